@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -12,8 +10,6 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
-	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL are required.
@@ -45,20 +41,6 @@ func (s *Server) linkRoutes(r gin.IRoutes) {
 	r.GET(linkPath+":token", s.showLink)
 	r.HEAD(linkPath+":token", s.showLink) // programs that check the links of a mail send HEAD
 	r.POST(linkPath+":token", s.useLink)
-}
-
-// forget removes an interrupt from the list when a decision shows that it is no longer open. Failing is harmless: it would stay listed for some time.
-func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
-	var p *problem.Problem
-	if s.Inbox == nil || !errors.As(err, &p) {
-		return
-	}
-	if p.Code != codeUnknownApproval && questionOf(now.Interrupts, id) != nil {
-		return
-	}
-	if err := s.Inbox.Index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
-		s.logger.WarnContext(ctx, "an approval that waits no more stays listed", "thread", thread.ID, "approval", id, "error", err)
-	}
 }
 
 // showAudit answers with every interrupt that a thread ever had, and its decisions.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -25,7 +26,7 @@ const (
 type batchEntry struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
-	verdict
+	decisions.Request
 }
 
 // batchResult is the result of one decision: the status and the members that its own route would answer.
@@ -70,7 +71,7 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 	threads := map[string][]int{} // the positions of their entries
 	for i := range raw {
 		if err := readEntry(raw[i], &entries[i]); err != nil {
-			results[i] = s.resultOf(ctx, i, entries[i], judged{err: err})
+			results[i] = s.resultOf(ctx, i, entries[i], decisions.Outcome{Err: err})
 			continue
 		}
 		threads[entries[i].ThreadID] = append(threads[entries[i].ThreadID], i)
@@ -81,11 +82,11 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 		room <- struct{}{}
 		all.Go(func() {
 			defer func() { <-room }()
-			var some []asked
+			var some []decisions.Asked
 			for _, i := range places {
-				some = append(some, asked{entries[i].ID, entries[i].verdict})
+				some = append(some, decisions.Asked{ID: entries[i].ID, Request: entries[i].Request})
 			}
-			for n, answer := range s.decideAll(ctx, stream.Thread{Tenant: request.Caller(ctx).Tenant, ID: id}, some) {
+			for n, answer := range s.decisions.DecideAll(ctx, stream.Thread{Tenant: request.Caller(ctx).Tenant, ID: id}, some) {
 				results[places[n]] = s.resultOf(ctx, places[n], entries[places[n]], answer)
 			}
 		})
@@ -105,38 +106,27 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 	if err := request.CheckID("/id", e.ID); err != nil {
 		return err
 	}
-	return e.check("")
+	return e.Check("")
 }
 
 // resultOf is the result of the i-th decision. The cause of a 503 is logged, once.
-func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judged) batchResult {
+func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer decisions.Outcome) batchResult {
 	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing, Proposals: answer.Proposals, Cursor: answer.Cursor}
 	if answer.Recorded != nil {
 		r.Recorded = answer.Recorded
 	}
-	if answer.err != nil {
-		p := problem.Of(answer.err)
+	if answer.Err != nil {
+		p := problem.Of(answer.Err)
 		if p.Status >= http.StatusInternalServerError {
-			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.err)
+			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.Err)
 		}
 		r.Status, r.Code, r.Detail, r.Recorded = p.Status, p.Code, p.Detail, p.Recorded
 		if p.Pointer != "" || p.Status == http.StatusBadRequest {
 			r.Pointer = fmt.Sprintf("/decisions/%d%s", i, p.Pointer)
 		}
 	}
-	if stands, ok := r.Recorded.(*decided); ok {
-		r.Recorded = stands.short()
+	if stands, ok := r.Recorded.(*decisions.Decided); ok {
+		r.Recorded = stands.Short()
 	}
 	return r
-}
-
-// short returns a decision without arguments of more than inbox.MaxArgs bytes. All entries of a batch may name the same decision, so the answer could
-// be many times larger than the arguments.
-func (d *decided) short() *decided {
-	if len(d.Args) <= inbox.MaxArgs {
-		return d
-	}
-	without := *d
-	without.Args, without.Truncated = nil, true
-	return &without
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/stream"
 )
@@ -85,8 +86,8 @@ func shownText(arguments string) string {
 }
 
 // linkPageOf is the page with the form.
-func linkPageOf(l links.Link, q *question) (linkPage, error) {
-	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.thread.Agent(), Tool: q.call.Name, Args: shownText(q.call.Arguments)}
+func linkPageOf(l links.Link, q *decisions.Interrupt) (linkPage, error) {
+	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.Thread.Agent(), Tool: q.Call.Name, Args: shownText(q.Call.Arguments)}
 	asked, err := stream.ApprovalSourceOf(q.Interrupt)
 	if err != nil {
 		return page, err
@@ -97,7 +98,7 @@ func linkPageOf(l links.Link, q *question) (linkPage, error) {
 			page.Step = asked.Step
 		}
 	}
-	if q.call.Name == pipeline.ApproveTool {
+	if q.Call.Name == pipeline.ApproveTool {
 		page.Tool = ""
 		if page.Args == "{}" {
 			page.Args = ""

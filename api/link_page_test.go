@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -27,8 +28,8 @@ func TestWhatALinkPageShows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &question{Interrupt: agui.Interrupt{Message: "Ship it?", Metadata: agui.Metadata{stream.MetadataApproval: asked}}, thread: &snapshot.Snapshot{}}
-		q.call.Name, q.call.Arguments = c.tool, c.args
+		q := &decisions.Interrupt{Interrupt: agui.Interrupt{Message: "Ship it?", Metadata: agui.Metadata{stream.MetadataApproval: asked}}, Thread: &snapshot.Snapshot{}}
+		q.Call.Name, q.Call.Arguments = c.tool, c.args
 		c.want.Decision, c.want.Subject, c.want.Message, c.want.Thread = "approve", "ada", "Ship it?", "t1"
 		if got, err := linkPageOf(links.Link{Decision: "approve", Subject: "ada", Thread: "t1"}, q); err != nil || got != c.want {
 			t.Errorf("%s: %+v (%v), want %+v", name, got, err, c.want)

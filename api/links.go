@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // linkPath begins the paths of links. GET shows the decision and decides nothing, because mail programs and chats open links by themselves. POST
@@ -56,22 +54,22 @@ func (s *Server) makeLink(c *gin.Context) {
 	if err == nil {
 		l, err = s.linkOf(c.Request.Context(), in, time.Now())
 	}
-	var q *question
+	var q *decisions.Interrupt
 	if err == nil {
 		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, request.Segment(c, "approval")
-		q, err = s.question(c.Request.Context(), thread, l.Approval)
+		q, err = s.decisions.Find(c.Request.Context(), thread, l.Approval)
 	}
 	if err == nil {
-		err = s.settled(c.Request.Context(), thread, q)
+		err = s.decisions.CheckOpen(c.Request.Context(), thread, q)
 	}
-	if err == nil && isRaised(&q.Interrupt) {
-		err = unfit("/decision", "belongs to a call that waits to be made; a tool's question wants an answer")
+	if err == nil && decisions.IsQuestion(&q.Interrupt) {
+		err = decisions.InvalidAnswer("/decision", "belongs to a call that waits to be made; a tool's question wants an answer")
 	}
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
-	l.Args = q.args()
+	l.Args = q.ArgsDigest()
 	token, err := s.Inbox.Links.Token(l)
 	if err != nil {
 		s.Refuse(c, err)
@@ -85,7 +83,7 @@ func (s *Server) makeLink(c *gin.Context) {
 func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
 	if in.Decision != string(runs.DecisionApprove) && in.Decision != string(runs.DecisionReject) {
-		return l, unfit("/decision", `must be "approve" or "reject"`)
+		return l, decisions.InvalidAnswer("/decision", `must be "approve" or "reject"`)
 	}
 	if in.ExpiresIn != "" {
 		life, err := time.ParseDuration(in.ExpiresIn)
@@ -121,44 +119,13 @@ func (s *Server) publicURL(r *http.Request) string {
 	return u.String()
 }
 
-// question is an open interrupt as the log has it.
-type question struct {
-	agui.Interrupt
-	call agui.ToolCall
-	open bool // the thread has not continued
-	// thread is the snapshot in which it was found.
-	thread *snapshot.Snapshot
-}
-
-// args is the digest of the arguments.
-func (q *question) args() string { return runs.DigestArgs(q.call.Arguments) }
-
-// question finds an interrupt of the last run of a thread.
-func (s *Server) question(ctx context.Context, thread stream.Thread, id string) (*question, error) {
-	now, err := s.Snapshots.Latest(ctx, thread, 0)
-	if err != nil {
-		return nil, err
-	}
-	found := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
-	if found == nil {
-		return nil, errNoApproval(id)
-	}
-	q := &question{Interrupt: *found, open: questionOf(now.Interrupts, id) != nil, thread: now}
-	for _, e := range now.Entries {
-		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == found.ToolCallID }); i >= 0 {
-			q.call = e.Message.ToolCalls[i]
-		}
-	}
-	return q, nil
-}
-
 // showLink shows what a link decides, with a form.
 func (s *Server) showLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	l, q, err := s.readLink(ctx, request.Segment(c, "token"))
 	if err == nil {
-		err = s.settled(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, q)
+		err = s.decisions.CheckOpen(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, q)
 	}
 	if err != nil {
 		s.showRefusal(c, err)
@@ -173,7 +140,7 @@ func (s *Server) showLink(c *gin.Context) {
 }
 
 // readLink returns the content of a link, and its interrupt. It fails if the interrupt is resolved.
-func (s *Server) readLink(ctx context.Context, token string) (links.Link, *question, error) {
+func (s *Server) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
 	l, err := s.Inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
 		return l, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
@@ -187,12 +154,12 @@ func (s *Server) readLink(ctx context.Context, token string) (links.Link, *quest
 	}
 	if used {
 		p := problem.New(http.StatusGone, "link_used", "This link has been used.")
-		p.Recorded = &decided{ID: l.Approval, Decision: l.Decision}
+		p.Recorded = &decisions.Decided{ID: l.Approval, Decision: l.Decision}
 		return l, nil, p
 	}
-	q, err := s.question(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
-	if err == nil && q.open && q.args() != l.Args {
-		err = errNoApproval(l.Approval)
+	q, err := s.decisions.Find(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
+	if err == nil && q.Open && q.ArgsDigest() != l.Args {
+		err = decisions.NoApproval(l.Approval)
 	}
 	return l, q, err
 }
@@ -202,12 +169,12 @@ func (s *Server) useLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	l, _, err := s.readLink(ctx, request.Segment(c, "token"))
-	var answer decided
+	var answer decisions.Decided
 	if err == nil {
 		ctx = ofRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
 		as := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), request.ChannelLink)
-		answer, err = s.decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, verdict{Decision: l.Decision})
+		answer, err = s.decisions.Decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, decisions.Request{Decision: l.Decision})
 	}
 	if err != nil {
 		s.showRefusal(c, err)
@@ -230,7 +197,7 @@ func (s *Server) showRefusal(c *gin.Context, err error) {
 		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	page := linkPage{Problem: p.Detail, Unknown: p.Status >= http.StatusInternalServerError}
-	if stands, ok := p.Recorded.(*decided); ok {
+	if stands, ok := p.Recorded.(*decisions.Decided); ok {
 		page.Decision = stands.Decision
 	}
 	showLinkPage(c, p.Status, page)

@@ -2,68 +2,19 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/api/commands"
-	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/request"
-	"github.com/perdure/perdure/internal/approvals/inbox"
-	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/stream/snapshot"
 )
-
-// toolResult is the result of a client tool call, outside of an input.
-type toolResult struct {
-	ToolCallID json.RawMessage `json:"toolCallId"`
-	Content    json.RawMessage `json:"content"`
-	Error      json.RawMessage `json:"error,omitempty"`
-}
-
-// message validates a result, and makes a tool message of it.
-func (r toolResult) message() (*agui.Message, error) {
-	m, err := agui.DecodeToolResult(r.ToolCallID, r.Content, r.Error)
-	pointer, detail := "", ""
-	if wrong, ok := errors.AsType[*agui.DecodeError](err); ok {
-		pointer, detail = wrong.Pointer, wrong.Detail
-	} else if err != nil {
-		return nil, err
-	} else if p, ok := errors.AsType[*problem.Problem](request.CheckID("/toolCallId", m.ToolCallID)); ok {
-		pointer, detail = p.Pointer, p.Detail
-	}
-	if detail == "" {
-		return m, nil
-	}
-	p := problem.New(http.StatusUnprocessableEntity, "invalid_tool_result", detail)
-	p.Pointer = pointer
-	return nil, p
-}
-
-// acceptedResult is the answer to a result: it was taken, or which one stands.
-type acceptedResult struct {
-	ToolCallID string `json:"toolCallId"`
-	Content    any    `json:"content,omitempty"` // of the standing result: text or parts
-	Error      string `json:"error,omitempty"`
-	// Truncated tells that content and error of the standing result are left out.
-	Truncated bool `json:"truncated,omitempty"`
-	Repeated  bool `json:"repeated,omitempty"`
-	// Cursor is for waitFor: a reader that passes it on sees the effect of the result.
-	Cursor string `json:"cursor,omitempty"`
-}
 
 // postToolResult takes the result of a client tool call. It answers when the run has taken the result. The same result again is taken once;
 // another one is refused with the one that stands.
 func (s *Server) postToolResult(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
-	var r toolResult
+	var r decisions.ToolResult
 	if err == nil {
 		err = s.ReadJSON(c, &r)
 	}
@@ -73,177 +24,10 @@ func (s *Server) postToolResult(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	answer, err := s.takeResult(ctx, thread, r, request.ChannelHTTP)
+	answer, err := s.decisions.TakeResult(ctx, thread, r, request.ChannelHTTP)
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, answer)
-}
-
-// A client may be faster than its run: it knows a call from its first event, and the run waits for the result only when the model has
-// finished. looks bounds how often an active run is asked again, betweenLooks is the pause.
-const (
-	looks        = 20
-	betweenLooks = 100 * time.Millisecond
-)
-
-// takeResult offers a result to the run that waits for it. channel is how the result came.
-func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolResult, channel string) (acceptedResult, error) {
-	m, err := r.message()
-	if err != nil {
-		return acceptedResult{}, err
-	}
-	for look := 1; ; look++ {
-		now, err := s.Snapshots.Latest(ctx, thread, 0)
-		if err != nil {
-			return acceptedResult{}, err
-		}
-		answer, err := s.tryResult(ctx, now, stream.Run{Thread: thread, ID: now.RunID}, m, channel)
-		if err == nil && answer.Cursor == "" {
-			answer.Cursor = s.find.EffectCursor(now, 0)
-		}
-		p, ok := errors.AsType[*problem.Problem](err)
-		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || look == looks {
-			return answer, err
-		}
-		select {
-		case <-time.After(betweenLooks):
-		case <-ctx.Done():
-			return acceptedResult{}, err
-		}
-	}
-}
-
-func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (acceptedResult, error) {
-	if callOf(now, m.ToolCallID) < 0 {
-		return acceptedResult{}, errUnknownCall(m.ToolCallID)
-	}
-	if answer, known, err := answeredBefore(now, m); known {
-		return answer, err
-	}
-	said, digest := stream.ClientResult(m)
-	said.By, said.Channel = request.Requester(ctx), channel
-	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
-	if err != nil {
-		return acceptedResult{}, err
-	}
-	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
-	var taken runs.Decided
-	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
-	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
-		return s.resultMissed(ctx, run.Thread, m)
-	}
-	if err != nil {
-		return acceptedResult{}, err
-	}
-	switch r := taken.Results[0]; {
-	case r.Error == runs.ErrorUnknownCall:
-		return s.resultMissed(ctx, run.Thread, m)
-	case r.Error == "":
-		answer := acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}
-		if r.Settled {
-			answer.Cursor = s.find.EffectCursor(now, p.Seq)
-		}
-		return answer, nil
-	default:
-		return s.resultStands(ctx, run.Thread, m, r.Recorded.Input)
-	}
-}
-
-// resultStands refuses a result, because another one stands. One without a proposal came with an input, or the call was given up.
-func (s *Server) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (acceptedResult, error) {
-	if proposal == 0 {
-		return s.resultMissed(ctx, thread, m)
-	}
-	said, err := s.Log.Decision(ctx, proposal)
-	if err != nil {
-		return acceptedResult{}, err
-	}
-	return acceptedResult{}, errAnswered(said.Result)
-}
-
-// resultMissed answers from the log, if the thread has continued.
-func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (acceptedResult, error) {
-	now, err := s.Snapshots.Latest(ctx, thread, 0)
-	if err != nil {
-		return acceptedResult{}, err
-	}
-	if answer, known, err := answeredBefore(now, m); known {
-		return answer, err
-	}
-	asked := slices.ContainsFunc(now.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
-	if asked || !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
-		return acceptedResult{}, errUnknownCall(m.ToolCallID) // it needs an approval, is being made, or the run does not wait for it yet
-	}
-	return acceptedResult{}, errAbandonedCall(m.ToolCallID)
-}
-
-// callOf is the position of the message with a call; -1 = none.
-func callOf(now *snapshot.Snapshot, id string) int {
-	return slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool {
-		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
-	})
-}
-
-// lastCalls is the position of the last message with calls of the run's own agent; -1 = none.
-func lastCalls(now *snapshot.Snapshot) int {
-	last := -1
-	for i, e := range now.Entries {
-		if len(e.Message.ToolCalls) > 0 && e.Message.SubagentRunID == "" {
-			last = i
-		}
-	}
-	return last
-}
-
-// resultOf is the entry with the result of a call; nil = none.
-func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
-	i := slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
-	if i < 0 {
-		return nil
-	}
-	return &now.Entries[i]
-}
-
-// answeredBefore answers for a call that has a result in the conversation.
-func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer acceptedResult, known bool, err error) {
-	e := resultOf(now, m.ToolCallID)
-	if e == nil {
-		return acceptedResult{}, false, nil
-	}
-	digest, mine := stream.ResultDigest(m), stream.ResultDigest(&e.Message)
-	for _, d := range now.Decided {
-		if d.CallID == m.ToolCallID && d.Digest != "" {
-			mine = d.Digest
-		}
-	}
-	if digest != mine {
-		return acceptedResult{}, true, errAnswered(&e.Message)
-	}
-	return acceptedResult{ToolCallID: m.ToolCallID, Repeated: true}, true, nil
-}
-
-// codeUnknownCall is the code of the problem that the thread does not wait for the result of a call.
-const codeUnknownCall = "unknown_tool_call"
-
-func errUnknownCall(id string) *problem.Problem {
-	return problem.New(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread waits for no result of the tool call %.200q", id))
-}
-
-func errAbandonedCall(id string) *problem.Problem {
-	return problem.New(http.StatusGone, "abandoned", fmt.Sprintf("the thread has gone on without the result of the tool call %.200q", id))
-}
-
-func errAnswered(m *agui.Message) *problem.Problem {
-	p := problem.New(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q has another result", m.ToolCallID))
-	recorded := acceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
-	if !m.Content.IsText() {
-		recorded.Content = m.Content.Parts()
-	}
-	if text, err := json.Marshal(recorded); err != nil || len(text) > inbox.MaxArgs { // too large: the conversation has it
-		recorded = acceptedResult{ToolCallID: m.ToolCallID, Truncated: true}
-	}
-	p.Recorded = recorded
-	return p
 }

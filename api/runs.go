@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/commands"
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
-	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
@@ -166,7 +166,7 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 	s.strip(ofRun(ctx, run, agent.Name), input)
 	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
 	if agent.LegacyInterrupts {
-		resumeByCommand(input)
+		decisions.ResumeByCommand(input)
 	}
 	return &acceptedInput{
 		run: run, input: input, digest: digestInput(input), agent: agent, props: wanted, resume: input.Resume,
@@ -249,15 +249,15 @@ type resolution struct {
 // decisions to the log.
 func (s *Server) resolve(ctx context.Context, in *acceptedInput, thread loadedThread) (resolution, error) {
 	if in.agent.LegacyInterrupts {
-		in.input.Resume = s.meant(in.resume, thread.Snapshot)
+		in.input.Resume = s.decisions.Interpret(in.resume, thread.Snapshot)
 	}
 	var r resolution
 	var err error
-	if r.decisions, r.answers, err = s.resumed(ctx, in, thread.Snapshot); err != nil {
+	if r.decisions, r.answers, err = s.decisions.Resume(ctx, in.input, in.run.Thread, thread.Snapshot); err != nil {
 		return r, err
 	}
-	if r.onlyLate = answersLate(in.input, thread.Snapshot); r.onlyLate {
-		r.late = lateAnswers(in.input.Resume, thread.Snapshot)
+	if r.onlyLate = decisions.AnswersLate(in.input, thread.Snapshot); r.onlyLate {
+		r.late = decisions.LateAnswers(in.input.Resume, thread.Snapshot)
 	}
 	return r, nil
 }
@@ -282,13 +282,13 @@ func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThre
 	if len(r.decisions) > 0 && len(thread.Interrupts) > 0 && history == snapshot.HistoryAuto {
 		history = snapshot.HistoryAppend // an input that answers interrupts does not ask for another answer
 	}
-	messages := withoutAnswers(in.input.Messages, thread.Snapshot, history)
+	messages := decisions.WithoutAnswers(in.input.Messages, thread.Snapshot, history)
 	if r.onlyLate {
 		history, onBusy = snapshot.HistoryAppend, runs.OnBusyEnqueue // it waits for the active run
 	}
 	accepted := thread.Accept(snapshot.Claim{Messages: messages, History: history, Seen: seen})
 	accepted.Differs = accepted.Differs || len(messages) < len(in.input.Messages)
-	asker, err := s.asker(ctx, thread.Snapshot, len(r.decisions) > 0 && len(accepted.Tail) == 0)
+	asker, err := s.decisions.Requester(ctx, thread.Snapshot, len(r.decisions) > 0 && len(accepted.Tail) == 0)
 	if err != nil {
 		return admission{}, err
 	}
@@ -358,17 +358,4 @@ func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *
 		return nil
 	}
 	return problem.BadRequest("invalid_input", "/state", "must be an object: the outputs of the agent's steps are members of it")
-}
-
-// asker is the requester of a run. An input that only answers interrupts continues the work of the run before it, so
-// its requester stays: an approver does not become the one who asked.
-func (s *Server) asker(ctx context.Context, thread *snapshot.Snapshot, answers bool) (*auth.Principal, error) {
-	if !answers || thread.Input == 0 {
-		return request.Requester(ctx), nil
-	}
-	before, err := s.Log.Input(ctx, thread.Input)
-	if err != nil {
-		return nil, err
-	}
-	return before.Requester, nil
 }

@@ -19,11 +19,13 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/commands"
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/scheduleroutes"
 	"github.com/perdure/perdure/api/silence"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -101,17 +103,18 @@ type Server struct {
 	problem.Writer
 	request.Reader
 
-	logger   *slog.Logger
-	find     *lookup.Finder
-	commands *commands.Sender
-	views    view.Viewer
-	dispatch *dispatch.Dispatcher
-	silent   *silence.Watcher
-	sockets  sockets
-	streams  *semaphore.Weighted
-	feeds    *semaphore.Weighted
-	closed   context.Context // ends when streams have to end
-	close    context.CancelFunc
+	logger    *slog.Logger
+	find      *lookup.Finder
+	commands  *commands.Sender
+	views     view.Viewer
+	dispatch  *dispatch.Dispatcher
+	silent    *silence.Watcher
+	decisions *decisions.Service
+	sockets   sockets
+	streams   *semaphore.Weighted
+	feeds     *semaphore.Weighted
+	closed    context.Context // ends when streams have to end
+	close     context.CancelFunc
 }
 
 // New returns a server.
@@ -150,8 +153,13 @@ func New(cfg Config) *Server {
 	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
+	var index *inbox.Index
+	if cfg.Inbox != nil {
+		index = cfg.Inbox.Index
+	}
 	s.silent = silence.NewWatcher(s.find, cfg.Temporal, cfg.Silence)
 	s.commands = &commands.Sender{Find: s.find, Dispatch: s.dispatch}
+	s.decisions = decisions.NewService(s.find, s.commands, cfg.Catalog, cfg.Tools, index)
 	return s
 }
 

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/api/problem"
-	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/stream"
 )
 
 func as(t *testing.T, subject string, roles ...string) context.Context {
@@ -51,32 +49,6 @@ func TestWhoseALinkIs(t *testing.T) {
 		}
 		if err != nil || l.Subject != tt.subject || !slices.Equal(l.Roles, tt.roles) {
 			t.Errorf("%s: %+v, %v", name, l, err)
-		}
-	}
-}
-
-// The same decision is the same whichever way it comes and whatever roles a person has by now; that of
-// another person is another.
-func TestWhatMakesADecisionTheSame(t *testing.T) {
-	t.Parallel()
-	digest := func(ctx context.Context, verdict string) [32]byte {
-		t.Helper()
-		d, err := digestOf(ctx, &stream.Decision{CallID: "c", Kind: verdict})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	ada := digest(as(t, "ada"), "approve")
-	if digest(request.WithChannel(as(t, "ada", "finance"), request.ChannelLink), "approve") != ada {
-		t.Error("by a link, and with a role, it is another")
-	}
-	for name, other := range map[string][32]byte{
-		"another person's": digest(as(t, "bob"), "approve"), "another verdict": digest(as(t, "ada"), "reject"), "nobody's": digest(t.Context(), "approve"),
-		"another tenant's": digest(auth.With(t.Context(), auth.Principal{Tenant: "other", Subject: "ada"}), "approve"),
-	} {
-		if other == ada {
-			t.Errorf("%s is the same", name)
 		}
 	}
 }

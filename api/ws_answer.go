@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/stream"
 )
@@ -24,24 +25,24 @@ func (s *session) answer(ctx context.Context, r *clientFrame, do func(context.Co
 
 // decide is POST approvals.
 func (s *session) decide(ctx context.Context, r *clientFrame) error {
-	v, err := r.verdict()
+	v, err := r.decision()
 	if err != nil {
 		return err
 	}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.decide(request.WithChannel(ctx, request.ChannelSocket), thread, r.ApprovalID, v)
+		return s.server.decisions.Decide(request.WithChannel(ctx, request.ChannelSocket), thread, r.ApprovalID, v)
 	})
 }
 
-func (r *clientFrame) verdict() (verdict, error) {
-	v := verdict{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason, Remember: r.Remember}
-	return v, v.check("")
+func (r *clientFrame) decision() (decisions.Request, error) {
+	v := decisions.Request{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason, Remember: r.Remember}
+	return v, v.Check("")
 }
 
 // toolResult is POST tool-results.
 func (s *session) toolResult(ctx context.Context, r *clientFrame) error {
-	said := toolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
+	said := decisions.ToolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.takeResult(ctx, thread, said, request.ChannelSocket)
+		return s.server.decisions.TakeResult(ctx, thread, said, request.ChannelSocket)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/stream"
@@ -36,10 +37,10 @@ type clientFrame struct {
 	// Of steer.
 	Message json.RawMessage `json:"message"`
 	// Of decide, beside reason and content.
-	ApprovalID string          `json:"approvalId"`
-	Decision   string          `json:"decision"`
-	Args       json.RawMessage `json:"args"`
-	Remember   remember        `json:"remember"`
+	ApprovalID string             `json:"approvalId"`
+	Decision   string             `json:"decision"`
+	Args       json.RawMessage    `json:"args"`
+	Remember   decisions.Remember `json:"remember"`
 	// Of tool_result.
 	ToolCallID json.RawMessage `json:"toolCallId"`
 	Content    json.RawMessage `json:"content"`

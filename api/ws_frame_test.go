@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -32,4 +33,20 @@ func FuzzDecodeRequest(f *testing.F) {
 			t.Errorf("the refusal has %d bytes, %v", len(body), err)
 		}
 	})
+}
+
+// The scope of an approval is read in a frame as in a decision.
+func TestRememberScopesInFrames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{`true`: "arguments", `"tool"`: "tool", `null`: "", `"thread"`: "?", `1`: "?"} {
+		r, err := decodeRequest([]byte(`{"type":"decide","id":"1","decision":"approve","remember":` + text + `}`))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		v, err := r.decision()
+		p, refused := errors.AsType[*problem.Problem](err)
+		if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != "/remember") || !refused && string(v.Remember) != want {
+			t.Errorf("%s: %q, %v", text, v.Remember, err)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package api
+package decisions
 
 import (
 	"encoding/json"
@@ -37,7 +37,7 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		}
 		question := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
-		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, question, c.at)
+		v, err := Request{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, question, c.at)
 		var p *problem.Problem
 		switch {
 		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(figures, "3.5", "12.5", 1)):
@@ -50,11 +50,11 @@ func TestAnEditNamesAFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
-		if v, err := (verdict{Decision: "edit", Args: json.RawMessage(c.args)}).aboutLimit(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
+		if v, err := (Request{Decision: "edit", Args: json.RawMessage(c.args)}).aboutLimit(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
 			t.Errorf("an edit of another call comes to %+v: %v", v, err)
 		}
 		for _, decision := range []string{"approve", "reject"} {
-			if v, err := (verdict{Decision: decision}).aboutLimit(thread, question, ""); err != nil || v.allowed != 0 || v.Args != nil {
+			if v, err := (Request{Decision: decision}).aboutLimit(thread, question, ""); err != nil || v.allowed != 0 || v.Args != nil {
 				t.Errorf("%s comes to %+v: %v", decision, v, err)
 			}
 		}

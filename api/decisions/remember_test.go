@@ -1,4 +1,4 @@
-package api
+package decisions
 
 import (
 	"encoding/json"
@@ -10,26 +10,23 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// The scope of an approval is read alike in decisions, frames and entries of resume.
+// The scope of an approval is read alike in decisions and entries of resume.
 func TestRememberScopes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`true`: "arguments", `"arguments"`: "arguments", `"tool"`: "tool", `false`: "", `null`: "",
 		`"thread"`: "?", `""`: "?", `1`: "?", `{}`: "?",
 	} {
-		var alone verdict
-		frame := `{"type":"decide","id":"1","decision":"approve","remember":` + text + `}`
-		r, err := decodeRequest([]byte(frame))
-		if err != nil || json.Unmarshal([]byte(frame), &alone) != nil {
+		var alone Request
+		if err := json.Unmarshal([]byte(`{"decision":"approve","remember":`+text+`}`), &alone); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		framed, framedErr := r.verdict()
-		resumed, resumedErr := verdictOf(&agui.Interrupt{}, agui.ResumeEntry{Status: agui.ResumeResolved, Payload: []byte(`{"approved":true,"remember":` + text + `}`)}, "/resume/0")
+		resumed, resumedErr := requestOf(&agui.Interrupt{}, agui.ResumeEntry{Status: agui.ResumeResolved, Payload: []byte(`{"approved":true,"remember":` + text + `}`)}, "/resume/0")
 		for at, got := range map[string]struct {
-			scope remember
+			scope Remember
 			err   error
 		}{
-			"/remember": {framed.Remember, framedErr}, "/resume/0/payload/remember": {resumed.Remember, resumedErr}, "/at/remember": {alone.Remember, alone.check("/at")},
+			"/resume/0/payload/remember": {resumed.Remember, resumedErr}, "/at/remember": {alone.Remember, alone.Check("/at")},
 		} {
 			p, refused := errors.AsType[*problem.Problem](got.err)
 			if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != at) || !refused && string(got.scope) != want {
@@ -38,8 +35,8 @@ func TestRememberScopes(t *testing.T) {
 		}
 	}
 	for _, d := range []runs.DecisionKind{runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer} {
-		v := verdict{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
-		if p, ok := errors.AsType[*problem.Problem](v.check("")); !ok || p.Pointer != "/remember" {
+		v := Request{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
+		if p, ok := errors.AsType[*problem.Problem](v.Check("")); !ok || p.Pointer != "/remember" {
 			t.Errorf("%s with a scope is taken", d)
 		}
 	}

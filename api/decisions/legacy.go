@@ -1,4 +1,4 @@
-package api
+package decisions
 
 import (
 	"encoding/json"
@@ -11,9 +11,9 @@ import (
 // latter is the event's value, or missing. For an agent with legacyInterrupts this is an entry of resume. Newer clients of this kind send resume, with
 // the payload of their pages: often a text, as before.
 
-// resumeByCommand converts such an answer to an entry of resume. Without an event the entry is about the only open interrupt. A command without resume is
+// ResumeByCommand converts such an answer to an entry of resume. Without an event the entry is about the only open interrupt. A command without resume is
 // ignored: other servers have other uses for it.
-func resumeByCommand(in *agui.RunAgentInput) {
+func ResumeByCommand(in *agui.RunAgentInput) {
 	var props struct {
 		Command struct {
 			Resume         json.RawMessage `json:"resume"`
@@ -30,8 +30,8 @@ func resumeByCommand(in *agui.RunAgentInput) {
 	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
 }
 
-// meant are entries of resume with the payloads that such a client means, on a thread that waits or has waited for decisions.
-func (s *Server) meant(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
+// Interpret returns entries of resume with the payloads that such a client means, on a thread that waits or has waited for decisions.
+func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
 	asked := thread.Interrupts
 	if len(asked) == 0 {
 		asked = thread.Answered
@@ -50,7 +50,7 @@ func (s *Server) meant(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agu
 }
 
 // meantBy is the meaning of a payload that may be JSON in a text, or the one required member of the answer: the first of these that fits the schema.
-func (s *Server) meantBy(payload, schema json.RawMessage) json.RawMessage {
+func (s *Service) meantBy(payload, schema json.RawMessage) json.RawMessage {
 	ways := []json.RawMessage{unquoted(payload), payload}
 	var has struct {
 		Required []string `json:"required"`
@@ -70,11 +70,11 @@ func (s *Server) meantBy(payload, schema json.RawMessage) json.RawMessage {
 	return payload
 }
 
-func (s *Server) fits(answer, schema json.RawMessage) bool {
-	if s.Tools == nil || len(schema) == 0 {
+func (s *Service) fits(answer, schema json.RawMessage) bool {
+	if s.schemas == nil || len(schema) == 0 {
 		return true
 	}
-	_, reason, err := s.Tools.Fits(schema, answer)
+	_, reason, err := s.schemas.Fits(schema, answer)
 	return reason == "" && err == nil
 }
 

@@ -1,4 +1,4 @@
-package api
+package decisions
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
@@ -18,9 +19,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// court is an api on a log with a thread whose run, which ann asked for, has ended with a question.
+// court is a Service on a log with a thread whose run, which ann asked for, has ended with a question.
 type court struct {
-	*Server
+	*Service
 	thread *snapshot.Snapshot
 }
 
@@ -66,15 +67,15 @@ func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval)
 	if _, _, err := l.Seal(ctx, place, end); err != nil {
 		t.Fatal(err)
 	}
-	c := &court{Server: &Server{Config: Config{Log: l, Catalog: kept}}}
+	c := &court{Service: &Service{find: &lookup.Finder{Log: l}, catalog: kept}}
 	if c.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// judges tells with which code somebody's verdict is refused, or "".
-func (c *court) judges(t *testing.T, who *auth.Principal, v verdict) string {
+// judges tells with which code somebody's decision is refused, or "".
+func (c *court) judges(t *testing.T, who *auth.Principal, v Request) string {
 	t.Helper()
 	ctx := t.Context()
 	if who != nil {
@@ -83,7 +84,7 @@ func (c *court) judges(t *testing.T, who *auth.Principal, v verdict) string {
 	return c.judgesIn(ctx, t, v)
 }
 
-func (c *court) judgesIn(ctx context.Context, t *testing.T, v verdict) string {
+func (c *court) judgesIn(ctx context.Context, t *testing.T, v Request) string {
 	t.Helper()
 	err := c.mayDecide(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
 	var p *problem.Problem
@@ -103,7 +104,7 @@ func person(subject string, roles ...string) *auth.Principal {
 	return &auth.Principal{Tenant: "default", Subject: subject, Roles: roles}
 }
 
-var approves = verdict{Decision: "approve"}
+var approves = Request{Decision: "approve"}
 
 // Who may decide are the approvers, and with time those that it escalates to; nobody else, whatever they say.
 func TestWhoMayDecide(t *testing.T) {
@@ -115,7 +116,7 @@ func TestWhoMayDecide(t *testing.T) {
 	} {
 		c := newCourt(t, time.Now().Add(-asked), 0, rule)
 		for want, who := range cases {
-			for _, v := range []verdict{approves, {Decision: "reject"}, {Decision: "cancel"}} {
+			for _, v := range []Request{approves, {Decision: "reject"}, {Decision: "cancel"}} {
 				if got := c.judges(t, who, v); got != want {
 					t.Errorf("%s after %s: %s is answered %q, want %q", who.Subject, asked, v.Decision, got, want)
 				}
@@ -159,7 +160,7 @@ func TestEditsUnderOtherRules(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"amount":70}`: "", `{"amount":20}`: "", `{"amount":1}`: "", `{"amount":101}`: "other_approval", `{}`: "other_approval", `{"amount":6}`: "other_approval",
 	} {
-		if got := c.judges(t, person("bob"), verdict{Decision: "edit", Args: json.RawMessage(args)}); got != want {
+		if got := c.judges(t, person("bob"), Request{Decision: "edit", Args: json.RawMessage(args)}); got != want {
 			t.Errorf("%s is answered %q, want %q", args, got, want)
 		}
 	}
@@ -191,10 +192,10 @@ func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (p
 func TestEditsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
-	c.Tools = small{}
+	c.schemas = small{}
 	const amount = "/resume/1/payload/editedArgs/amount"
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whoever might decide there
-		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *problem.Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
 			t.Errorf("%s: %v at %+v, want %q", args, err, p, want)
@@ -209,10 +210,10 @@ func TestEditsThatDoNotFit(t *testing.T) {
 func TestEditsThatComeLate(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
-	c.Tools = small{}
+	c.schemas = small{}
 	question := c.thread.Interrupts[0]
 	c.thread.Answered, c.thread.Interrupts, c.thread.Entries = c.thread.Interrupts, nil, nil
-	v := verdict{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
+	v := Request{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
 	if err := c.mayDecide(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
 		t.Errorf("it is answered %v", err)
 	}
@@ -232,7 +233,7 @@ func TestQuestionsWithoutARule(t *testing.T) {
 	}
 	c = newCourt(t, time.Now(), 0, agents.Approval{})
 	c.thread.Entries = nil
-	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
 		t.Error("an edit of a call that is not there is taken")
 	}
 	c.thread.Interrupts[0].Metadata = nil
@@ -247,7 +248,7 @@ func TestWhoAnswersAsksForNothing(t *testing.T) {
 	c := newCourt(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	ctx := auth.With(t.Context(), *person("bob"))
 	for answers, want := range map[bool]string{true: "ann", false: "bob"} {
-		if p, err := c.asker(ctx, c.thread, answers); err != nil || p == nil || p.Subject != want {
+		if p, err := c.Requester(ctx, c.thread, answers); err != nil || p == nil || p.Subject != want {
 			t.Errorf("answers %t: %+v (%v), want %s", answers, p, err, want)
 		}
 	}

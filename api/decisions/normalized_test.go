@@ -1,4 +1,4 @@
-package api
+package decisions
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 		"an edit that was decided": {`{"amount":40}`, `{"amount":40}`, "edit"},
 	} {
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.now}}}}}}
-		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, question, "")
+		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, question, "")
 		if err != nil || v.Decision != c.decision || (v.Args == nil) != (c.decision == "approve") {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}

@@ -1,8 +1,11 @@
-package api
+package decisions
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -14,6 +17,52 @@ import (
 // Only the thread's workflow knows a decision at once. If the workflow has continued, or is not asked, the log tells: runs have the decisions that they
 // carried out. The audit has, a moment later, also decisions of a run that failed, and decisions while other interrupts are open.
 
+// standing is a recorded decision, with its content.
+type standing struct {
+	runs.Decision
+	by     string
+	at     time.Time
+	args   json.RawMessage
+	reason string
+	// content is the answer in JSON; nil = none, or unknown.
+	content json.RawMessage
+}
+
+func (d *standing) as(id string) *Decided {
+	return &Decided{ID: id, Decision: string(d.Kind), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
+}
+
+// standing reads the content of a recorded decision from the log. A decision by time, or by the end of a run, has none.
+func (s *Service) standing(ctx context.Context, d runs.Decision) (*standing, error) {
+	if d.Input == 0 {
+		return &standing{Decision: d}, nil
+	}
+	said, at, err := s.find.Log.DecisionSaid(ctx, d.Input)
+	if err != nil {
+		return nil, err
+	}
+	before := &standing{Decision: d, at: at, args: said.Args, reason: said.Reason}
+	if before.content, err = contentOf(said); err != nil {
+		return nil, err
+	}
+	if said.By != nil {
+		before.by = said.By.Subject
+	}
+	return before, nil
+}
+
+// contentOf is the answer of a decision, in JSON; nil = none.
+func contentOf(said *stream.Decision) (json.RawMessage, error) {
+	if said.Result == nil {
+		return said.Content, nil
+	}
+	text, err := json.Marshal(said.Result.Content.Text())
+	if err != nil {
+		return nil, fmt.Errorf("api: encode answer: %w", err)
+	}
+	return text, nil
+}
+
 // settlement is what the log has about the decision of an interrupt.
 type settlement struct {
 	standing
@@ -21,7 +70,7 @@ type settlement struct {
 }
 
 // became returns the decision of an interrupt; nil = none.
-func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
+func (s *Service) became(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
 	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
 		return nil, err
@@ -30,7 +79,7 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot
 	if at >= 0 {
 		return s.carriedOut(ctx, &now.Decided[at])
 	}
-	past, err := inbox.History(ctx, s.Log, thread)
+	past, err := inbox.History(ctx, s.find.Log, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +91,7 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot
 }
 
 // carriedOut is the decision that a run has carried out.
-func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
+func (s *Service) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
 	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
 		return nil, err
@@ -82,9 +131,9 @@ func (d *standing) approves() bool {
 	return d.Kind == runs.DecisionApprove || d.Kind == runs.DecisionEdit
 }
 
-// settled refuses a request that needs an open interrupt, as a decision would be refused; nil = the interrupt is open as far as the log knows.
-func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question) error {
-	d, err := s.became(ctx, thread, q.thread, &q.Interrupt)
+// CheckOpen refuses a request that needs an open interrupt, as a decision would be refused; nil = the interrupt is open as far as the log knows.
+func (s *Service) CheckOpen(ctx context.Context, thread stream.Thread, q *Interrupt) error {
+	d, err := s.became(ctx, thread, q.Thread, &q.Interrupt)
 	switch {
 	case err != nil:
 		return err
@@ -92,8 +141,8 @@ func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question)
 		return errTooLate(d.as(q.ID))
 	case d != nil:
 		return errDecided(d.as(q.ID))
-	case !q.open:
-		return errNoApproval(q.ID)
+	case !q.Open:
+		return NoApproval(q.ID)
 	}
 	return nil
 }

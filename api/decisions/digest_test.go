@@ -1,0 +1,41 @@
+package decisions
+
+import (
+	"context"
+	"testing"
+
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/stream"
+)
+
+func asPerson(t *testing.T, subject string, roles ...string) context.Context {
+	t.Helper()
+	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
+}
+
+// The same decision is the same whichever way it comes and whatever roles a person has by now; that of
+// another person is another.
+func TestWhatMakesADecisionTheSame(t *testing.T) {
+	t.Parallel()
+	digest := func(ctx context.Context, kind string) [32]byte {
+		t.Helper()
+		d, err := digestOf(ctx, &stream.Decision{CallID: "c", Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	ada := digest(asPerson(t, "ada"), "approve")
+	if digest(request.WithChannel(asPerson(t, "ada", "finance"), request.ChannelLink), "approve") != ada {
+		t.Error("by a link, and with a role, it is another")
+	}
+	for name, other := range map[string][32]byte{
+		"another person's": digest(asPerson(t, "bob"), "approve"), "another decision": digest(asPerson(t, "ada"), "reject"), "nobody's": digest(t.Context(), "approve"),
+		"another tenant's": digest(auth.With(t.Context(), auth.Principal{Tenant: "other", Subject: "ada"}), "approve"),
+	} {
+		if other == ada {
+			t.Errorf("%s is the same", name)
+		}
+	}
+}
