@@ -63,7 +63,7 @@ func TestShippedDynamicConfig(t *testing.T) {
 	over := make(chan any)
 	defer close(over)
 	file, err := dynamicconfig.NewFileBasedClient(&dynamicconfig.FileBasedClientConfig{
-		Filepath: filepath.Join("..", "..", "deploy", "temporal", "dynamicconfig.yaml"), PollInterval: time.Hour,
+		Filepath: filepath.Join("..", "..", "..", "deploy", "temporal", "dynamicconfig.yaml"), PollInterval: time.Hour,
 	}, log.NewNoopLogger(), over)
 	if err != nil {
 		t.Fatal(err)
