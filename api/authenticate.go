@@ -3,21 +3,18 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth"
 )
 
 // public are the routes without authentication. They reveal nothing of any tenant. All other routes need a principal, also later ones.
 var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
-
-// errExpired is the cause with which requests end whose credentials expire. The client comes back with new ones, and its last event ID.
-var errExpired = fmt.Errorf("api: under way: %w", auth.ErrExpired)
 
 // authenticate finds out who calls (see auth.From). The request ends when the credentials expire.
 func (s *Server) authenticate(c *gin.Context) {
@@ -39,7 +36,7 @@ func (s *Server) authenticate(c *gin.Context) {
 	ctx := auth.With(c.Request.Context(), identity.Principal)
 	if !identity.Expires.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, identity.Expires, errExpired)
+		ctx, cancel = context.WithDeadlineCause(ctx, identity.Expires, streams.ErrExpired)
 		defer cancel()
 	}
 	c.Request = c.Request.WithContext(ctx)

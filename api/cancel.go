@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/streams"
 )
 
 // cancelRun cancels a run, which then keeps what it has said so far. It answers when the wish is
@@ -44,7 +45,7 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 // abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended
 // for another reason than that this node goes down, or that the client has to show new credentials.
 func (s *Server) abandon(ctx context.Context, in *acceptedInput) {
-	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), errExpired) {
+	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), streams.ErrExpired) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
@@ -100,7 +101,7 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	case err != nil:
 		s.Refuse(c, err)
 	default:
-		s.show(c, view, frames)
+		s.streams.Show(c, view, frames)
 	}
 }
 
@@ -167,7 +168,7 @@ func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, e
 	var version *string
 	if v, ok := c.GetQuery("protocolVersion"); ok {
 		version = &v
-	} else if wantsBinary(c.Request) {
+	} else if streams.WantsBinary(c.Request) {
 		current := agui.Version // the only generation that has this wire
 		version = &current
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/sse"
@@ -165,7 +166,7 @@ func (s *Server) approvalEvents(c *gin.Context) {
 		q, err = filterOf(c)
 	}
 	if err == nil && s.closed.Err() != nil {
-		err = errDrain
+		err = streams.ErrDrain
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -206,7 +207,7 @@ func (s *Server) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 func (s *Server) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter, to *sse.Writer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	defer context.AfterFunc(s.closed, func() { cancel(streams.ErrDrain) })()
 	defer to.KeepAlive(s.Heartbeat, cancel)()
 	end := telemetry.Viewer(ctx)
 	var err error
@@ -224,5 +225,5 @@ func (s *Server) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter
 	if errors.Is(err, inbox.ErrBroken) {
 		err = errors.Join(err, stream.ErrInterrupted) // the client comes back
 	}
-	end(s.ending(ctx, err))
+	end(s.streams.Ending(ctx, err))
 }

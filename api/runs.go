@@ -46,11 +46,11 @@ func (s *Server) startRun(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	if !s.streams.TryAcquire(1) {
-		s.Refuse(c, problem.Full())
+	if err := s.streams.Enter(); err != nil {
+		s.Refuse(c, err)
 		return
 	}
-	defer s.streams.Release(1)
+	defer s.streams.Leave()
 	in, err := s.accept(c.Request.Context(), agent, input)
 	if err != nil {
 		s.Refuse(c, err)
@@ -72,7 +72,7 @@ func (s *Server) startRun(c *gin.Context) {
 		c.JSON(http.StatusAccepted, in.steered)
 		return
 	}
-	s.show(c, in.view, nil)
+	s.streams.Show(c, in.view, nil)
 	s.abandon(c.Request.Context(), in)
 }
 

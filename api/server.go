@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/scheduleroutes"
 	"github.com/perdure/perdure/api/silence"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -111,7 +112,7 @@ type Server struct {
 	silent    *silence.Watcher
 	decisions *decisions.Service
 	sockets   sockets
-	streams   *semaphore.Weighted
+	streams   *streams.Streams
 	feeds     *semaphore.Weighted
 	closed    context.Context // ends when streams have to end
 	close     context.CancelFunc
@@ -149,7 +150,7 @@ func New(cfg Config) *Server {
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
-	s.sockets.room, s.streams = semaphore.NewWeighted(int64(cfg.Sockets)), semaphore.NewWeighted(int64(cfg.Streams))
+	s.sockets.room = semaphore.NewWeighted(int64(cfg.Sockets))
 	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
@@ -158,6 +159,9 @@ func New(cfg Config) *Server {
 		index = cfg.Inbox.Index
 	}
 	s.silent = silence.NewWatcher(s.find, cfg.Temporal, cfg.Silence)
+	s.streams = streams.New(streams.Config{
+		Problems: s.Writer, Logger: cfg.Logger, Watcher: s.silent, Closed: s.closed, Heartbeat: cfg.Heartbeat, Silence: cfg.Silence, Strict: cfg.Strict, Most: cfg.Streams,
+	})
 	s.commands = &commands.Sender{Find: s.find, Dispatch: s.dispatch}
 	s.decisions = decisions.NewService(s.find, s.commands, cfg.Catalog, cfg.Tools, index)
 	return s
@@ -260,19 +264,16 @@ func (s *Server) ready(c *gin.Context) {
 	c.String(http.StatusOK, "ready\n")
 }
 
-// errDrain is the cause with which streams end when the server stops.
-var errDrain = errors.New("api: the server is shutting down")
-
 // countStream counts the answer to a GET request, stream or not, as a stream of the node until the client has taken it. Commands do not count: their answers are
 // small, and a full node must still take a cancel or a decision.
 func (s *Server) countStream(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return
 	}
-	if !s.streams.TryAcquire(1) {
-		s.Refuse(c, problem.Full())
+	if err := s.streams.Enter(); err != nil {
+		s.Refuse(c, err)
 		return
 	}
-	defer s.streams.Release(1)
+	defer s.streams.Leave()
 	c.Next()
 }

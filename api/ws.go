@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 )
@@ -58,7 +59,7 @@ func (s *sockets) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return errDrain
+		return streams.ErrDrain
 	}
 	if !s.room.TryAcquire(1) {
 		return problem.Full()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 	"github.com/perdure/perdure/stream"
@@ -86,7 +87,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			s.conn.Close(socket.GoingAway, "the server is shutting down")
 			return
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errExpired) {
+			if errors.Is(context.Cause(ctx), streams.ErrExpired) {
 				s.conn.Close(socket.Unauthorized, "the credentials have expired")
 			}
 			return
@@ -122,8 +123,8 @@ func (s *session) read(ctx context.Context) error {
 
 // take answers a request, or starts it.
 func (s *session) take(ctx context.Context, r *clientFrame) error {
-	if errors.Is(context.Cause(ctx), errExpired) { // the socket is about to close
-		return errExpired
+	if errors.Is(context.Cause(ctx), streams.ErrExpired) { // the socket is about to close
+		return streams.ErrExpired
 	}
 	switch r.Type {
 	case "ping":
@@ -171,10 +172,10 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 // streaming is serve for a request with a stream, if the node has room for it.
 func (s *session) streaming(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
 	return func(ctx context.Context, r *clientFrame) error {
-		if !s.server.streams.TryAcquire(1) {
-			return problem.Full()
+		if err := s.server.streams.Enter(); err != nil {
+			return err
 		}
-		defer s.server.streams.Release(1)
+		defer s.server.streams.Leave()
 		return serve(ctx, r)
 	}
 }

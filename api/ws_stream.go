@@ -177,7 +177,7 @@ func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view
 	if err != nil {
 		return err
 	}
-	err = s.server.pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
+	err = s.server.streams.Pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
 	if errors.Is(err, io.EOF) {
 		return err
 	}

@@ -69,6 +69,7 @@ var layers = []layer{
 	{"api/commands", []string{"api/lookup", "api/problem", "api/request", "agui", "runs", "stream", "stream/snapshot", "internal/control/dispatch", "go.temporal.io/..."}},
 	{"api/silence", []string{"api/lookup", "agui", "runs", "stream", "internal/control/dispatch", "go.temporal.io/..."}},
 	{"api/decisions", []string{"api/commands", "api/lookup", "api/problem", "api/request", "agents", "agents/catalog", "agents/pipeline", "agui", "runs", "stream", "stream/snapshot", "internal/auth", "internal/approvals/inbox"}},
+	{"api/streams", []string{"api/problem", "api/silence", "agui", "agui/protobuf", "stream", "stream/view", "internal/auth", "internal/process/telemetry", "internal/transport/live", "internal/transport/sse", "github.com/gin-gonic/gin", "golang.org/x/sync/semaphore"}},
 	{"api", []string{"api/...", "runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/control/dispatch", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/transport/sse", "internal/transport/socket", "internal/transport/live", "internal/process/telemetry", "internal/process/version", anything}},
 
 	{"internal/control/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},

@@ -1,4 +1,4 @@
-package api
+package streams
 
 import (
 	"errors"
@@ -38,8 +38,8 @@ func (b binary) Send(frames []view.Frame) error {
 	return b.w.Flush()
 }
 
-// wantsBinary reports whether a request names the binary format. The specification would use it for */* too; but then the output of curl would be unreadable.
-func wantsBinary(r *http.Request) bool {
+// WantsBinary reports whether a request names the binary format. The specification would use it for */* too; but then the output of curl would be unreadable.
+func WantsBinary(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(accept, ",") {
 			media, params, err := mime.ParseMediaType(part)

@@ -1,4 +1,4 @@
-package api
+package streams
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// transport sends the frames of one view to one client. It fails if the client does not take them in time.
-type transport interface {
+// Transport sends the frames of one view to one client. It fails if the client does not take them in time.
+type Transport interface {
 	// Send writes frames, in order, and flushes them.
 	Send(frames []view.Frame) error
 }
 
-// show answers with the frames of a view, until the view ends or the client is gone.
-func (s *Server) show(c *gin.Context, view *view.View, frames []view.Frame) {
-	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
-		s.Refuse(c, errDrain)
+// Show answers with the frames of a view, until the view ends or the client is gone.
+func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
+	if s.Closed.Err() != nil { // an empty stream would look like a run that has ended
+		s.Problems.Refuse(c, ErrDrain)
 		return
 	}
-	to, err := s.transport(c, view.Profile())
+	to, err := s.respond(c, view.Profile())
 	if err != nil {
 		return // the client is gone
 	}
@@ -36,12 +36,12 @@ func (s *Server) show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if to, ok := to.(events); ok {
 		defer to.w.KeepAlive(s.Heartbeat, cancel)()
 	}
-	_ = s.pump(ctx, view, frames, to) // the client knows how it ended
+	_ = s.Pump(ctx, view, frames, to) // the client knows how it ended
 }
 
-// transport begins the response. Clients before AG-UI 1.0 cannot read their own binary format once it has a tool result.
-func (s *Server) transport(c *gin.Context, profile stream.Profile) (transport, error) {
-	if profile == stream.Profile1 && wantsBinary(c.Request) {
+// respond begins the response. Clients before AG-UI 1.0 cannot read their own binary format once it has a tool result.
+func (s *Streams) respond(c *gin.Context, profile stream.Profile) (Transport, error) {
+	if profile == stream.Profile1 && WantsBinary(c.Request) {
 		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
 		return binary{w}, err
 	}
@@ -66,12 +66,12 @@ func (e events) Send(frames []view.Frame) error {
 	return e.w.Flush()
 }
 
-// pump sends the frames of a view, those at hand first. It returns io.EOF when the view has ended. After another error the stream ends, perhaps
+// Pump sends the frames of a view, those at hand first. It returns io.EOF when the view has ended. After another error the stream ends, perhaps
 // without a terminal event, and the client continues with its last cursor.
-func (s *Server) pump(ctx context.Context, view *view.View, frames []view.Frame, to transport) error {
+func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, to Transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	defer context.AfterFunc(s.Closed, func() { cancel(ErrDrain) })()
 	if s.Strict {
 		to = strictly(to, view.Resumed())
 	}
@@ -85,31 +85,31 @@ func (s *Server) pump(ctx context.Context, view *view.View, frames []view.Frame,
 		}
 		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
 			if run, ok := view.Run(); ok {
-				err = s.silent.LookAfter(ctx, run)
+				err = s.Watcher.LookAfter(ctx, run)
 			}
 		}
 	}
 	if ctx.Err() != nil && !errors.Is(err, io.EOF) && !errors.Is(err, live.ErrSlow) {
 		err = context.Cause(ctx)
 	}
-	end(s.ending(ctx, err))
+	end(s.Ending(ctx, err))
 	return err
 }
 
-// ending is why a view ended, for telemetry.
-func (s *Server) ending(ctx context.Context, err error) string {
+// Ending returns why a view ended, for telemetry.
+func (s *Streams) Ending(ctx context.Context, err error) string {
 	var forbidden *breach
 	switch {
 	case errors.Is(err, io.EOF):
 		return "finished"
 	case errors.As(err, &forbidden):
-		s.logger.ErrorContext(ctx, "stream ended before an event that AG-UI forbids", "error", err)
+		s.Logger.ErrorContext(ctx, "stream ended before an event that AG-UI forbids", "error", err)
 		return "forbidden"
 	case errors.Is(err, live.ErrSlow):
 		return "slow"
-	case errors.Is(err, errDrain):
+	case errors.Is(err, ErrDrain):
 		return "drained"
-	case errors.Is(err, errExpired):
+	case errors.Is(err, ErrExpired):
 		return "expired"
 	case ctx.Err() != nil:
 		return "left"
@@ -118,6 +118,6 @@ func (s *Server) ending(ctx context.Context, err error) string {
 	case errors.Is(err, stream.ErrGone):
 		return "gone"
 	}
-	s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
+	s.Logger.WarnContext(ctx, "stream ended before its run", "error", err)
 	return "failed"
 }

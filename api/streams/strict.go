@@ -1,4 +1,4 @@
-package api
+package streams
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // strict is a transport that refuses events which AG-UI forbids. It is meant for tests: such an event is a defect of this project.
 type strict struct {
-	transport
+	Transport
 	resumed bool
 	guard   *agui.Guard // from the first event on
 }
@@ -28,21 +28,21 @@ func (b *breach) Unwrap() error { return b.cause }
 
 // strictly wraps a transport. A view that starts after a cursor continues with the messages that the view before has opened, unless the cursor is at a
 // run's end.
-func strictly(to transport, resumed bool) *strict {
-	return &strict{transport: to, resumed: resumed}
+func strictly(to Transport, resumed bool) *strict {
+	return &strict{Transport: to, resumed: resumed}
 }
 
 // Send sends the frames before the first breach, and returns the breach.
 func (s *strict) Send(frames []view.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {
-			if sent := s.transport.Send(frames[:i]); sent != nil {
+			if sent := s.Transport.Send(frames[:i]); sent != nil {
 				return sent
 			}
 			return &breach{f.Cursor, err}
 		}
 	}
-	return s.transport.Send(frames)
+	return s.Transport.Send(frames)
 }
 
 func (s *strict) check(event []byte) error {
