@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
@@ -47,7 +48,7 @@ func newOffice(t *testing.T, change ...func(*api.Config)) *office {
 	return o
 }
 
-func openInbox(t *testing.T, l *stream.Log) *api.Inbox {
+func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 	t.Helper()
 	store, err := inbox.Open(t.Context(), l)
 	if err != nil {
@@ -62,7 +63,7 @@ func openInbox(t *testing.T, l *stream.Log) *api.Inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &api.Inbox{Store: store, Index: index, Links: keeper, PublicURL: "https://agents.example"}
+	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: "https://agents.example"}
 }
 
 // take is the workflows' part.

@@ -1,14 +1,11 @@
 package api
 
 import (
-	"context"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/process/telemetry"
-	"github.com/perdure/perdure/stream"
 )
 
 // locate gives a request's span and log lines the tenant of the caller, and the thread, the run and the agent of the path.
@@ -24,9 +21,4 @@ func (s *Server) locate(c *gin.Context) {
 		}
 	}
 	c.Request = c.Request.WithContext(telemetry.WithRun(c.Request.Context(), of))
-}
-
-// ofRun makes ctx a context of a run for its span and log lines. An empty agent is unknown.
-func ofRun(ctx context.Context, run stream.Run, agent string) context.Context {
-	return telemetry.WithRun(ctx, telemetry.Run{Tenant: run.Thread.Tenant, Thread: run.Thread.ID, ID: run.ID, Agent: agent})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -184,7 +185,7 @@ func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer)
 // Every route is described, and nothing else is.
 func TestTheDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	server := api.New(api.Config{Metrics: http.NotFoundHandler(), Inbox: &api.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
+	server := api.New(api.Config{Metrics: http.NotFoundHandler(), Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
 	var routes, operations []string
 	segment := regexp.MustCompile(`:([a-z]+)`)
 	for _, r := range server.Routes() {

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/api/problem"
 )
 
@@ -66,7 +67,7 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 //
 // Decision links are exempt: mail programs and chats add parameters of their own to the links in a message.
 func (s *Server) checkQuery(c *gin.Context) {
-	if c.Request.URL.RawQuery == "" || c.FullPath() == "" || strings.HasPrefix(c.FullPath(), linkPath) {
+	if c.Request.URL.RawQuery == "" || c.FullPath() == "" || strings.HasPrefix(c.FullPath(), approvalroutes.LinkPath) {
 		return
 	}
 	routes, err := queryParameters()

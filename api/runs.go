@@ -57,7 +57,7 @@ func (s *Server) startRun(c *gin.Context) {
 		return
 	}
 	defer in.Close()
-	c.Request = c.Request.WithContext(ofRun(c.Request.Context(), in.run, in.agent.Name))
+	c.Request = c.Request.WithContext(request.WithRun(c.Request.Context(), in.run, in.agent.Name))
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	err = s.find.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor"))
@@ -163,7 +163,7 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 		return nil, err
 	}
 	run := stream.Run{Thread: thread, ID: input.RunID}
-	s.strip(ofRun(ctx, run, agent.Name), input)
+	s.strip(request.WithRun(ctx, run, agent.Name), input)
 	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
 	if agent.LegacyInterrupts {
 		decisions.ResumeByCommand(input)

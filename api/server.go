@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api/agentroutes"
+	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
@@ -64,7 +65,7 @@ type Config struct {
 	Known agents.Names
 
 	// Inbox has the open interrupts of all threads. nil = there are no routes for it.
-	Inbox *Inbox
+	Inbox *approvalroutes.Inbox
 
 	// Schedules has the definitions of schedules. nil = there are no routes for them.
 	Schedules *schedules.Store
@@ -113,7 +114,6 @@ type Server struct {
 	decisions *decisions.Service
 	sockets   sockets
 	streams   *streams.Streams
-	feeds     *semaphore.Weighted
 	closed    context.Context // ends when streams have to end
 	close     context.CancelFunc
 }
@@ -151,7 +151,6 @@ func New(cfg Config) *Server {
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.sockets.room = semaphore.NewWeighted(int64(cfg.Sockets))
-	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
 	var index *inbox.Index
@@ -193,7 +192,10 @@ func (s *Server) routes() *gin.Engine {
 	}))
 	r.Use(s.LimitBodyTime)
 	r.GET(socketPath, s.authenticate, s.checkQuery, s.openSocket) // before CORS, whose refusals have no body
-	s.linkRoutes(r)                                               // before CORS and authentication: a link needs neither
+	approvals := approvalroutes.New(approvalroutes.Config{
+		Problems: s.Writer, Bodies: s.Reader, Find: s.find, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,
+	})
+	approvals.RegisterLinks(r) // before CORS and authentication: a link needs neither
 	if len(s.Origins) > 0 {
 		r.Use(s.refuseOrigin, cors.New(s.cors())) // a browser's preflight request has no credentials
 	}
@@ -216,10 +218,8 @@ func (s *Server) routes() *gin.Engine {
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/messages", s.steerThread)
-	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
-	v1.POST("/threads/:thread/tool-results", s.postToolResult)
 	s.threadRoutes(v1)
-	s.approvalRoutes(v1)
+	approvals.Register(v1)
 	if s.Schedules != nil {
 		clock := &schedules.Clock{Temporal: s.Temporal, ParkAfter: s.ParkAfter}
 		routes := &scheduleroutes.Routes{Writer: s.Writer, Reader: s.Reader, Schedules: s.Schedules, Clock: clock, Catalog: s.Catalog, Log: s.Log, Temporal: s.Temporal}
@@ -234,7 +234,7 @@ func (s *Server) routes() *gin.Engine {
 // secret.
 func traced(c *gin.Context) bool {
 	path := c.Request.URL.Path
-	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, linkPath)
+	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, approvalroutes.LinkPath)
 }
 
 // ready reports whether this node can serve: the log takes writes, Temporal answers, and the lists are current.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
@@ -35,7 +36,7 @@ import (
 type shared struct {
 	*node
 	reached *reached
-	inbox   *api.Inbox
+	inbox   *approvalroutes.Inbox
 	feed    string // cursor before anything happened to alpha's approval
 }
 

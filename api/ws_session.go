@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
@@ -162,7 +163,7 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 		defer stop(nil)
 		ctx, end := telemetry.Frame(ctx, r.Type)
 		if run, err := r.run(ctx); err == nil {
-			ctx = ofRun(ctx, run, "")
+			ctx = request.WithRun(ctx, run, "")
 		}
 		end(s.conclude(ctx, r, s.guard(ctx, r, serve)))
 	})

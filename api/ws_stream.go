@@ -30,7 +30,7 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 		return within("/input", err)
 	}
 	defer in.Close()
-	ctx = ofRun(ctx, in.run, in.agent.Name)
+	ctx = request.WithRun(ctx, in.run, in.agent.Name)
 	place := func(ctx context.Context) error {
 		if err := s.server.find.AwaitDecision(ctx, in.run.Thread, r.WaitFor); err != nil {
 			return within("/waitFor", err)

@@ -62,7 +62,7 @@ var layers = []layer{
 	{"activities/narration", []string{"activities/prompt", "agents", "agents/catalog", "agui", "llm", "runs", "stream", "tools", "go.temporal.io/sdk/activity"}},
 	{"activities", []string{"activities/prompt", "activities/narration", "runs", "agui", "agents/...", "llm", "tools", "stream", "stream/snapshot", "internal/auth", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/control/schedules", "internal/approvals/webhook", "internal/process/telemetry", anything}},
 	{"api/problem", []string{"agents", "agents/catalog", "agui", "stream", "internal/auth", "internal/approvals/inbox", "internal/control/schedules", "github.com/gin-gonic/gin"}},
-	{"api/request", []string{"api/problem", "agui", "stream", "internal/auth", "github.com/gin-gonic/gin"}},
+	{"api/request", []string{"api/problem", "agui", "stream", "internal/auth", "internal/process/telemetry", "github.com/gin-gonic/gin"}},
 	{"api/agentroutes", []string{"api/problem", "api/request", "agents", "agents/catalog", "agui", "github.com/gin-gonic/gin", "github.com/aymanbagabas/go-udiff"}},
 	{"api/scheduleroutes", []string{"api/problem", "api/request", "agents/catalog", "runs", "stream", "internal/auth", "internal/control/schedules", "github.com/gin-gonic/gin", "golang.org/x/sync/errgroup", "go.temporal.io/..."}},
 	{"api/lookup", []string{"api/problem", "stream", "stream/snapshot"}},
@@ -70,6 +70,7 @@ var layers = []layer{
 	{"api/silence", []string{"api/lookup", "agui", "runs", "stream", "internal/control/dispatch", "go.temporal.io/..."}},
 	{"api/decisions", []string{"api/commands", "api/lookup", "api/problem", "api/request", "agents", "agents/catalog", "agents/pipeline", "agui", "runs", "stream", "stream/snapshot", "internal/auth", "internal/approvals/inbox"}},
 	{"api/streams", []string{"api/problem", "api/silence", "agui", "agui/protobuf", "stream", "stream/view", "internal/auth", "internal/process/telemetry", "internal/transport/live", "internal/transport/sse", "github.com/gin-gonic/gin", "golang.org/x/sync/semaphore"}},
+	{"api/approvalroutes", []string{"api/decisions", "api/lookup", "api/problem", "api/request", "api/streams", "agui", "runs", "stream", "stream/snapshot", "internal/auth", "internal/approvals/inbox", "internal/approvals/links", "internal/process/telemetry", "internal/transport/sse", "github.com/gin-gonic/gin", "golang.org/x/sync/..."}},
 	{"api", []string{"api/...", "runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/control/dispatch", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/transport/sse", "internal/transport/socket", "internal/transport/live", "internal/process/telemetry", "internal/process/version", anything}},
 
 	{"internal/control/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
@@ -49,7 +50,7 @@ type Config struct {
 	// Sockets and Streams bound what is open at a time. 0 = the api's defaults.
 	Sockets, Streams int
 	// LinkKey signs links that decide, and PublicURL is where they lead. Empty = as [links.Open] and
-	// [api.Inbox] have it.
+	// [approvalroutes.Inbox] have it.
 	LinkKey   []byte
 	PublicURL string
 	Metrics   http.Handler
@@ -122,7 +123,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 // openInbox loads what waits for people: a node that has not serves nobody.
-func openInbox(ctx context.Context, cfg Config) (*api.Inbox, error) {
+func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 	store, err := inbox.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func openInbox(ctx context.Context, cfg Config) (*api.Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api.Inbox{Store: store, Index: index, Links: keeper, PublicURL: cfg.PublicURL}, nil
+	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: cfg.PublicURL}, nil
 }
 
 // sendBytes bounds what the kernel keeps of what a client has not read yet; Linux counts its own

@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // decideApproval decides about a tool call. It answers when the run has taken the decision. The same decision again is taken once; another
 // one is refused with the one that stands.
-func (s *Server) decideApproval(c *gin.Context) {
+func (s *Routes) decideApproval(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var v decisions.Request
 	if err == nil {

@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func as(t *testing.T, subject string, roles ...string) context.Context {
 // A link is of whoever asks for it, unless that is a program that sends links to others.
 func TestWhoseALinkIs(t *testing.T) {
 	t.Parallel()
-	s := &Server{Config: Config{AdminRole: "boss"}}
+	s := &Routes{adminRole: "boss"}
 	for name, tt := range map[string]struct {
 		ctx     context.Context
 		in      linkRequest

@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // postToolResult takes the result of a client tool call. It answers when the run has taken the result. The same result again is taken once;
 // another one is refused with the one that stands.
-func (s *Server) postToolResult(c *gin.Context) {
+func (s *Routes) postToolResult(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var r decisions.ToolResult
 	if err == nil {

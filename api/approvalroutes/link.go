@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// linkPath begins the paths of links. GET shows the decision and decides nothing, because mail programs and chats open links by themselves. POST
+// LinkPath begins the paths of links. GET shows the decision and decides nothing, because mail programs and chats open links by themselves. POST
 // decides.
-const linkPath = "/v1/links/"
+const LinkPath = "/v1/links/"
 
 // Bounds of the life of a link.
 const (
@@ -44,7 +44,7 @@ type linkRequest struct {
 }
 
 // makeLink makes a link that decides about a call.
-func (s *Server) makeLink(c *gin.Context) {
+func (s *Routes) makeLink(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var in linkRequest
 	if err == nil {
@@ -70,17 +70,17 @@ func (s *Server) makeLink(c *gin.Context) {
 		return
 	}
 	l.Args = q.ArgsDigest()
-	token, err := s.Inbox.Links.Token(l)
+	token, err := s.inbox.Links.Token(l)
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	c.Header("Cache-Control", "no-store")
-	c.JSON(http.StatusCreated, gin.H{"url": s.publicURL(c.Request) + linkPath + token, "expiresAt": l.Expires.UTC().Truncate(time.Second)})
+	c.JSON(http.StatusCreated, gin.H{"url": s.publicURL(c.Request) + LinkPath + token, "expiresAt": l.Expires.UTC().Truncate(time.Second)})
 }
 
 // linkOf reads a request for a link. Only programs with roleLinks may name another subject.
-func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
+func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
 	if in.Decision != string(runs.DecisionApprove) && in.Decision != string(runs.DecisionReject) {
 		return l, decisions.InvalidAnswer("/decision", `must be "approve" or "reject"`)
@@ -101,16 +101,16 @@ func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	switch {
 	case in.Subject == "" && len(in.Roles) == 0, known && in.Subject == p.Subject && len(in.Roles) == 0:
 		l.Subject, l.Roles = p.Subject, p.Roles
-	case known && !p.Has(roleLinks) && !p.Has(s.AdminRole):
+	case known && !p.Has(roleLinks) && !p.Has(s.adminRole):
 		return l, problem.New(http.StatusForbidden, "not_yours", `only who has the role "links" may ask for links of other people`)
 	}
 	return l, nil
 }
 
 // publicURL is the address of this server for clients.
-func (s *Server) publicURL(r *http.Request) string {
-	if s.Inbox.PublicURL != "" {
-		return s.Inbox.PublicURL
+func (s *Routes) publicURL(r *http.Request) string {
+	if s.inbox.PublicURL != "" {
+		return s.inbox.PublicURL
 	}
 	u := url.URL{Scheme: "http", Host: r.Host}
 	if r.TLS != nil {
@@ -120,7 +120,7 @@ func (s *Server) publicURL(r *http.Request) string {
 }
 
 // showLink shows what a link decides, with a form.
-func (s *Server) showLink(c *gin.Context) {
+func (s *Routes) showLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	l, q, err := s.readLink(ctx, request.Segment(c, "token"))
@@ -140,15 +140,15 @@ func (s *Server) showLink(c *gin.Context) {
 }
 
 // readLink returns the content of a link, and its interrupt. It fails if the interrupt is resolved.
-func (s *Server) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
-	l, err := s.Inbox.Links.Read(token)
+func (s *Routes) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
+	l, err := s.inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
 		return l, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
 	}
 	if err != nil {
 		return l, nil, problem.New(http.StatusNotFound, "unknown_link", "This is not a link of ours.")
 	}
-	used, err := s.Inbox.Links.Used(ctx, l)
+	used, err := s.inbox.Links.Used(ctx, l)
 	if err != nil {
 		return l, nil, err
 	}
@@ -165,13 +165,13 @@ func (s *Server) readLink(ctx context.Context, token string) (links.Link, *decis
 }
 
 // useLink decides as the link says, like any other decision.
-func (s *Server) useLink(c *gin.Context) {
+func (s *Routes) useLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	l, _, err := s.readLink(ctx, request.Segment(c, "token"))
 	var answer decisions.Decided
 	if err == nil {
-		ctx = ofRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
+		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
 		as := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), request.ChannelLink)
 		answer, err = s.decisions.Decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, decisions.Request{Decision: l.Decision})
@@ -181,17 +181,17 @@ func (s *Server) useLink(c *gin.Context) {
 		return
 	}
 	// The decision was taken. If the use of the link cannot be noted, the link still can decide nothing else.
-	if err := s.Inbox.Links.Use(ctx, l); err != nil {
-		s.logger.WarnContext(ctx, "a link is not known to be used", "error", err)
+	if err := s.inbox.Links.Use(ctx, l); err != nil {
+		s.find.Logger.WarnContext(ctx, "a link is not known to be used", "error", err)
 	}
 	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true, Missing: answer.Missing, Before: answer.Recorded != nil && answer.Recorded.By != l.Subject})
 }
 
 // showRefusal shows why a link does not decide.
-func (s *Server) showRefusal(c *gin.Context, err error) {
+func (s *Routes) showRefusal(c *gin.Context, err error) {
 	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {
-		s.logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
+		s.find.Logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
 	}
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))

@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type batchResult struct {
 }
 
 // decideBatch carries out decisions independently of each other, and answers in their order.
-func (s *Server) decideBatch(c *gin.Context) {
+func (s *Routes) decideBatch(c *gin.Context) {
 	var body struct {
 		Decisions []json.RawMessage `json:"decisions"`
 	}
@@ -65,7 +65,7 @@ func (s *Server) decideBatch(c *gin.Context) {
 }
 
 // decideEach sends each thread its decisions, several threads concurrently.
-func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchResult {
+func (s *Routes) decideEach(ctx context.Context, raw []json.RawMessage) []batchResult {
 	results := make([]batchResult, len(raw))
 	entries := make([]batchEntry, len(raw))
 	threads := map[string][]int{} // the positions of their entries
@@ -110,7 +110,7 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 }
 
 // resultOf is the result of the i-th decision. The cause of a 503 is logged, once.
-func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer decisions.Outcome) batchResult {
+func (s *Routes) resultOf(ctx context.Context, i int, e batchEntry, answer decisions.Outcome) batchResult {
 	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing, Proposals: answer.Proposals, Cursor: answer.Cursor}
 	if answer.Recorded != nil {
 		r.Recorded = answer.Recorded
@@ -118,7 +118,7 @@ func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer decis
 	if answer.Err != nil {
 		p := problem.Of(answer.Err)
 		if p.Status >= http.StatusInternalServerError {
-			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.Err)
+			s.find.Logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.Err)
 		}
 		r.Status, r.Code, r.Detail, r.Recorded = p.Status, p.Code, p.Detail, p.Recorded
 		if p.Pointer != "" || p.Status == http.StatusBadRequest {

@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"net/http"
@@ -9,42 +9,10 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
-	"github.com/perdure/perdure/internal/approvals/links"
 )
 
-// Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL are required.
-type Inbox struct {
-	Store *inbox.Store
-	Index *inbox.Index
-	Links *links.Keeper
-	// PublicURL is the address in links, without a slash at its end. Defaults to the host of the request.
-	PublicURL string
-}
-
-// approvalRoutes are the routes for interrupts of all threads, and for the audit of one thread.
-func (s *Server) approvalRoutes(v1 *gin.RouterGroup) {
-	v1.GET("/threads/:thread/approvals", s.showAudit)
-	if s.Inbox == nil {
-		return
-	}
-	v1.GET("/approvals", s.listApprovals)
-	v1.GET("/approvals/events", s.approvalEvents)
-	v1.POST("/approvals/batch", s.decideBatch)
-	v1.POST("/threads/:thread/approvals/:approval/links", s.makeLink)
-}
-
-// linkRoutes are the routes for links. They need no authentication.
-func (s *Server) linkRoutes(r gin.IRoutes) {
-	if s.Inbox == nil {
-		return
-	}
-	r.GET(linkPath+":token", s.showLink)
-	r.HEAD(linkPath+":token", s.showLink) // programs that check the links of a mail send HEAD
-	r.POST(linkPath+":token", s.useLink)
-}
-
 // showAudit answers with every interrupt that a thread ever had, and its decisions.
-func (s *Server) showAudit(c *gin.Context) {
+func (s *Routes) showAudit(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err == nil {
 		err = s.find.CheckThread(c.Request.Context(), thread, nil)
@@ -62,7 +30,7 @@ func (s *Server) showAudit(c *gin.Context) {
 	}
 	var all []*inbox.Past
 	if err == nil {
-		all, err = inbox.History(c.Request.Context(), s.Log, thread)
+		all, err = inbox.History(c.Request.Context(), s.find.Log, thread)
 	}
 	if status != "" {
 		all = slices.DeleteFunc(all, func(p *inbox.Past) bool { return (p.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })

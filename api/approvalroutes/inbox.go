@@ -1,4 +1,4 @@
-package api
+package approvalroutes
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type approvals struct {
 }
 
 // listApprovals lists interrupts of all threads: the open ones, the oldest first, or the decided ones.
-func (s *Server) listApprovals(c *gin.Context) {
+func (s *Routes) listApprovals(c *gin.Context) {
 	status, err := approvalStatus(c)
 	if err != nil {
 		s.Refuse(c, err)
@@ -50,7 +50,7 @@ func (s *Server) listApprovals(c *gin.Context) {
 	}
 	var p inbox.Page
 	if err == nil {
-		p, err = s.Inbox.Index.List(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), limit)
+		p, err = s.inbox.Index.List(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), limit)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -66,7 +66,7 @@ const (
 )
 
 // listDecided lists the decided interrupts of all threads, the last first.
-func (s *Server) listDecided(c *gin.Context) {
+func (s *Routes) listDecided(c *gin.Context) {
 	limit, err := request.Limit(c)
 	for _, name := range []string{"assignee", "olderThan"} {
 		if _, ok := c.GetQuery(name); ok && err == nil {
@@ -77,7 +77,7 @@ func (s *Server) listDecided(c *gin.Context) {
 	var next string
 	if err == nil {
 		q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
-		page, next, err = s.Inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
+		page, next, err = s.inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
 	}
 	var items []*inbox.Past
 	if err == nil {
@@ -94,7 +94,7 @@ func (s *Server) listDecided(c *gin.Context) {
 }
 
 // pasts reads interrupts from the audits of their threads, in their order. Those of deleted threads are left out.
-func (s *Server) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
+func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
 	tenant, found := request.Caller(ctx).Tenant, make([]*inbox.Past, len(page))
 	places := map[string][]int{}
 	for i, d := range page {
@@ -104,7 +104,7 @@ func (s *Server) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Pa
 	group.SetLimit(auditThreads)
 	for thread, of := range places {
 		group.Go(func() error {
-			history, err := inbox.History(ctx, s.Log, stream.Thread{Tenant: tenant, ID: thread})
+			history, err := inbox.History(ctx, s.find.Log, stream.Thread{Tenant: tenant, ID: thread})
 			for _, i := range of {
 				found[i] = inbox.ByID(history, page[i].ID)
 			}
@@ -159,13 +159,13 @@ const feedWait = time.Minute
 const feeds = 1000
 
 // approvalEvents streams what happens to interrupts, from now on or after a cursor.
-func (s *Server) approvalEvents(c *gin.Context) {
+func (s *Routes) approvalEvents(c *gin.Context) {
 	after, err := s.feedCursor(c)
 	var q inbox.Filter
 	if err == nil {
 		q, err = filterOf(c)
 	}
-	if err == nil && s.closed.Err() != nil {
+	if err == nil && s.find.Closed.Err() != nil {
 		err = streams.ErrDrain
 	}
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Server) approvalEvents(c *gin.Context) {
 		return
 	}
 	defer s.feeds.Release(1)
-	feed, err := s.Inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
+	feed, err := s.inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
 	if err != nil {
 		s.Refuse(c, err)
 		return
@@ -191,7 +191,7 @@ func (s *Server) approvalEvents(c *gin.Context) {
 }
 
 // feedCursor reads the cursor of a request; nil = none.
-func (s *Server) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
+func (s *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	text := c.GetHeader("Last-Event-ID")
 	if text == "" {
 		text = c.Query("after")
@@ -199,16 +199,16 @@ func (s *Server) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	if text == "" {
 		return nil, nil
 	}
-	cursor, err := s.Inbox.Store.ParseCursor(text)
+	cursor, err := s.inbox.Store.ParseCursor(text)
 	return &cursor, err
 }
 
 // pumpFeed sends events until the client is gone, or the feed breaks.
-func (s *Server) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter, to *sse.Writer) {
+func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter, to *sse.Writer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.closed, func() { cancel(streams.ErrDrain) })()
-	defer to.KeepAlive(s.Heartbeat, cancel)()
+	defer context.AfterFunc(s.find.Closed, func() { cancel(streams.ErrDrain) })()
+	defer to.KeepAlive(s.streams.Heartbeat, cancel)()
 	end := telemetry.Viewer(ctx)
 	var err error
 	for err == nil {

@@ -1,0 +1,81 @@
+package approvalroutes
+
+import (
+	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/perdure/perdure/api/decisions"
+	"github.com/perdure/perdure/api/lookup"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/approvals/links"
+)
+
+// Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL are required.
+type Inbox struct {
+	Store *inbox.Store
+	Index *inbox.Index
+	Links *links.Keeper
+	// PublicURL is the address in links, without a slash at its end. Defaults to the host of the request.
+	PublicURL string
+}
+
+// Routes serves decisions and the inbox. It is safe for concurrent use.
+type Routes struct {
+	problem.Writer
+	request.Reader
+
+	find      *lookup.Finder
+	decisions *decisions.Service
+	streams   *streams.Streams
+	inbox     *Inbox // nil = there is no inbox
+	adminRole string
+	feeds     *semaphore.Weighted
+}
+
+// Config configures Routes. All fields but Inbox are required.
+type Config struct {
+	Problems  problem.Writer
+	Bodies    request.Reader
+	Find      *lookup.Finder
+	Decisions *decisions.Service
+	Streams   *streams.Streams
+	// Inbox has the open interrupts of all threads. nil = there are no routes for it.
+	Inbox *Inbox
+	// AdminRole is the role of callers that may make links for others.
+	AdminRole string
+}
+
+// New returns routes without a follower.
+func New(cfg Config) *Routes {
+	return &Routes{
+		Writer: cfg.Problems, Reader: cfg.Bodies, find: cfg.Find, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
+		adminRole: cfg.AdminRole, feeds: semaphore.NewWeighted(feeds),
+	}
+}
+
+// Register adds the routes that need authentication.
+func (s *Routes) Register(v1 *gin.RouterGroup) {
+	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
+	v1.POST("/threads/:thread/tool-results", s.postToolResult)
+	v1.GET("/threads/:thread/approvals", s.showAudit)
+	if s.inbox == nil {
+		return
+	}
+	v1.GET("/approvals", s.listApprovals)
+	v1.GET("/approvals/events", s.approvalEvents)
+	v1.POST("/approvals/batch", s.decideBatch)
+	v1.POST("/threads/:thread/approvals/:approval/links", s.makeLink)
+}
+
+// RegisterLinks adds the routes of links, which need no authentication.
+func (s *Routes) RegisterLinks(r gin.IRoutes) {
+	if s.inbox == nil {
+		return
+	}
+	r.GET(LinkPath+":token", s.showLink)
+	r.HEAD(LinkPath+":token", s.showLink) // programs that check the links of a mail send HEAD
+	r.POST(LinkPath+":token", s.useLink)
+}
