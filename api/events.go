@@ -172,18 +172,5 @@ func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, e
 		current := agui.Version // the only generation that has this wire
 		version = &current
 	}
-	return s.attachment(after, version)
-}
-
-// attachment reads a cursor ("" = none) and a protocol version (nil = none), of any transport. A cursor has its own profile.
-func (s *Server) attachment(after string, version *string) (*stream.Cursor, stream.Profile, error) {
-	var profile stream.Profile
-	if version != nil {
-		profile = stream.ProfileOf(*version)
-	}
-	if after == "" {
-		return nil, profile, nil
-	}
-	cursor, err := s.Log.ParseCursor(after)
-	return &cursor, profile, err
+	return s.find.Position(after, version)
 }

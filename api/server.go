@@ -13,7 +13,6 @@ import (
 	"github.com/gin-gonic/gin"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
@@ -26,7 +25,9 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/scheduleroutes"
 	"github.com/perdure/perdure/api/silence"
+	"github.com/perdure/perdure/api/sockets"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/api/threadroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -112,7 +113,8 @@ type Server struct {
 	dispatch  *dispatch.Dispatcher
 	silent    *silence.Watcher
 	decisions *decisions.Service
-	sockets   sockets
+	threads   *threadroutes.Routes
+	sockets   *sockets.Sockets
 	streams   *streams.Streams
 	closed    context.Context // ends when streams have to end
 	close     context.CancelFunc
@@ -150,12 +152,12 @@ func New(cfg Config) *Server {
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
-	s.sockets.room = semaphore.NewWeighted(int64(cfg.Sockets))
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
 	var index *inbox.Index
+	var store *inbox.Store
 	if cfg.Inbox != nil {
-		index = cfg.Inbox.Index
+		index, store = cfg.Inbox.Index, cfg.Inbox.Store
 	}
 	s.silent = silence.NewWatcher(s.find, cfg.Temporal, cfg.Silence)
 	s.streams = streams.New(streams.Config{
@@ -163,6 +165,13 @@ func New(cfg Config) *Server {
 	})
 	s.commands = &commands.Sender{Find: s.find, Dispatch: s.dispatch}
 	s.decisions = decisions.NewService(s.find, s.commands, cfg.Catalog, cfg.Tools, index)
+	s.sockets = sockets.New(sockets.Config{
+		Problems: s.Writer, Logger: cfg.Logger, Find: s.find, Commands: s.commands, Decisions: s.decisions, Streams: s.streams, Views: s.views, Runs: socketRuns{s}, Closed: s.closed,
+		MaxMessage: cfg.MaxBody, MessageTime: cfg.BodyTime, Heartbeat: cfg.Heartbeat, Patience: cfg.Patience, PerSocket: cfg.SocketStreams, Most: cfg.Sockets,
+	})
+	s.threads = threadroutes.New(threadroutes.Config{
+		Problems: s.Writer, Bodies: s.Reader, Find: s.find, Commands: s.commands, Watcher: s.silent, Index: cfg.Threads, Inbox: store,
+	})
 	return s
 }
 
@@ -170,11 +179,11 @@ func New(cfg Config) *Server {
 // streams; Wait comes after it, because Shutdown does not know sockets.
 func (s *Server) Drain() {
 	s.close()
-	s.sockets.drain()
+	s.sockets.Drain()
 }
 
 // Wait waits, after Drain, for the end of the last socket, or of ctx.
-func (s *Server) Wait(ctx context.Context) error { return s.sockets.wait(ctx) }
+func (s *Server) Wait(ctx context.Context) error { return s.sockets.Wait(ctx) }
 
 // Handler serves the routes. No answer waits longer than Patience for a client that does not read.
 func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Patience) }
@@ -191,7 +200,7 @@ func (s *Server) routes() *gin.Engine {
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
 	r.Use(s.LimitBodyTime)
-	r.GET(socketPath, s.authenticate, s.checkQuery, s.openSocket) // before CORS, whose refusals have no body
+	r.GET(socketPath, s.authenticate, s.checkQuery, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
 		Problems: s.Writer, Bodies: s.Reader, Find: s.find, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,
 	})
@@ -218,7 +227,7 @@ func (s *Server) routes() *gin.Engine {
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/messages", s.steerThread)
-	s.threadRoutes(v1)
+	s.threads.Register(v1)
 	approvals.Register(v1)
 	if s.Schedules != nil {
 		clock := &schedules.Clock{Temporal: s.Temporal, ParkAfter: s.ParkAfter}
@@ -277,3 +286,6 @@ func (s *Server) countStream(c *gin.Context) {
 	defer s.streams.Leave()
 	c.Next()
 }
+
+// socketPath is the route of WebSockets.
+const socketPath = "/v1/ws"

@@ -60,3 +60,16 @@ func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, e
 		}
 	}
 }
+
+// Position reads a cursor ("" = none) and a protocol version (nil = none), of any transport. A cursor has its own profile.
+func (f *Finder) Position(after string, version *string) (*stream.Cursor, stream.Profile, error) {
+	var profile stream.Profile
+	if version != nil {
+		profile = stream.ProfileOf(*version)
+	}
+	if after == "" {
+		return nil, profile, nil
+	}
+	cursor, err := f.Log.ParseCursor(after)
+	return &cursor, profile, err
+}

@@ -77,3 +77,10 @@ func InvalidCursor(err error) *Problem {
 
 // NoThread is the problem of a thread that does not exist.
 func NoThread(t stream.Thread) *Problem { return Unknown("thread", t.ID) }
+
+// Within adds the part of the frame to the pointer of a problem.
+func Within(part string, err error) error {
+	p := *Of(err)
+	p.Pointer = part + p.Pointer
+	return &p
+}

@@ -1,4 +1,4 @@
-package api
+package threadroutes
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // deleteThread deletes a thread: it stops what runs, and removes everything that is stored about it. Cursors of the thread become invalid, and its ID may
 // be used again. Inputs that arrive during the deletion may be deleted too. An incomplete deletion is repeated.
-func (s *Server) deleteThread(c *gin.Context) {
+func (s *Routes) deleteThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil {
 		ctx, end := context.WithTimeout(c.Request.Context(), purgePatience)
@@ -35,16 +35,16 @@ func (s *Server) deleteThread(c *gin.Context) {
 // purgePatience bounds a deletion: a long thread has many blobs.
 const purgePatience = time.Minute
 
-func (s *Server) purge(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
+func (s *Routes) purge(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	if err := s.stop(ctx, thread, now); err != nil {
 		return err
 	}
-	if s.Inbox != nil {
-		if err := s.Inbox.Store.Purge(ctx, thread); err != nil {
+	if s.inbox != nil {
+		if err := s.inbox.Purge(ctx, thread); err != nil {
 			return err
 		}
 	}
-	return s.Snapshots.Purge(ctx, thread)
+	return s.find.Snapshots.Purge(ctx, thread)
 }
 
 // stopPatience is how long a workflow may take to become idle, and then to close; restCheck is the pause between two checks.
@@ -55,12 +55,12 @@ const (
 
 // stop ends a thread's workflow. It waits for active activities, because Temporal forgets activities that outlive their workflow, and they would write
 // after the purge. A workflow that does not close, because there is no worker, is terminated.
-func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
+func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
 	if err := s.rest(ctx, thread, now); err != nil {
 		return err
 	}
-	err := s.Temporal.CancelWorkflow(ctx, id, "")
+	err := s.watcher.Temporal.CancelWorkflow(ctx, id, "")
 	if isNotFound(err) {
 		return nil
 	}
@@ -68,9 +68,9 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 		return fmt.Errorf("api: cancel workflow: %w", err)
 	}
 	closing, end := context.WithTimeout(ctx, stopPatience)
-	_ = s.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // only that it closes matters
+	_ = s.watcher.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // only that it closes matters
 	end()
-	status, err := s.silent.StatusOf(ctx, stream.Run{Thread: thread}, "")
+	status, err := s.watcher.StatusOf(ctx, stream.Run{Thread: thread}, "")
 	switch {
 	case isNotFound(err):
 		return nil
@@ -79,14 +79,14 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 	case status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return nil
 	}
-	if err := s.Temporal.TerminateWorkflow(ctx, id, "", "the thread is deleted"); err != nil && !isNotFound(err) {
+	if err := s.watcher.Temporal.TerminateWorkflow(ctx, id, "", "the thread is deleted"); err != nil && !isNotFound(err) {
 		return fmt.Errorf("api: terminate workflow: %w", err)
 	}
 	return nil
 }
 
 // rest cancels the active run, so that its readers see it end, and the queued runs. Then it waits for some time until the workflow is idle or closed.
-func (s *Server) rest(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
+func (s *Routes) rest(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	resting, end := context.WithTimeout(ctx, stopPatience)
 	defer end()
 	look := time.NewTicker(restCheck)
@@ -108,15 +108,15 @@ func (s *Server) rest(ctx context.Context, thread stream.Thread, now *snapshot.S
 		case <-resting.Done():
 			return ctx.Err()
 		}
-		if now, err = s.Snapshots.Latest(ctx, thread, 0); err != nil {
+		if now, err = s.find.Snapshots.Latest(ctx, thread, 0); err != nil {
 			return err
 		}
 	}
 }
 
 // rests reports whether a thread's workflow is idle, or does not exist.
-func (s *Server) rests(ctx context.Context, thread stream.Thread) (bool, error) {
-	d, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(thread), "")
+func (s *Routes) rests(ctx context.Context, thread stream.Thread) (bool, error) {
+	d, err := s.watcher.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(thread), "")
 	if isNotFound(err) {
 		return true, nil
 	}

@@ -1,4 +1,4 @@
-package api
+package threadroutes
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type forked struct {
 }
 
 // forkRun begins a thread as a fork of another one at the end of a run. The same request again is the same fork.
-func (s *Server) forkRun(c *gin.Context) {
+func (s *Routes) forkRun(c *gin.Context) {
 	from, err := request.RunOf(c)
 	var body struct {
 		ThreadID string `json:"threadId"`
@@ -42,15 +42,15 @@ func (s *Server) forkRun(c *gin.Context) {
 	}
 	ctx, end := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer end()
-	if err := s.fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID}); err != nil {
+	if err := s.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID}); err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusCreated, forked{body.ThreadID, origin{from.Thread.ID, from.ID}})
 }
 
-// fork forks the last segment of a run.
-func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) error {
+// Fork forks the last segment of a run.
+func (s *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
 	from, err := s.find.LastSegment(ctx, from)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	if err := s.find.CheckRun(ctx, from, nil); err != nil {
 		return err
 	}
-	err = s.Snapshots.Fork(ctx, from, to)
+	err = s.find.Snapshots.Fork(ctx, from, to)
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
 		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork it when it has, or an earlier one", from.Shown()))
@@ -69,34 +69,3 @@ func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	}
 	return err
 }
-
-// inherit makes the new thread of an input a fork of the parent run that it names. It returns the thread's last record.
-func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, err error) {
-	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
-	if in.props.ParentThreadID == "" {
-		threads, err := s.Log.FindRun(ctx, in.run.Tenant, in.input.ParentRunID)
-		if err != nil {
-			return 0, err
-		}
-		if len(threads) != 1 {
-			return 0, errNoParent(len(threads))
-		}
-		parent.Thread = threads[0]
-	}
-	if err := s.fork(ctx, parent, in.run.Thread); err != nil {
-		return 0, err
-	}
-	return s.Log.LastOf(ctx, in.run.Thread)
-}
-
-func errNoParent(found int) *problem.Problem {
-	detail := "no thread has a run with the id in parentRunId: leave that out, or name the run's thread here"
-	if found > 1 {
-		detail = "several threads have a run with the id in parentRunId: name the one that is meant"
-	}
-	p := problem.New(http.StatusUnprocessableEntity, "unknown_parent", detail)
-	p.Pointer = parentThreadPointer
-	return p
-}
-
-const parentThreadPointer = "/forwardedProps/perdure/parentThreadId"

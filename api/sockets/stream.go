@@ -1,4 +1,4 @@
-package api
+package sockets
 
 import (
 	"context"
@@ -17,36 +17,28 @@ import (
 
 // run is POST runs: it starts a run, or finds it, and shows it.
 func (s *session) run(ctx context.Context, r *clientFrame) error {
-	agent, err := s.server.authorize(r.Agent)
+	in, err := s.Runs.Accept(ctx, r.Agent, r.Input)
 	if err != nil {
 		return err
 	}
-	input, err := decodeInput(r.Input)
-	if err != nil {
-		return within("/input", err)
-	}
-	in, err := s.server.accept(ctx, agent, input)
-	if err != nil {
-		return within("/input", err)
-	}
 	defer in.Close()
-	ctx = request.WithRun(ctx, in.run, in.agent.Name)
+	ctx = request.WithRun(ctx, in.Run(), in.Agent())
 	place := func(ctx context.Context) error {
-		if err := s.server.find.AwaitDecision(ctx, in.run.Thread, r.WaitFor); err != nil {
-			return within("/waitFor", err)
+		if err := s.Find.AwaitDecision(ctx, in.Run().Thread, r.WaitFor); err != nil {
+			return problem.Within("/waitFor", err)
 		}
-		return s.server.place(ctx, in)
+		return in.Place(ctx)
 	}
 	if err := s.insist(ctx, place); err != nil {
 		return err
 	}
-	if in.steered != nil {
-		s.send(steeredAck(r, in.run.Thread, *in.steered))
+	if steered := in.Steered(); steered != nil {
+		s.send(steeredAck(r, in.Run().Thread, *steered))
 		return io.EOF
 	}
-	err = s.show(ctx, r, in.run, in.view, nil)
+	err = s.show(ctx, r, in.Run(), in.View(), nil)
 	if !errors.Is(context.Cause(ctx), errUnsubscribed) {
-		s.server.abandon(ctx, in)
+		in.Abandon(ctx)
 	}
 	return err
 }
@@ -60,14 +52,14 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 	defer reader.Close()
 	var frames []view.Frame
 	err = s.inSlot(ctx, func() error {
-		if err := s.server.find.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
-			return within("/waitFor", err)
+		if err := s.Find.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
+			return problem.Within("/waitFor", err)
 		}
 		switch {
 		case r.RunID != nil:
-			err = s.server.find.CheckRun(ctx, run, after)
+			err = s.Find.CheckRun(ctx, run, after)
 		case !r.follows():
-			err = s.server.find.CheckThread(ctx, run.Thread, after)
+			err = s.Find.CheckThread(ctx, run.Thread, after)
 		}
 		if err == nil {
 			frames, err = reader.NextPast(ctx)
@@ -89,17 +81,17 @@ func (s *session) attach(ctx context.Context, r *clientFrame) (stream.Run, *stre
 	if err != nil {
 		return run, nil, nil, err
 	}
-	after, profile, err := s.server.attachment(r.After, r.ProtocolVersion)
+	after, profile, err := s.Find.Position(r.After, r.ProtocolVersion)
 	switch {
 	case err != nil:
 		return run, nil, nil, err
 	case r.RunID == nil:
 		o := view.ThreadOptions{After: after, Profile: profile, Follow: r.follows()}
-		return run, after, s.server.views.Thread(run.Thread, o), nil
+		return run, after, s.Views.Thread(run.Thread, o), nil
 	case r.Join && after != nil:
 		return run, nil, nil, invalidFrame("/join", "is for clients without a cursor: send either join or after")
 	}
-	return run, after, s.server.views.Run(run, view.Options{After: after, Join: r.Join, Profile: profile}), nil
+	return run, after, s.Views.Run(run, view.Options{After: after, Join: r.Join, Profile: profile}), nil
 }
 
 // cancel is POST cancel.
@@ -111,7 +103,7 @@ func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	if err := commands.CheckReason(r.Reason); err != nil {
 		return err
 	}
-	return s.insist(ctx, func(ctx context.Context) error { return s.server.commands.Cancel(ctx, run, r.Reason) })
+	return s.insist(ctx, func(ctx context.Context) error { return s.Commands.Cancel(ctx, run, r.Reason) })
 }
 
 // steer is POST messages. It is answered by an ack with the cursor, and ends.
@@ -122,7 +114,7 @@ func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	}
 	var answer commands.Steered
 	err = s.insist(ctx, func(ctx context.Context) (err error) {
-		answer, err = s.server.commands.Steer(ctx, thread, r.Message)
+		answer, err = s.Commands.Steer(ctx, thread, r.Message)
 		return err
 	})
 	if err != nil {
@@ -157,13 +149,6 @@ func (s *session) insist(ctx context.Context, change func(context.Context) error
 	return s.inSlot(longer, func() error { return change(longer) })
 }
 
-// within adds the part of the frame to the pointer of a problem.
-func within(part string, err error) error {
-	p := *problem.Of(err)
-	p.Pointer = part + p.Pointer
-	return &p
-}
-
 // codeInterrupted is the code of a stream that broke off before its run ended.
 const codeInterrupted = "interrupted"
 
@@ -177,7 +162,7 @@ func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view
 	if err != nil {
 		return err
 	}
-	err = s.server.streams.Pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
+	err = s.Streams.Pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
 	if errors.Is(err, io.EOF) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package api
+package sockets
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (s *session) decide(ctx context.Context, r *clientFrame) error {
 		return err
 	}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.decisions.Decide(request.WithChannel(ctx, request.ChannelSocket), thread, r.ApprovalID, v)
+		return s.Decisions.Decide(request.WithChannel(ctx, request.ChannelSocket), thread, r.ApprovalID, v)
 	})
 }
 
@@ -43,6 +43,6 @@ func (r *clientFrame) decision() (decisions.Request, error) {
 func (s *session) toolResult(ctx context.Context, r *clientFrame) error {
 	said := decisions.ToolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.decisions.TakeResult(ctx, thread, said, request.ChannelSocket)
+		return s.Decisions.TakeResult(ctx, thread, said, request.ChannelSocket)
 	})
 }

@@ -1,4 +1,4 @@
-package api
+package threadroutes
 
 import (
 	"context"
@@ -21,23 +21,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// threadRoutes are the routes that read and delete threads.
-func (s *Server) threadRoutes(v1 *gin.RouterGroup) {
-	if s.Threads != nil {
-		v1.GET("/threads", s.listThreads)
-	}
-	v1.GET("/threads/:thread", s.showThread)
-	v1.GET("/threads/:thread/messages", s.showMessages)
-	v1.GET("/threads/:thread/state", s.showState)
-	v1.GET("/threads/:thread/runs", s.listRuns)
-	v1.GET("/threads/:thread/superseded", s.listSuperseded)
-	v1.GET("/threads/:thread/superseded/:run", s.showSuperseded)
-	v1.DELETE("/threads/:thread", s.deleteThread)
-	v1.POST("/threads/:thread/runs/:run/fork", s.forkRun)
-}
-
 // listThreads lists the threads of the caller's tenant, the last changed first.
-func (s *Server) listThreads(c *gin.Context) {
+func (s *Routes) listThreads(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var f threads.Filter
 	if err == nil {
@@ -45,7 +30,7 @@ func (s *Server) listThreads(c *gin.Context) {
 	}
 	var p threads.Page
 	if err == nil {
-		p, err = s.Threads.List(request.Caller(c.Request.Context()).Tenant, f, c.Query("cursor"), limit)
+		p, err = s.index.List(request.Caller(c.Request.Context()).Tenant, f, c.Query("cursor"), limit)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -111,8 +96,8 @@ type origin struct {
 
 // answered are the interrupts of a thread that the audit has as decided. The log has a decision only after the thread continues with
 // it.
-func (s *Server) answered(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
-	past, err := inbox.History(ctx, s.Log, thread)
+func (s *Routes) answered(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
+	past, err := inbox.History(ctx, s.find.Log, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +110,10 @@ func (s *Server) answered(ctx context.Context, thread stream.Thread) (map[string
 
 // openToolCalls are the client tool calls without a result. The thread's workflow knows results that came before the thread continues; the
 // log does not. If the workflow does not answer, all calls are listed.
-func (s *Server) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
+func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	_, err := s.dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run asks what the thread waits for
+	_, err := s.commands.Dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run asks what the thread waits for
 	var active runs.Active
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || !slices.Contains([]string{runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorBusy}, refused.Type()) || refused.Details(&active) != nil {
@@ -156,13 +141,13 @@ func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]b
 const lookPatience = 2 * time.Second
 
 // showThread answers with the summary of a thread. A run whose workflow has died is ended first.
-func (s *Server) showThread(c *gin.Context) {
+func (s *Routes) showThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil && now.Status() == stream.StatusRunning {
 		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
-		_ = s.silent.LookAfter(ctx, stream.Run{Thread: thread, ID: now.RunID})
+		_ = s.watcher.LookAfter(ctx, stream.Run{Thread: thread, ID: now.RunID})
 		end()
-		now, err = s.Snapshots.Latest(c.Request.Context(), thread, 0)
+		now, err = s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
 	}
 	var answered map[string]bool
 	if err == nil && len(now.Interrupts) > 0 {
@@ -170,7 +155,7 @@ func (s *Server) showThread(c *gin.Context) {
 	}
 	paused := false
 	if err == nil && now.Status() == stream.StatusRunning {
-		paused, err = s.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: now.RunID})
+		paused, err = s.find.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: now.RunID})
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -188,7 +173,7 @@ func (s *Server) showThread(c *gin.Context) {
 }
 
 // threadAsItIs returns the snapshot of the thread in the path, which shows the effect of what the parameter waitFor is the cursor of.
-func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
+func (s *Routes) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
 		return thread, nil, err
@@ -196,7 +181,7 @@ func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	if err := s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
 		return thread, nil, err
 	}
-	now, err := s.Snapshots.Latest(c.Request.Context(), thread, 0)
+	now, err := s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
 	if err == nil && now.Seq == 0 {
 		err = problem.NoThread(thread)
 	}
@@ -204,7 +189,7 @@ func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 }
 
 // showState answers with the state after all finished steps.
-func (s *Server) showState(c *gin.Context) {
+func (s *Routes) showState(c *gin.Context) {
 	_, now, err := s.threadAsItIs(c)
 	if err != nil {
 		s.Refuse(c, err)
@@ -220,7 +205,7 @@ type messagesPage struct {
 }
 
 // showMessages answers with the conversation, from its beginning.
-func (s *Server) showMessages(c *gin.Context) {
+func (s *Routes) showMessages(c *gin.Context) {
 	limit, err := request.Limit(c)
 	if err != nil {
 		s.Refuse(c, err)
@@ -249,7 +234,7 @@ func (s *Server) showMessages(c *gin.Context) {
 
 // conversationAt is the thread of a page, and where the page begins: at the thread's last record or, with a cursor, at the record of the
 // first page.
-func (s *Server) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
+func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
 		_, now, err := s.threadAsItIs(c)
@@ -264,7 +249,7 @@ func (s *Server) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 	if n, err := fmt.Sscanf(cursor, "%012x-%x", &seq, &from); n != 2 || err != nil || from < 0 || fmt.Sprintf("%012x-%x", seq, from) != cursor {
 		return nil, 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
-	then, err := s.Snapshots.AtCursor(c.Request.Context(), thread, seq)
+	then, err := s.find.Snapshots.AtCursor(c.Request.Context(), thread, seq)
 	return then, from, err
 }
 
@@ -313,7 +298,7 @@ func runItemOf(n snapshot.RunNote) runItem {
 }
 
 // listRuns lists the runs of a thread, the newest first. A cursor is the number of runs that are older than the page.
-func (s *Server) listRuns(c *gin.Context) {
+func (s *Routes) listRuns(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var older int
 	if err == nil {

@@ -1,4 +1,4 @@
-package api
+package sockets
 
 import (
 	"context"
@@ -26,11 +26,12 @@ import (
 // There is no queue: a stream holds the part of the log that it sends, and reads the next part when the client has taken it. So a socket costs no
 // more than its streams, however slow its client is.
 type session struct {
-	server *Server
-	conn   *socket.Conn
-	slots  chan struct{}
-	work   sync.WaitGroup
-	lost   context.CancelCauseFunc // ends the session
+	*Sockets
+
+	conn  *socket.Conn
+	slots chan struct{}
+	work  sync.WaitGroup
+	lost  context.CancelCauseFunc // ends the session
 
 	mu   sync.Mutex
 	live map[string]*started
@@ -57,8 +58,8 @@ var (
 	errFaults       = errors.New("api: too many invalid frames")
 )
 
-func newSession(s *Server, conn *socket.Conn) *session {
-	return &session{server: s, conn: conn, slots: make(chan struct{}, slotsPerSocket), live: map[string]*started{}}
+func newSession(of *Sockets, conn *socket.Conn) *session {
+	return &session{Sockets: of, conn: conn, slots: make(chan struct{}, slotsPerSocket), live: map[string]*started{}}
 }
 
 // serve serves the socket to its end, and returns its close code.
@@ -78,13 +79,13 @@ func (s *session) serve(ctx context.Context) int {
 
 // keepAlive sends pings, and closes the socket when the server stops.
 func (s *session) keepAlive(ctx context.Context) {
-	beat := time.NewTicker(s.server.Heartbeat)
+	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
 	for {
 		select {
 		case <-beat.C:
 			s.conn.Ping()
-		case <-s.server.closed.Done():
+		case <-s.Closed.Done():
 			s.conn.Close(socket.GoingAway, "the server is shutting down")
 			return
 		case <-ctx.Done():
@@ -173,10 +174,10 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 // streaming is serve for a request with a stream, if the node has room for it.
 func (s *session) streaming(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
 	return func(ctx context.Context, r *clientFrame) error {
-		if err := s.server.streams.Enter(); err != nil {
+		if err := s.Streams.Enter(); err != nil {
 			return err
 		}
-		defer s.server.streams.Leave()
+		defer s.Streams.Leave()
 		return serve(ctx, r)
 	}
 }
@@ -185,7 +186,7 @@ func (s *session) streaming(serve func(context.Context, *clientFrame) error) fun
 func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.server.logger.ErrorContext(ctx, "frame panicked", "type", r.Type, "cause", cause)
+			s.Logger.ErrorContext(ctx, "frame panicked", "type", r.Type, "cause", cause)
 			err = problem.New(http.StatusInternalServerError, "internal", "")
 		}
 	}()
@@ -206,7 +207,7 @@ func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (stat
 	default:
 		p := problem.Of(err)
 		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted && p.Code != problem.CodeFull {
-			s.server.logger.ErrorContext(ctx, "frame failed", "type", r.Type, "error", err)
+			s.Logger.ErrorContext(ctx, "frame failed", "type", r.Type, "error", err)
 		}
 		s.send(refuse(r, p))
 		status, code = p.Status, p.Code
@@ -225,7 +226,7 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket; what it stands for goes on")
 		p.Pointer = "/id"
 		return p
-	case len(s.live) >= s.server.SocketStreams:
+	case len(s.live) >= s.PerSocket:
 		return problem.New(http.StatusTooManyRequests, "too_many_streams", "this socket has as much open as it may; end something first, or open another socket")
 	}
 	s.live[id] = &started{stop: stop}

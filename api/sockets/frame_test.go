@@ -1,4 +1,4 @@
-package api
+package sockets
 
 import (
 	"encoding/json"

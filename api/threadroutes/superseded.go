@@ -1,4 +1,4 @@
-package api
+package threadroutes
 
 import (
 	"net/http"
@@ -28,7 +28,7 @@ type supersededTail struct {
 }
 
 // listSuperseded lists what inputs removed from a thread's conversation, the newest first. A cursor counts the runs that are older than the page.
-func (s *Server) listSuperseded(c *gin.Context) {
+func (s *Routes) listSuperseded(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var older int
 	if err == nil {
@@ -83,7 +83,7 @@ func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 }
 
 // showSuperseded answers with the messages that the input of a run removed from the conversation.
-func (s *Server) showSuperseded(c *gin.Context) {
+func (s *Routes) showSuperseded(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var from int
 	if err == nil {
@@ -114,7 +114,7 @@ func (s *Server) showSuperseded(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
-func (s *Server) superseded(c *gin.Context, run stream.Run) ([]agui.Message, error) {
+func (s *Routes) superseded(c *gin.Context, run stream.Run) ([]agui.Message, error) {
 	_, now, err := s.threadAsItIs(c)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *Server) superseded(c *gin.Context, run stream.Run) ([]agui.Message, err
 		if n.Superseded == nil {
 			continue
 		}
-		more, err := s.Snapshots.SupersededBy(c.Request.Context(), run.Thread, n.Superseded)
+		more, err := s.find.Snapshots.SupersededBy(c.Request.Context(), run.Thread, n.Superseded)
 		if err != nil {
 			return nil, err
 		}
