@@ -416,7 +416,7 @@ func (s *shared) tries(r gin.RouteInfo, header []string) answer {
 // frameTypes are those that a socket takes, as they stand in its code.
 func frameTypes(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "ws_session.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "sockets/session.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
