@@ -92,7 +92,7 @@ func (p *startPage) types(commands string) {
 	switch waits := p.bash(commands); {
 	case waits:
 		p.at.approveAll(p.t, newThreadID.FindStringSubmatch(p.said)[1], 1)
-	case !p.at.process.running():
+	case strings.Contains(commands, killsPerdure):
 		p.restarts()
 	}
 }
@@ -121,6 +121,9 @@ func (p *startPage) starts(command string) {
 	}
 }
 
+// killsPerdure is the command with which the pages kill Perdure.
+const killsPerdure = "pkill -9 -f 'perdure dev'"
+
 // waitsForPeople is the exit code of a run that waits for people.
 const waitsForPeople = 3
 
@@ -131,7 +134,7 @@ func (p *startPage) bash(commands string) (waits bool) {
 		"http://127.0.0.1:8080", p.at.url(""), "bin/perdure ", p.at.program + " ",
 		// The page says how long people wait. A busy machine takes longer.
 		"sleep 2;", "until grep -q TEXT_MESSAGE_CONTENT stream.txt; do sleep 0.1; done;",
-		"pkill -9 -f 'perdure dev'", fmt.Sprintf("kill -9 %d; wait || true", p.at.process.cmd.Process.Pid),
+		killsPerdure, fmt.Sprintf("kill -9 %d; wait || true", p.at.process.cmd.Process.Pid),
 	}
 	if p.shop != nil {
 		replaced = append(replaced, "http://127.0.0.1:8090", p.shop.url)
