@@ -124,6 +124,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 format: $(TOOLS)/ready ## Format all Go files
 	$(TOOLS)/golangci-lint fmt ./...
 
+.PHONY: docs
+docs: cold ## Rewrite the parts of docs/reference that are generated from the code
+	go test -count=1 ./internal/reference ./internal/process/config ./internal/process/telemetry ./cmd/perdure -run 'Reference$$' -update
+
 .PHONY: clean
 clean: ## Remove what was built; data in .perdure stays
 	rm -rf bin

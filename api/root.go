@@ -15,7 +15,7 @@ import (
 const rootPath = "/"
 
 // documentation is where people read about the API.
-const documentation = "https://github.com/perdure/perdure/blob/main/docs/reference/api.md"
+const documentation = "https://github.com/perdure/perdure/blob/main/docs/reference/http-api.md"
 
 // description is the answer.
 type description struct {

@@ -58,10 +58,9 @@ func devCommand(environ []string) *cobra.Command {
 	level := "warn"
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run everything in this process: Temporal, NATS, worker and api",
-		Long: `Run everything in this process: a Temporal server on SQLite, a NATS server with
-JetStream, a worker and the api, with all data in one directory. Kill it however
-you like: started again on the same directory, every run goes on.`,
+		Short: "Run Temporal, NATS, worker and API in one process",
+		Long: `Run a Temporal server on SQLite, a NATS server with JetStream, a worker and the API in one process, with all data in
+one directory. After a crash, start it again with the same directory: every run continues.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
@@ -76,18 +75,18 @@ you like: started again on the same directory, every run goes on.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
 	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools, MCP servers and scripts")
-	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also in place of newer ones that came over HTTP")
-	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
-	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
+	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also if newer ones were published over HTTP")
+	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 is any free port")
+	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 is any free port")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
-	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker here: one of your own does the work (see docs/guides/programs.md)")
-	f.StringSliceVar(&o.known, "known", nil, "names in definitions that another worker knows, or patterns with *; may be repeated")
-	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
+	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker: another process runs one (docs/guides/programs.md)")
+	f.StringSliceVar(&o.known, "known", nil, "names, or patterns with *, that another worker knows; may be repeated")
+	f.StringVar(&o.pprof, "pprof", "", "address on loopback that serves CPU profiles")
 	_ = f.MarkHidden("pprof")
-	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
+	f.StringVar(&level, "log-level", level, "lowest level that is logged: debug, info, warn or error")
 	return cmd
 }
 

@@ -90,7 +90,7 @@ func (e *environment) putAgent() *cobra.Command {
 	var expected string
 	cmd := &cobra.Command{
 		Use: "put FILE", Short: "Publish the agent that a file defines",
-		Long: "Publish the agent that a file defines, or standard input, for -. The file is checked first. It has one agent, and nothing else.",
+		Long: "Publish the agent that a file defines; - is standard input. The file is checked first, and defines one agent only.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := definition(cmd, args[0])
@@ -118,7 +118,7 @@ func (e *environment) putAgent() *cobra.Command {
 			return e.done(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
 		},
 	}
-	cmd.Flags().StringVar(&expected, "if-match", "", "only in place of this revision")
+	cmd.Flags().StringVar(&expected, "if-match", "", "publish only if this revision is current")
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func (e *environment) listRevisions() *cobra.Command {
 func (e *environment) diffAgent() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
-		Use: "diff AGENT [REVISION]", Short: "Show what a revision has changed, by default the current one", Args: cobra.RangeArgs(1, 2),
+		Use: "diff AGENT [REVISION]", Short: "Show the changes of a revision, by default the current one", Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: e.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := e.client(cmd)

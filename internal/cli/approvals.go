@@ -14,16 +14,16 @@ import (
 
 func (e *environment) approvalsCommand() *cobra.Command {
 	var f client.ApprovalFilter
-	cmd := &cobra.Command{Use: "approvals", Short: "Show what waits for people", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "approvals", Short: "List, watch and filter open approvals and questions", Args: cobra.NoArgs}
 	list := e.listApprovals(&f)
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
 	cmd.AddCommand(list, e.watchApprovals(&f))
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&f.Agent, "agent", "", "only of this agent")
+	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
 	flags.StringVar(&f.Tool, "tool", "", "only calls of this tool")
-	flags.StringVar(&f.Thread, "thread", "", "only of this thread")
-	flags.StringVar(&f.Assignee, "assignee", "", "only what somebody may decide: me, a subject, or role:name")
+	flags.StringVar(&f.Thread, "thread", "", "only those of this thread")
+	flags.StringVar(&f.Assignee, "assignee", "", "only those that this person may decide: me, a subject, or role:name")
 	completeFlag(cmd, "agent", e.completeAgents)
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
@@ -31,7 +31,7 @@ func (e *environment) approvalsCommand() *cobra.Command {
 
 func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 	var p client.Paging
-	cmd := &cobra.Command{Use: "list", Short: "List what waits for people, the oldest first (the default)", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List open approvals and questions, the oldest first (the default)", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := e.client(cmd)
 		if err != nil {
@@ -50,8 +50,8 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 		}
 		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
-	cmd.Flags().StringVar(&f.OlderThan, "older-than", "", "only what has waited for at least as long, such as 4h")
-	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: what was decided in the last 30 days, the last first")
+	cmd.Flags().StringVar(&f.OlderThan, "older-than", "", "only approvals that have been open for at least this long, such as 4h")
+	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: those of the last 30 days, the last first")
 	paging(cmd, &p)
 	return cmd
 }
@@ -154,9 +154,9 @@ func (e *environment) watchApprovals(f *client.ApprovalFilter) *cobra.Command {
 	var after string
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Show what happens to approvals, as it happens",
-		Long: `Show what happens to approvals, as it happens: first those that wait, and then everything that follows.
-With --after it goes on behind the cursor of an earlier event.`,
+		Short: "Follow the changes of approvals",
+		Long: `Show the open approvals, and then every change of an approval. With --after, show the changes after the cursor of an
+earlier event.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -179,7 +179,7 @@ With --after it goes on behind the cursor of an earlier event.`,
 		}
 		return nil
 	}
-	cmd.Flags().StringVar(&after, "after", "", "go on behind this cursor")
+	cmd.Flags().StringVar(&after, "after", "", "continue after this cursor")
 	return cmd
 }
 
@@ -229,6 +229,6 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 
 // paging adds the flags of a list.
 func paging(cmd *cobra.Command, p *client.Paging) {
-	cmd.Flags().IntVar(&p.Limit, "limit", 0, "how many, 1 to 500; default 100")
-	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "where the page before ended")
+	cmd.Flags().IntVar(&p.Limit, "limit", 0, "how many entries, 1 to 500; default 100")
+	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "the cursor that the page before printed")
 }

@@ -66,11 +66,11 @@ type environment struct {
 func (e *environment) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&e.url, "url", "", "the server; default $PERDURE_URL, else "+defaultURL)
-	f.StringVar(&e.tokenFile, "token-file", "", "file with a token or key; default $PERDURE_TOKEN, which is one")
-	f.StringVar(&e.subject, "subject", "", "who you are, for servers that believe it (PERDURE_AUTH=none); default $PERDURE_SUBJECT")
-	f.StringVar(&e.roles, "roles", "", "your roles, separated by commas, for the same; default $PERDURE_ROLES")
-	f.DurationVar(&e.patience, "patience", 5*time.Minute, "how long to come back to a server that went away")
-	f.BoolVar(&e.json, "json", false, "answer with one JSON document, or with one on each line for what goes on")
+	f.StringVar(&e.tokenFile, "token-file", "", "file with a token or API key; default: the token in $PERDURE_TOKEN")
+	f.StringVar(&e.subject, "subject", "", "your subject, for servers with PERDURE_AUTH=none; default $PERDURE_SUBJECT")
+	f.StringVar(&e.roles, "roles", "", "your roles, separated by commas, for servers with PERDURE_AUTH=none; default $PERDURE_ROLES")
+	f.DurationVar(&e.patience, "patience", 5*time.Minute, "how long to reconnect to a server that was lost")
+	f.BoolVar(&e.json, "json", false, "print JSON: one document, or one on each line of a stream")
 }
 
 func (e *environment) getenv(name string) string {

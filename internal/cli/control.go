@@ -9,7 +9,7 @@ import (
 func (e *environment) cancelCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "cancel THREAD [RUN]", Short: "Cancel a run, by default the one that is active",
+		Use: "cancel THREAD [RUN]", Short: "Cancel a run, by default the active one",
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: e.completeThreads,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := e.client(cmd)
@@ -39,14 +39,14 @@ func (e *environment) cancelCommand() *cobra.Command {
 			return e.done(cmd, said, run)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which stays in the log")
 	return cmd
 }
 
 func (e *environment) steerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "steer THREAD TEXT", Short: "Say something to the run that is active", Args: cobra.ExactArgs(2), ValidArgsFunction: e.completeThreads,
-		Long: "Say something to the run that is active: the model hears it with its next call. TEXT that is - is read from standard input.",
+		Use: "steer THREAD TEXT", Short: "Send a message to the active run", Args: cobra.ExactArgs(2), ValidArgsFunction: e.completeThreads,
+		Long: "Send a message to the active run: the next model call receives it. If TEXT is -, it is read from standard input.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := textArgument(cmd, args[1])
 			if err != nil {
@@ -69,7 +69,7 @@ func (e *environment) steerCommand() *cobra.Command {
 }
 
 func (e *environment) pauseCommand() *cobra.Command {
-	return e.ofThread("pause THREAD", "Stop the active run before its next step", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.ofThread("pause THREAD", "Pause the active run before its next step", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.Pause(cmd.Context(), thread); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (e *environment) pauseCommand() *cobra.Command {
 }
 
 func (e *environment) resumeCommand() *cobra.Command {
-	return e.ofThread("resume THREAD", "Let a paused run go on", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.ofThread("resume THREAD", "Resume a paused run", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.Resume(cmd.Context(), thread); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func (e *environment) approveCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Approve}
 	var args string
-	cmd := e.decideCommand("approve ID…", "Approve tool calls that wait", &d)
+	cmd := e.decideCommand("approve ID…", "Approve tool calls", &d)
 	decide := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		if args != "" {
@@ -29,26 +29,26 @@ func (e *environment) approveCommand() *cobra.Command {
 		}
 		return decide(cmd, ids)
 	}
-	cmd.Flags().StringVar(&args, "args", "", "make the call with these arguments instead, as JSON, all of them")
-	cmd.Flags().StringVar(&d.Remember, "remember", "", "approve further calls of the tool on the thread, too: those with equal arguments, or, with =tool, all")
+	cmd.Flags().StringVar(&args, "args", "", "edit: make the call with these arguments, a JSON object with all of them")
+	cmd.Flags().StringVar(&d.Remember, "remember", "", "also approve further calls of the tool in this thread: those with equal arguments, or, with =tool, all")
 	cmd.Flags().Lookup("remember").NoOptDefVal = client.RememberArguments
 	return cmd
 }
 
 func (e *environment) rejectCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Reject}
-	cmd := e.decideCommand("reject ID…", "Reject tool calls that wait", &d)
-	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the model")
+	cmd := e.decideCommand("reject ID…", "Reject tool calls", &d)
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "the reason, which the model receives")
 	return cmd
 }
 
 func (e *environment) answerCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Answer}
-	cmd := e.decideCommand("answer ID CONTENT", "Answer the question of a tool, or give the result of a call, which is not made then", &d)
-	cmd.Long = `Answer the question of a tool, or give the result of a call that waits, which is not made then.
+	cmd := e.decideCommand("answer ID CONTENT", "Answer a question, or give the result of a tool call instead of making it", &d)
+	cmd.Long = `Answer a question of a tool, or give the result of a tool call that waits for approval, which is then not made.
 
-CONTENT that is - is read from standard input. For the question of a tool it is JSON, as the question wants it; where that
-is an object with one member that is required, no more than the member. Else it is a text.`
+The answer to a question is JSON that fits its schema. If the schema is an object with one required member, the value of that
+member is enough. The result of a call is text. If CONTENT is -, it is read from standard input.`
 	decide := cmd.RunE
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		}
 		return e.decided(cmd, results)
 	}
-	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as the inbox says")
+	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as in the inbox")
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }

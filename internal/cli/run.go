@@ -30,12 +30,12 @@ func (e *environment) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run AGENT TEXT",
-		Short: "Say something to an agent, and show what it does",
-		Long: `Say something to an agent, and show what it does.
+		Short: "Send a message to an agent and show the run",
+		Long: `Send a message to an agent and show the run.
 
-The answer goes to standard output, all else to standard error. TEXT that is - is read from standard input.
-Ctrl-C leaves the run, which goes on, and says how to come back to it. Where the run waits for a decision,
-a terminal is asked for it; otherwise the command ends with the code 3.`,
+The answer goes to standard output, everything else to standard error. If TEXT is -, it is read from standard input.
+After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
+asks on a terminal; otherwise it ends with exit code 3.`,
 		Example: `  perdure run demo "What is 12*7?"
   git diff | perdure run reviewer - > review.md`,
 		Args:              cobra.ExactArgs(2),
@@ -45,13 +45,13 @@ a terminal is asked for it; otherwise the command ends with the code 3.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.thread, "thread", "", "the thread to go on with; default: a new one")
-	f.StringVar(&o.run, "run", "", "the run's id: said again with the same text, it is the same run")
+	f.StringVar(&o.thread, "thread", "", "the thread to continue; default: a new one")
+	f.StringVar(&o.run, "run", "", "the ID of the run; the same command again shows the same run")
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "show nothing but the answer")
-	f.BoolVar(&o.wait, "wait", false, "where the run waits for a decision, wait until somebody has made it")
-	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "Ctrl-C cancels the run")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
+	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, wait until it is made elsewhere")
+	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)
 	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")
 	return cmd

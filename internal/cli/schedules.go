@@ -14,15 +14,15 @@ import (
 )
 
 func (e *environment) schedulesCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "schedules", Short: "Run agents at certain times", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "schedules", Short: "List, create and control schedules", Args: cobra.NoArgs}
 	list := e.listSchedules()
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
 	cmd.AddCommand(list, e.showSchedule(), e.createSchedule(),
-		e.ofSchedule("pause ID", "Let a schedule start nothing until it is resumed", "%s is paused.", (*client.Client).PauseSchedule),
-		e.ofSchedule("resume ID", "Let a paused schedule go on", "%s goes on.", (*client.Client).ResumeSchedule),
+		e.ofSchedule("pause ID", "Pause a schedule", "%s is paused.", (*client.Client).PauseSchedule),
+		e.ofSchedule("resume ID", "Resume a paused schedule", "%s goes on.", (*client.Client).ResumeSchedule),
 		e.triggerSchedule(),
-		e.ofSchedule("delete ID", "Remove a schedule; its runs stay", "%s is deleted.", (*client.Client).DeleteSchedule))
+		e.ofSchedule("delete ID", "Delete a schedule; its runs continue", "%s is deleted.", (*client.Client).DeleteSchedule))
 	return cmd
 }
 
@@ -82,10 +82,10 @@ func (e *environment) showSchedule() *cobra.Command {
 
 func (e *environment) triggerSchedule() *cobra.Command {
 	var overlap string
-	cmd := e.ofSchedule("trigger ID", "Start a run of a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
+	cmd := e.ofSchedule("trigger ID", "Fire a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
 		return c.TriggerSchedule(ctx, id, overlap)
 	})
-	cmd.Flags().StringVar(&overlap, "overlap", "", "if the run before is not over: as for create; default: as the schedule says")
+	cmd.Flags().StringVar(&overlap, "overlap", "", "if the run before is not over: see create; default: that of the schedule")
 	completeWords(cmd, "overlap", overlaps...)
 	return cmd
 }
@@ -122,9 +122,9 @@ type scheduleOptions struct {
 func (e *environment) createSchedule() *cobra.Command {
 	var o scheduleOptions
 	cmd := &cobra.Command{
-		Use: "create [AGENT TEXT]", Short: "Make a schedule that says something to an agent",
-		Long: `Make a schedule that says something to an agent, or one of a JSON document with all that a schedule can have (--file).
-The same again changes nothing.`,
+		Use: "create [AGENT TEXT]", Short: "Create a schedule that sends a message to an agent",
+		Long: `Create a schedule that sends a message to an agent, or one from a JSON document with any member of a schedule (--file).
+The same command again changes nothing.`,
 		Example: `  perdure schedules create reporter "Write the weekly report." --id weekly --cron "0 9 * * 1" --time-zone Europe/Berlin
   perdure schedules create --file schedule.json`,
 		Args: cobra.RangeArgs(0, 2), ValidArgsFunction: e.completeAgents,
@@ -148,14 +148,14 @@ The same again changes nothing.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.file, "file", "", "JSON document of the schedule; - = standard input")
-	f.StringVar(&o.ID, "id", "", "its id; default: a new one")
-	f.StringArrayVar(&o.Cron, "cron", nil, `when, such as "0 9 * * 1-5"; may be repeated`)
-	f.StringArrayVar(&o.every, "every", nil, "when, such as 30m; may be repeated")
-	f.StringVar(&o.TimeZone, "time-zone", "", "by whose clock, such as Europe/Berlin; default: UTC")
-	f.StringVar(&o.ThreadID, "thread", "", "the thread that each run goes on with; default: a new one for each")
+	f.StringVar(&o.file, "file", "", "JSON document of the schedule; - is standard input")
+	f.StringVar(&o.ID, "id", "", "its ID; default: a new one")
+	f.StringArrayVar(&o.Cron, "cron", nil, `a time, such as "0 9 * * 1-5"; may be repeated`)
+	f.StringArrayVar(&o.every, "every", nil, "an interval, such as 30m; may be repeated")
+	f.StringVar(&o.TimeZone, "time-zone", "", "time zone of --cron, such as Europe/Berlin; default: UTC")
+	f.StringVar(&o.ThreadID, "thread", "", "the thread that each run continues; default: a new one for each run")
 	f.StringVar(&o.Overlap, "overlap", "", "if the run before is not over: skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
-	f.StringVar(&o.Note, "note", "", "what it is for")
+	f.StringVar(&o.Note, "note", "", "a note for people")
 	completeWords(cmd, "overlap", overlaps...)
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd

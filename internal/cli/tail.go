@@ -15,9 +15,9 @@ func (e *environment) tailCommand() *cobra.Command {
 	var noFollow bool
 	cmd := &cobra.Command{
 		Use:   "tail THREAD",
-		Short: "Show what happens on a thread, from its history on",
-		Long: `Show what happens on a thread: its history, and then run after run until Ctrl-C. With --no-follow it ends behind
-the run that is active, and with --run it shows one run to its end; the exit code is that run's then.`,
+		Short: "Show a thread and follow it",
+		Long: `Show the history of a thread, and then run after run until Ctrl-C. With --no-follow the command ends after the active
+run. With --run it shows one run to its end, and its exit code is that of the run.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeThreads,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,9 +44,9 @@ the run that is active, and with --run it shows one run to its end; the exit cod
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&run, "run", "", "show this run only")
-	f.StringVar(&after, "after", "", "go on behind this cursor")
-	f.BoolVar(&noFollow, "no-follow", false, "end when nothing goes on any more")
+	f.StringVar(&run, "run", "", "show only this run")
+	f.StringVar(&after, "after", "", "continue after this cursor")
+	f.BoolVar(&noFollow, "no-follow", false, "end when no run is active")
 	return cmd
 }
 

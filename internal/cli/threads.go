@@ -9,7 +9,7 @@ import (
 )
 
 func (e *environment) threadsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "threads", Short: "List threads, show what they hold, and delete them", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "threads", Short: "List, read and delete threads", Args: cobra.NoArgs}
 	list := e.listThreads()
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
@@ -19,7 +19,7 @@ func (e *environment) threadsCommand() *cobra.Command {
 
 func (e *environment) listThreads() *cobra.Command {
 	var f client.ThreadFilter
-	cmd := &cobra.Command{Use: "list", Short: "List threads, those with the latest activity first (the default)", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List threads, the last updated first (the default)", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := e.client(cmd)
 		if err != nil {
@@ -36,10 +36,10 @@ func (e *environment) listThreads() *cobra.Command {
 		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.Agent, "agent", "", "only of this agent")
-	flags.StringVar(&f.Status, "status", "", "only those that are running, paused, waiting or idle")
-	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only with activity after this time (RFC 3339)")
-	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only without activity since this time (RFC 3339)")
+	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
+	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting or idle")
+	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only those updated after this time (RFC 3339)")
+	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only those updated before this time (RFC 3339)")
 	paging(cmd, &f.Paging)
 	completeFlag(cmd, "agent", e.completeAgents)
 	completeWords(cmd, "status", "running", "paused", "waiting", "idle")
@@ -61,7 +61,7 @@ func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c
 }
 
 func (e *environment) showThread() *cobra.Command {
-	return e.ofThread("show THREAD", "Show a thread in short", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.ofThread("show THREAD", "Show the summary of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		t, err := c.Thread(cmd.Context(), thread)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (e *environment) threadState() *cobra.Command {
 
 func (e *environment) threadRuns() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofThread("runs THREAD", "List the runs of a thread, the last one first", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	cmd := e.ofThread("runs THREAD", "List the runs of a thread, the newest first", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		list, err := c.Runs(cmd.Context(), thread, p)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (e *environment) threadRuns() *cobra.Command {
 }
 
 func (e *environment) deleteThread() *cobra.Command {
-	return e.ofThread("delete THREAD", "Remove a thread with all that it holds; a run that is active is ended", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.ofThread("delete THREAD", "Cancel the active run of a thread, and delete the thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.DeleteThread(cmd.Context(), thread); err != nil {
 			return err
 		}

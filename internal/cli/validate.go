@@ -15,12 +15,12 @@ import (
 func (e *environment) validateAgents() *cobra.Command {
 	var known []string
 	cmd := &cobra.Command{
-		Use: "validate FILE|DIR…", Short: "Check definitions, without a server",
-		Long: `Check definitions of agents, tools, MCP servers and scripts as perdure dev would when it starts. What is wrong is told with its
-file, line and column; the exit code is 2 then.
+		Use: "validate FILE|DIR…", Short: "Check definitions without a server",
+		Long: `Check definitions of agents, tools, MCP servers and scripts as perdure dev would when it starts. It prints each mistake
+with its file, line and column, and ends with exit code 2.
 
-Names of tools, agents, MCP servers, model providers and scripts must be known: those of the given files and of the files next to
-them, and those that are built in. With --url, the agents that the server has are known, too.`,
+Names of tools, agents, MCP servers, model providers and scripts must be defined in the given files, in files next to them,
+or built in. With --url, agents of the server are known too.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found := &agents.Folder{}
@@ -56,7 +56,7 @@ them, and those that are built in. With --url, the agents that the server has ar
 			return e.done(cmd, "%d agents, %d tools, %d MCP servers and %d scripts are right.", len(found.Agents), len(found.Tools), len(found.Servers), len(found.Scripts))
 		},
 	}
-	cmd.Flags().StringSliceVar(&known, "known", nil, "names that a worker of your own knows, or patterns with *; may be repeated")
+	cmd.Flags().StringSliceVar(&known, "known", nil, "names, or patterns with *, that another worker knows; may be repeated")
 	return cmd
 }
 

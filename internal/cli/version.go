@@ -26,6 +26,6 @@ func (e *environment) versionCommand() *cobra.Command {
 			return document(cmd.OutOrStdout(), body)
 		},
 	}
-	cmd.Flags().BoolVar(&e.json, "json", false, "answer with one JSON document")
+	cmd.Flags().BoolVar(&e.json, "json", false, "print one JSON document")
 	return cmd
 }

@@ -1,0 +1,100 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Metric is one of Perdure's own metrics.
+type Metric struct {
+	// Name and Unit are those of OpenTelemetry. Prometheus shows the name with underscores, and with suffixes for the unit and the type.
+	Name, Unit  string
+	Type        MetricType
+	Description string
+	// Labels are the attributes of its values, besides those of a model call for metrics of model calls.
+	Labels []attribute.Key
+	// buckets are the upper bounds of a histogram's buckets.
+	buckets []float64
+}
+
+// MetricType says how the values of a metric add up.
+type MetricType string
+
+// A Counter only grows, a Gauge goes up and down, a Histogram counts values by their size.
+const (
+	Counter   MetricType = "counter"
+	Gauge     MetricType = "gauge"
+	Histogram MetricType = "histogram"
+)
+
+// Labels of metrics that are no attributes of spans.
+const (
+	labelAgent   = attribute.Key("agent")
+	labelOutcome = attribute.Key("outcome")
+	labelCode    = attribute.Key("code")
+	labelEnd     = attribute.Key("end")
+)
+
+// modelCall are the labels of metrics of model calls.
+var modelCall = []attribute.Key{attrOperation, attrProvider, attrRequestModel, attrResponseModel, attrErrorType}
+
+// Buckets that the semantic conventions for generative AI recommend.
+var (
+	durationBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	tokenBuckets    = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+)
+
+var (
+	runsFinished = Metric{Name: "perdure.runs.finished", Type: Counter, Description: "runs that have their terminal event",
+		Labels: []attribute.Key{labelAgent, labelOutcome, labelCode}}
+	viewers      = Metric{Name: "perdure.viewers", Type: Gauge, Description: "open event streams, over HTTP and WebSockets"}
+	viewersEnded = Metric{Name: "perdure.viewers.ended", Type: Counter, Description: "event streams that ended, by [reason](#why-streams-end)",
+		Labels: []attribute.Key{labelEnd}}
+	sockets      = Metric{Name: "perdure.sockets", Type: Gauge, Description: "open WebSockets"}
+	socketsEnded = Metric{Name: "perdure.sockets.ended", Type: Counter, Description: "WebSockets that ended, by close code; 1006: without one",
+		Labels: []attribute.Key{labelCode}}
+	modelCost = Metric{Name: metricCost, Type: Counter, Description: "cost of model calls, in the currency of the prices; only models with a price",
+		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
+	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Description: "duration of model calls",
+		Labels: modelCall, buckets: durationBuckets}
+	modelFirstChunk = Metric{Name: metricFirstChunk, Unit: "s", Type: Histogram, Description: "time from the request of a model call to the first chunk of the answer",
+		Labels: modelCall, buckets: durationBuckets}
+	modelTokens = Metric{Name: metricTokens, Unit: "{token}", Type: Histogram, Description: "tokens of model calls; `gen_ai_token_type` is `input` or `output`",
+		Labels: append([]attribute.Key{attrTokenType, attrEstimated}, modelCall...), buckets: tokenBuckets}
+)
+
+// Metrics returns Perdure's own metrics. The process also has those of its HTTP server, of Temporal's SDK and of the Go runtime.
+func Metrics() []Metric {
+	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, modelCost, modelDuration, modelFirstChunk, modelTokens})
+}
+
+// count changes a counter or a gauge by n. A name that the SDK refuses costs a figure, not a run: nothing is recorded.
+func (m Metric) count(ctx context.Context, n int64, attrs ...attribute.KeyValue) {
+	if m.Type == Gauge {
+		if c, err := otel.Meter(scope).Int64UpDownCounter(m.Name, metric.WithDescription(m.Description)); err == nil {
+			c.Add(ctx, n, metric.WithAttributes(attrs...))
+		}
+		return
+	}
+	if c, err := otel.Meter(scope).Int64Counter(m.Name, metric.WithDescription(m.Description)); err == nil {
+		c.Add(ctx, n, metric.WithAttributes(attrs...))
+	}
+}
+
+// record adds an amount to a counter, or a value to a histogram.
+func (m Metric) record(ctx context.Context, amount float64, attrs ...attribute.KeyValue) {
+	if m.Type == Counter {
+		if c, err := otel.Meter(scope).Float64Counter(m.Name, metric.WithDescription(m.Description)); err == nil {
+			c.Add(ctx, amount, metric.WithAttributes(attrs...))
+		}
+		return
+	}
+	h, err := otel.Meter(scope).Float64Histogram(m.Name, metric.WithDescription(m.Description), metric.WithUnit(m.Unit), metric.WithExplicitBucketBoundaries(m.buckets...))
+	if err == nil {
+		h.Record(ctx, amount, metric.WithAttributes(attrs...))
+	}
+}

@@ -1,0 +1,109 @@
+package reference
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// member is one entry of a mapping, in the order of the document.
+type member struct {
+	name  string
+	value node
+}
+
+// node is a place in a document. Unlike a map it keeps the order of members. The zero value stands for a member that is missing.
+type node struct {
+	*yaml.Node
+	root *yaml.Node
+}
+
+// parse reads a YAML or JSON document.
+func parse(document []byte) (node, error) {
+	var n yaml.Node
+	if err := yaml.Unmarshal(document, &n); err != nil {
+		return node{}, fmt.Errorf("reference: %w", err)
+	}
+	return node{n.Content[0], n.Content[0]}, nil
+}
+
+// members returns the entries of a mapping, those of merged mappings included.
+func (n node) members() []member {
+	var list []member
+	if n.Node == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		value := node{n.Content[i+1], n.root}
+		if value.Kind == yaml.AliasNode {
+			value.Node = value.Alias
+		}
+		if n.Content[i].Value == "<<" {
+			list = append(list, value.members()...)
+			continue
+		}
+		list = append(list, member{n.Content[i].Value, value})
+	}
+	return list
+}
+
+// items returns the entries of a list.
+func (n node) items() []node {
+	var list []node
+	if n.Node == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+	for _, c := range n.Content {
+		list = append(list, node{c, n.root})
+	}
+	return list
+}
+
+// get returns the member of that name.
+func (n node) get(name string) node {
+	for _, m := range n.members() {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return node{}
+}
+
+// text returns the member of that name as text; "" if it is missing.
+func (n node) text(name string) string {
+	if m := n.get(name); m.Node != nil {
+		return m.Value
+	}
+	return ""
+}
+
+// resolve follows a $ref within the document, and returns the name of what it leads to; "" if there is no $ref.
+func (n node) resolve() (target node, name string) {
+	target = n
+	for ref := n.text("$ref"); strings.HasPrefix(ref, "#/"); ref = target.text("$ref") {
+		target = node{n.root, n.root}
+		for segment := range strings.SplitSeq(ref[2:], "/") {
+			name, target = segment, target.get(segment)
+		}
+	}
+	return target, name
+}
+
+// described returns the description of a schema: its own, or that of the schema that it refers to.
+func (n node) described() string {
+	if d := n.text("description"); d != "" {
+		return d
+	}
+	target, _ := n.resolve()
+	return target.text("description")
+}
+
+// values returns the items of a list as code.
+func (n node) values() []string {
+	var list []string
+	for _, item := range n.items() {
+		list = append(list, "`"+item.Value+"`")
+	}
+	return list
+}

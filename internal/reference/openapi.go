@@ -1,0 +1,103 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document: a section for each tag with its operations, and one for the
+// schemas that are objects.
+func HTTP(document []byte) (string, error) {
+	root, err := parse(document)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, tag := range root.get("tags").items() {
+		name := tag.text("name")
+		fmt.Fprintf(&b, "## %s\n\n%s\n", capitalized(name), tag.text("description"))
+		for _, path := range root.get("paths").members() {
+			for _, op := range path.value.members() {
+				if slices.Contains(op.value.get("tags").values(), "`"+name+"`") {
+					writeOperation(&b, path, op)
+				}
+			}
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("## Objects\n")
+	for _, s := range root.get("components").get("schemas").members() {
+		if isObject(s.value) {
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", s.name, s.value.text("description"))
+			writeMembers(&b, s.value)
+		}
+	}
+	return b.String(), nil
+}
+
+// writeOperation writes the section of one route. Errors are the same everywhere, and have a page of their own.
+func writeOperation(b *strings.Builder, path, op member) {
+	fmt.Fprintf(b, "\n### %s\n\n`%s %s`\n", op.value.text("summary"), strings.ToUpper(op.name), path.name)
+	if d := op.value.text("description"); d != "" {
+		fmt.Fprintf(b, "\n%s\n", d)
+	}
+	if parameters := op.value.get("parameters").items(); len(parameters) > 0 { // those of the path explain themselves
+		b.WriteString("\n| Parameter | In | Type | Meaning |\n|---|---|---|---|\n")
+		for _, p := range parameters {
+			p, _ = p.resolve()
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.text("name"), p.text("in"), typeOf(p.get("schema")), p.text("description"))
+		}
+	}
+	body, _ := op.value.get("requestBody").resolve()
+	writeBody(b, "Request body", body)
+	responses := op.value.get("responses")
+	b.WriteString("\n| Status | Response |\n|---|---|\n")
+	for _, r := range responses.members() {
+		if response, _ := r.value.resolve(); r.name != "default" {
+			fmt.Fprintf(b, "| %s | %s%s |\n", r.name, response.text("description"), contentOf(response))
+		}
+	}
+	for _, r := range responses.members() {
+		if response, _ := r.value.resolve(); r.name != "default" {
+			writeBody(b, "Response "+r.name, response)
+		}
+	}
+}
+
+// writeBody writes the members of a JSON body that has no name. Bodies with a name have a section of their own.
+func writeBody(b *strings.Builder, title string, body node) {
+	schema := body.get("content").get("application/json").get("schema")
+	if schema.Node == nil {
+		return
+	}
+	if target, name := schema.resolve(); name != "" && isObject(target) {
+		if title == "Request body" {
+			fmt.Fprintf(b, "\n%s: %s\n", title, link(name))
+		}
+		return
+	}
+	if len(schema.get("properties").members()) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s:\n\n", title)
+	writeMembers(b, schema)
+}
+
+// contentOf names the types of a response's body, and what JSON it is.
+func contentOf(response node) string {
+	var kinds []string
+	for _, c := range response.get("content").members() {
+		kind := "`" + c.name + "`"
+		if _, name := c.value.get("schema").resolve(); name != "" {
+			kind += " " + link(name)
+		}
+		kinds = append(kinds, kind)
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return " Body: " + strings.Join(kinds, ", ")
+}
+
+func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

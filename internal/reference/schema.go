@@ -1,0 +1,116 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Definition returns the reference of the documents that a JSON Schema describes, as Markdown: a table of their keys, and one for each object of
+// $defs.
+func Definition(schema []byte) (string, error) {
+	root, err := parse(schema)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n%s\n\n", root.text("title"), root.text("description"))
+	writeMembers(&b, root)
+	for _, def := range root.get("$defs").members() {
+		if isObject(def.value) {
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", def.name, def.value.text("description"))
+			writeMembers(&b, def.value)
+		}
+	}
+	return b.String(), nil
+}
+
+// isObject reports whether a schema lists members.
+func isObject(schema node) bool { return len(schema.get("properties").members()) > 0 }
+
+// writeMembers writes the table of an object's members. The members of a member without a name follow it, with their paths.
+func writeMembers(b *strings.Builder, schema node) {
+	b.WriteString("| Member | Type | Meaning |\n|---|---|---|\n")
+	writeRows(b, "", schema)
+}
+
+func writeRows(b *strings.Builder, prefix string, schema node) {
+	required := schema.get("required").values()
+	for _, m := range schema.get("properties").members() {
+		if m.value.Value == "false" {
+			continue // the schema forbids the member here
+		}
+		optional := "?"
+		if slices.Contains(required, "`"+m.name+"`") {
+			optional = ""
+		}
+		fmt.Fprintf(b, "| `%s%s`%s | %s | %s |\n", prefix, m.name, optional, typeOf(m.value), m.value.described())
+		for _, of := range append(m.value.get("oneOf").items(), m.value) {
+			if of.text("$ref") == "" {
+				writeRows(b, prefix+m.name+".", of)
+			}
+			if items := of.get("items"); items.text("$ref") == "" {
+				writeRows(b, prefix+m.name+"[].", items)
+			}
+		}
+	}
+}
+
+// typeOf describes the values that a schema allows.
+func typeOf(schema node) string {
+	target, name := schema.resolve()
+	switch {
+	case isObject(target) && (strings.HasPrefix(schema.text("$ref"), "#/$defs/") || strings.HasPrefix(schema.text("$ref"), "#/components/")):
+		return link(name)
+	case isObject(target) && name != "":
+		return "as `" + name + "`"
+	}
+	kind := kindOf(target)
+	if format := target.text("format"); format != "" {
+		kind += " (" + format + ")"
+	}
+	if low, high := target.text("minimum"), target.text("maximum"); low != "" && high != "" {
+		kind += fmt.Sprintf(", %s to %s", low, high)
+	} else if low != "" {
+		kind += ", at least " + low
+	}
+	byDefault := schema.text("default")
+	if byDefault == "" {
+		byDefault = target.text("default")
+	}
+	if byDefault != "" {
+		kind += ", default `" + byDefault + "`"
+	}
+	return kind
+}
+
+// kindOf is the type of values, without their bounds.
+func kindOf(schema node) string {
+	kinds := schema.get("type").values()
+	if kind := schema.text("type"); kind != "" {
+		kinds = []string{kind}
+	}
+	for _, of := range schema.get("oneOf").items() {
+		if kind := typeOf(of); !slices.Contains(kinds, kind) && (len(kinds) == 0 || schema.text("type") == "") {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		if kind = strings.Trim(kind, "`"); kind == "array" {
+			kinds[i] = "array of " + typeOf(schema.get("items"))
+		} else if schema.get("type").Node != nil {
+			kinds[i] = kind
+		}
+	}
+	switch {
+	case len(schema.get("enum").items()) > 0:
+		return strings.Join(schema.get("enum").values(), ", ")
+	case schema.text("const") != "":
+		return "`" + schema.text("const") + "`"
+	case len(kinds) == 0:
+		return "any"
+	}
+	return strings.Join(kinds, " or ")
+}
+
+func link(name string) string { return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name)) }
