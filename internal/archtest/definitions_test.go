@@ -1,0 +1,86 @@
+package archtest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/auth/apikey"
+	"github.com/perdure/perdure/internal/control/budget"
+)
+
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// Every YAML block of the documentation is loaded by the code that reads such files. A part of an agent is completed with a name and a model.
+func TestDefinitionsInTheDocumentationLoad(t *testing.T) {
+	t.Parallel()
+	loaded := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+			if err := loadBlock(t, block[1]); err != nil {
+				t.Errorf("%s: YAML block %d: %v", page, i+1, err)
+			}
+			loaded++
+		}
+	}
+	if loaded < 30 {
+		t.Errorf("only %d blocks were found", loaded)
+	}
+}
+
+func loadBlock(t *testing.T, block string) error {
+	t.Helper()
+	file := write(t, block)
+	first, _, _ := strings.Cut(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(block, ""), ":")
+	switch {
+	case first == "keys":
+		_, err := apikey.Load(file)
+		return err
+	case first == "currency" || first == "tenants":
+		_, err := budget.Load(write(t, complete(block, "currency", "USD")))
+		return err
+	case strings.HasPrefix(block, "- name:") && strings.Contains(block, "\n  url:"):
+		secret := base64.StdEncoding.EncodeToString(make([]byte, 32))
+		_, err := webhook.Load(file, func(string) string { return secret })
+		return err
+	case first == "receivers":
+		return nil // a file of OpenTelemetry's collector
+	case first == "name" || first == "kind":
+	case strings.HasPrefix(block, "- "):
+		block = "steps:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(block, "  ")
+		fallthrough
+	default:
+		block = complete(complete(complete(block, "model", "scripted/demo"), "tools", `["*"]`), "name", "part")
+	}
+	if _, err := agents.ParseFile("page.yaml", []byte(block)); err != nil {
+		return fmt.Errorf("%w\n%s", err, block)
+	}
+	return nil
+}
+
+// complete adds a key to a block that lacks it.
+func complete(block, key, value string) string {
+	if regexp.MustCompile(`(?m)^` + key + `:`).MatchString(block) {
+		return block
+	}
+	return key + ": " + value + "\n" + block
+}
+
+func write(t *testing.T, block string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.yaml")
+	if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
