@@ -41,7 +41,7 @@ func (e *environment) listAgents() *cobra.Command {
 	}
 }
 
-// short is a revision as people tell it from others.
+// short returns the beginning of a revision, which tells it from others.
 func short(revision string) string { return revision[:min(12, len(revision))] }
 
 func (e *environment) ofAgent(use, short string, run func(cmd *cobra.Command, c *client.Client, agent string) error) *cobra.Command {
@@ -77,7 +77,7 @@ func (e *environment) showAgent() *cobra.Command {
 	return cmd
 }
 
-// raw writes a text as it is, or harmless if a terminal shows it.
+// raw writes a text unchanged, or without control characters if w is a terminal.
 func raw(w io.Writer, text []byte) error {
 	if isTerminal(w) {
 		text = []byte(onTerminal(string(text)))
@@ -126,7 +126,7 @@ func definition(cmd *cobra.Command, name string) ([]byte, error) {
 	if name != "-" {
 		return fileText(name)
 	}
-	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), agents.MaxFile+1)) // Parse refuses what is longer
+	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), agents.MaxFile+1)) // one byte more than Parse accepts
 }
 
 func fileText(name string) ([]byte, error) {
@@ -134,7 +134,7 @@ func fileText(name string) ([]byte, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading
 	return io.ReadAll(io.LimitReader(f, agents.MaxFile+1))
 }
 

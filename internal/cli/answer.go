@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// isQuestion tells by its reason whether it is a tool itself that asks, in the middle of a call, and not whether a call
-// may be made.
+// isQuestion reports, by the reason of an interrupt, whether a tool asks a question. Otherwise the interrupt is an approval of a call.
 func isQuestion(reason string) bool { return reason != "" && reason != "tool_call" }
 
-// answerOf is what somebody has typed for an answer: to the question of a tool JSON that its schema describes, in place of
-// a call's result the text. Of an object with one member that is required no more than the member need be typed.
+// answerOf converts typed text to the content of an answer. For a question it is JSON that fits the schema, or only the value of the one required
+// member; for an approval the text is the result of the call.
 func answerOf(reason string, schema json.RawMessage, text string) any {
 	if !isQuestion(reason) {
 		return text
@@ -25,7 +24,7 @@ func answerOf(reason string, schema json.RawMessage, text string) any {
 	return valueOf("", text)
 }
 
-// valueOf is a value of a type of JSON Schema; "" = whatever the text is.
+// valueOf converts text to a value of a JSON Schema type; "" accepts any JSON, else text.
 func valueOf(kind, text string) any {
 	if kind == "string" || !json.Valid([]byte(text)) {
 		return text
@@ -33,7 +32,7 @@ func valueOf(kind, text string) any {
 	return json.RawMessage(text)
 }
 
-// onlyMember is the one member that an answer must have, with its type; name is empty if the schema wants something else.
+// onlyMember returns the one required member of the schema and its type; name is empty if the schema requires anything else.
 func onlyMember(schema json.RawMessage) (name, kind string) {
 	var s struct {
 		Type       string
@@ -48,7 +47,7 @@ func onlyMember(schema json.RawMessage) (name, kind string) {
 	return name, kind
 }
 
-// answerForm says what an answer is: the one member that it must have, or the schema; "" = anything.
+// answerForm describes the expected answer: the one required member, or the schema; "" means any.
 func answerForm(schema json.RawMessage) string {
 	name, kind := onlyMember(schema)
 	switch {
@@ -60,7 +59,7 @@ func answerForm(schema json.RawMessage) string {
 	return "[" + string(schema) + "]"
 }
 
-// wantedBy asks for an answer that fits the schema.
+// wantedBy returns the prompt for an answer that fits the schema.
 func wantedBy(schema json.RawMessage) string {
 	switch name, kind := onlyMember(schema); {
 	case kind != "":

@@ -56,7 +56,7 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 	return cmd
 }
 
-// decidedRows are approvals with the decisions that ended them.
+// decidedRows returns the table of decided approvals, with their decisions.
 func decidedRows(all []client.Approval) [][]string {
 	rows := [][]string{{"ID", "AGENT", "ASKED", "DECISION", "BY", "WHEN", "THREAD"}}
 	for _, a := range all {
@@ -78,7 +78,7 @@ func decidedRows(all []client.Approval) [][]string {
 	return rows
 }
 
-// asks is what an approval asks: the call that is to be made, or the question of a tool or a step.
+// asks returns what an approval asks: the call with its arguments, or the message of a question or a step.
 func asks(a client.Approval) string {
 	args := string(a.Args)
 	if a.ArgsTruncated {
@@ -95,7 +95,7 @@ func asks(a client.Approval) string {
 	return a.ToolName + " " + args
 }
 
-// asker is the agent that asks, and the step of a pipeline.
+// asker returns the agent that asks, with the step of its pipeline.
 func asker(a client.Approval) string {
 	if a.Step == "" {
 		return a.Agent
@@ -103,7 +103,7 @@ func asker(a client.Approval) string {
 	return a.Agent + ", step " + a.Step
 }
 
-// approvers are who may decide, and how many have to.
+// approvers describes who may decide, and the quorum.
 func approvers(a client.Approval) string {
 	text := "anybody"
 	for i, name := range a.Approvers {
@@ -119,7 +119,7 @@ func approvers(a client.Approval) string {
 	return text
 }
 
-// votes are those for each proposal, as far as there are any.
+// votes describes the votes for each proposal; "" if there are none.
 func votes(a client.Approval) string {
 	text := ""
 	for _, p := range a.Proposals {
@@ -140,7 +140,7 @@ func votes(a client.Approval) string {
 	return text
 }
 
-// editedArgs are the arguments of an edit that people vote for.
+// editedArgs returns the arguments of the edit that a proposal stands for.
 func editedArgs(a client.Approval, p client.Proposal) string {
 	for _, d := range a.Decisions {
 		if d.Decision == client.Edit && d.ArgsDigest == p.ArgsDigest {
@@ -183,7 +183,7 @@ earlier event.`,
 	return cmd
 }
 
-// pendingNow tells of what waits, and returns where the feed goes on: together they leave nothing out.
+// pendingNow shows the open approvals and returns the cursor at which the feed continues, so that no change is missed.
 func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.ApprovalFilter) (after string, err error) {
 	p := client.Paging{Limit: 500}
 	for {
@@ -209,7 +209,7 @@ func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.
 	}
 }
 
-// tell shows something that has happened to an approval.
+// tell shows a change of an approval.
 func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error {
 	if e.json {
 		return eventLine(cmd.OutOrStdout(), event.Cursor, event.JSON)
@@ -227,7 +227,7 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 	return err
 }
 
-// paging adds the flags of a list.
+// paging adds the flags of a paged list.
 func paging(cmd *cobra.Command, p *client.Paging) {
 	cmd.Flags().IntVar(&p.Limit, "limit", 0, "how many entries, 1 to 500; default 100")
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "the cursor that the page before printed")

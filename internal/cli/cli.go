@@ -15,10 +15,10 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// defaultURL is where perdure dev serves if it is not told otherwise.
+// defaultURL is the address of perdure dev with its default flags.
 const defaultURL = "http://127.0.0.1:8080"
 
-// Commands are those that ask a node, and version. Environ is as of os.Environ.
+// Commands returns all commands except dev. Environ has the form of os.Environ.
 func Commands(environ []string) []*cobra.Command {
 	e := &environment{variables: environ}
 	list := []*cobra.Command{
@@ -31,13 +31,13 @@ func Commands(environ []string) []*cobra.Command {
 	return append(list, e.versionCommand())
 }
 
-// Execute runs a command line, says on standard error what went wrong, and returns what to exit with.
+// Execute runs a command line, writes its error to standard error, and returns the exit code.
 func Execute(ctx context.Context, root *cobra.Command) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	begun := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !begun { // cobra did not understand it
+	if err != nil && !begun { // cobra refused the command line
 		err = usage(fmt.Errorf("%w\nTry: %s --help", err, cmd.CommandPath()))
 	}
 	code := codeOf(err)
@@ -48,13 +48,13 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 	return code
 }
 
-// errTold is an end that was explained already.
+// errTold stands for an error that the command has already reported.
 var errTold = errors.New("see above")
 
-// told ends a command with a code and without another word.
+// told returns an error that ends the command with an exit code and without a message.
 func told(code int) error { return &exitError{code, errTold} }
 
-// environment is what all commands have in common.
+// environment is what all commands share: the environment variables and the common flags.
 type environment struct {
 	variables []string
 
@@ -82,7 +82,7 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// or is a flag's value, or a variable's if the flag was not given.
+// or returns the value of a flag or, if the flag is not set, of an environment variable.
 func (e *environment) or(flag, variable string) string {
 	if flag != "" {
 		return flag
@@ -90,7 +90,7 @@ func (e *environment) or(flag, variable string) string {
 	return e.getenv(variable)
 }
 
-// client asks the server that flags and environment name.
+// client returns a client of the server that the flags and the environment name.
 func (e *environment) client(cmd *cobra.Command) (*client.Client, error) {
 	return e.clientOf(client.Config{Patience: e.patience, OnRetry: comingBack(cmd.ErrOrStderr())})
 }
@@ -107,7 +107,7 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	if config.Patience == 0 {
 		config.Patience = -1
 	}
-	config.Header = http.Header{"Perdure-Channel": {"cli"}} // decisions are recorded with it
+	config.Header = http.Header{"Perdure-Channel": {"cli"}} // the audit records it with decisions
 	if subject := e.or(e.subject, "PERDURE_SUBJECT"); subject != "" {
 		config.Header.Set("X-Forwarded-User", subject)
 	}
@@ -121,7 +121,7 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// token is what the caller is known by. It is no flag: others see command lines.
+// token returns the credentials of the caller. They have no flag, because other users of the machine see command lines.
 func (e *environment) token() (string, error) {
 	if e.tokenFile == "" {
 		return e.getenv("PERDURE_TOKEN"), nil
@@ -133,7 +133,7 @@ func (e *environment) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// comingBack says that the connection was lost, once for each time.
+// comingBack returns a function that reports a lost connection, once for each loss.
 func comingBack(to io.Writer) func(error, time.Duration) {
 	var last time.Time
 	return func(err error, pause time.Duration) {

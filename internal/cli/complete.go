@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// completionPatience is how long somebody waits behind a tab.
+// completionPatience bounds a completion: a person waits for it after pressing Tab.
 const completionPatience = 2 * time.Second
 
-// complete offers the first argument of a command. A server that does not answer offers nothing.
+// complete completes the first argument of a command. It offers nothing if the server does not answer.
 func (e *environment) complete(cmd *cobra.Command, args []string, list func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -34,14 +34,14 @@ func (e *environment) complete(cmd *cobra.Command, args []string, list func(cont
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlag offers a flag's value as it is offered for the first argument, whatever arguments stand there already.
+// completeFlag completes the value of a flag like a first argument.
 func completeFlag(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return offers(cmd, nil, begun)
 	})
 }
 
-// completeWords offers one of some words as a flag's value.
+// completeWords completes the value of a flag with one of the words.
 func completeWords(cmd *cobra.Command, flag string, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -66,7 +66,7 @@ func (e *environment) completeThreads(cmd *cobra.Command, args []string, _ strin
 	})
 }
 
-// completeApprovals offers what waits, and once more behind what stands there already.
+// completeApprovals offers the open approvals, for each argument.
 func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Approvals(ctx, client.ApprovalFilter{}, client.Paging{})

@@ -72,7 +72,7 @@ member is enough. The result of a call is text. If CONTENT is -, it is read from
 	return cmd
 }
 
-// decideCommand makes one decision about each of some approvals.
+// decideCommand returns a command that makes the same decision about each given approval.
 func (e *environment) decideCommand(use, short string, d *client.Decision) *cobra.Command {
 	var thread string
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: e.completeApprovals}
@@ -111,7 +111,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 	return cmd
 }
 
-// threadsOf finds the threads of approvals in the inbox.
+// threadsOf returns the thread of each approval, from the inbox unless thread names it.
 func threadsOf(ctx context.Context, c *client.Client, thread string, ids []string) (map[string]string, error) {
 	where := map[string]string{}
 	if thread != "" {
@@ -134,7 +134,7 @@ func threadsOf(ctx context.Context, c *client.Client, thread string, ids []strin
 	return where, nil
 }
 
-// waiting are those of some approvals that are in the inbox, by id.
+// waiting returns those of the approvals that are open, by ID.
 func waiting(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids []string) (map[string]client.Approval, error) {
 	found := map[string]client.Approval{}
 	p := client.Paging{Limit: 500}
@@ -154,7 +154,7 @@ func waiting(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids
 	}
 }
 
-// decided tells what became of decisions. The first that was refused says what to exit with.
+// decided shows the results of decisions. The first refused one sets the exit code.
 func (e *environment) decided(cmd *cobra.Command, results []client.Decided) error {
 	var first error
 	for _, r := range results {
@@ -186,7 +186,7 @@ func (e *environment) decided(cmd *cobra.Command, results []client.Decided) erro
 	return errors.Join(err, first)
 }
 
-// recorded is the decision that stands instead.
+// recorded describes the decision that stands instead.
 func recorded(r client.Decided) string {
 	var stands struct{ Decision, By string }
 	if json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" || r.Err() == nil && stands.By == "" {
@@ -199,7 +199,7 @@ func recorded(r client.Decided) string {
 	return text + ")"
 }
 
-// counted tells of a vote that does not decide: how many more people have to vote for the same, and what others vote for.
+// counted describes a vote that does not complete the quorum: how many more are needed, and what others vote for.
 func counted(r client.Decided) string {
 	text := fmt.Sprintf("%s is counted, %d more must vote for the same", r.Decision, r.Missing)
 	for _, p := range r.Proposals {

@@ -1,3 +1,3 @@
-// Package cli is the commands of perdure that ask a running node over its HTTP API: one noun, one file.
-// docs/reference/cli.md is their manual.
+// Package cli has the commands of perdure that ask a server over its HTTP API; each file has the commands of one noun. docs/reference/cli.md is the
+// manual.
 package cli

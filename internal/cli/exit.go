@@ -8,20 +8,20 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// What commands exit with. Scripts rely on these.
+// Exit codes of commands. Scripts rely on them.
 const (
-	exitFailed      = 1   // the run ended with an error, or something else went wrong
-	exitUsage       = 2   // the command line, or what it sends, is wrong
+	exitFailed      = 1   // the run ended with an error, or another failure
+	exitUsage       = 2   // the command line or the request is invalid
 	exitWaits       = 3   // the run waits for a person or for its client
 	exitCancelled   = 4   // the run was cancelled
-	exitUnreachable = 5   // the server cannot be reached, or does not say what became of the request
-	exitNotFound    = 6   // there is no such thing
-	exitConflict    = 7   // it is not as the command expects: decided, busy, expired, gone …
-	exitForbidden   = 8   // the caller is not known, or may not
-	exitLeft        = 130 // Ctrl-C; the run goes on
+	exitUnreachable = 5   // the server cannot be reached, or it is unknown whether the request took effect
+	exitNotFound    = 6   // no such agent, thread, run or approval
+	exitConflict    = 7   // conflict: decided, busy, expired, deleted …
+	exitForbidden   = 8   // not authenticated, or not allowed
+	exitLeft        = 130 // Ctrl-C; the run continues
 )
 
-// exitError ends a command with a code of its own.
+// exitError is an error with an exit code of its own.
 type exitError struct {
 	code int
 	err  error
@@ -33,10 +33,10 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// errLeft ends a command that was told to stop looking.
+// errLeft ends a command after Ctrl-C.
 var errLeft = errors.New("left")
 
-// codeOf is what a command exits with that ended so.
+// codeOf returns the exit code of a command that ended with err.
 func codeOf(err error) int {
 	var (
 		exit        *exitError

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// style is how a terminal shows something.
+// style is the look of a text on a terminal.
 type style string
 
 const (
@@ -17,18 +17,18 @@ const (
 	normal style = "\x1b[0m"
 )
 
-// page is where text is written. Two pages may be one terminal: then they know of each other's lines.
+// page writes text to a terminal or a file. Two pages that are the same terminal share the state of the current line.
 type page struct {
 	w        io.Writer
-	terminal bool // somebody looks at it
+	terminal bool // a person reads it
 	colors   bool
 	column   *column
 }
 
-// column tells whether a line is not ended yet.
+// column tells whether the current line has not ended.
 type column struct{ open bool }
 
-// pages are those of a command: for its answer, and for its notices.
+// pages returns the page of the answer and the page of the notices.
 func (e *environment) pages(out, notices io.Writer) (answer, notes *page) {
 	colors := e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
 	of := func(w io.Writer, c *column) *page {
@@ -43,7 +43,7 @@ func (e *environment) pages(out, notices io.Writer) (answer, notes *page) {
 	return answer, notes
 }
 
-// write writes text as it comes.
+// write writes text without ending the line.
 func (p *page) write(text string, s style) {
 	if text == "" {
 		return
@@ -55,10 +55,10 @@ func (p *page) write(text string, s style) {
 	if p.colors && s != plain {
 		text = string(s) + text + string(normal)
 	}
-	_, _ = io.WriteString(p.w, text) // a terminal that is gone ends the process
+	_, _ = io.WriteString(p.w, text) // the process ends with its terminal
 }
 
-// end ends the line, if there is one.
+// end ends the current line, if one is open.
 func (p *page) end() {
 	if p.column.open {
 		_, _ = io.WriteString(p.w, "\n")
@@ -66,7 +66,7 @@ func (p *page) end() {
 	}
 }
 
-// line writes whole lines, each behind the same beginning.
+// line writes a text as whole lines, each with the same prefix.
 func (p *page) line(begin string, s style, format string, args ...any) {
 	p.end()
 	for text := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {

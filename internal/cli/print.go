@@ -15,17 +15,16 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal tells whether somebody looks at a stream, or types into it.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// obeyed tells whether a terminal would do something at a character instead of showing it: move its cursor, change
-// its colors, or turn the order of its letters.
+// obeyed reports whether a terminal interprets a character instead of showing it: control characters and those that change the direction of text.
 func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// onTerminal makes a text harmless that models, tools or strangers wrote: without what a terminal would obey.
+// onTerminal replaces the characters of a text of models, tools or other people that a terminal would interpret.
 func onTerminal(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -38,8 +37,8 @@ func onTerminal(text string) string {
 	}, text)
 }
 
-// jsonOnTerminal makes JSON harmless by writing what a terminal would obey as escapes: it says the same. Such
-// characters stand in texts alone, where JSON leaves those from U+007F on as they are.
+// jsonOnTerminal escapes the characters of JSON that a terminal would interpret; the value stays the same. Such characters occur only in strings:
+// JSON itself escapes those below U+0020.
 func jsonOnTerminal(raw []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(raw) {
@@ -52,7 +51,7 @@ func jsonOnTerminal(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// writeJSON writes JSON as it is, or harmless where somebody looks at it.
+// writeJSON writes JSON unchanged, or escaped if w is a terminal.
 func writeJSON(w io.Writer, raw []byte) error {
 	if isTerminal(w) {
 		raw = jsonOnTerminal(raw)
@@ -61,7 +60,7 @@ func writeJSON(w io.Writer, raw []byte) error {
 	return err
 }
 
-// line makes a text one short line.
+// line shortens a text to one line of at most that many characters.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(onTerminal(text)), " ")
 	runes := []rune(text)
@@ -71,7 +70,7 @@ func line(text string, most int) string {
 	return text
 }
 
-// document writes an answer as it came, indented.
+// document writes the response of the API, indented.
 func document(w io.Writer, raw json.RawMessage) error {
 	var b bytes.Buffer
 	if len(raw) == 0 {
@@ -84,7 +83,7 @@ func document(w io.Writer, raw json.RawMessage) error {
 	return writeJSON(w, b.Bytes())
 }
 
-// eventLine writes an event as a line of JSON, with the cursor behind it.
+// eventLine writes an event and its cursor as one line of JSON.
 func eventLine(w io.Writer, cursor string, event json.RawMessage) error {
 	encoded, err := json.Marshal(struct {
 		Cursor string          `json:"cursor,omitempty"`
@@ -96,13 +95,13 @@ func eventLine(w io.Writer, cursor string, event json.RawMessage) error {
 	return writeJSON(w, append(encoded, '\n'))
 }
 
-// jsonOf is a value of this package as JSON.
+// jsonOf encodes a value of this package as JSON.
 func jsonOf(value any) (json.RawMessage, error) { return json.Marshal(value) }
 
-// cellWidth is the most characters of a cell. The last one of a row may be longer.
+// cellWidth is the most characters of a cell, except the last one of a row.
 const cellWidth = 80
 
-// table writes rows in columns.
+// table writes rows in aligned columns.
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
@@ -120,7 +119,7 @@ func table(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// answer writes a list: the document if JSON is asked for, else a table, and how to go on.
+// answer writes a list: as JSON with --json, else as a table with the cursor of the next page.
 func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next string, rows [][]string) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), raw)
@@ -134,7 +133,7 @@ func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next strin
 	return nil
 }
 
-// done says what a command did that has no other answer.
+// done reports the effect of a command that has no other output.
 func (e *environment) done(cmd *cobra.Command, format string, args ...any) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), nil)
@@ -143,7 +142,7 @@ func (e *environment) done(cmd *cobra.Command, format string, args ...any) error
 	return nil
 }
 
-// ago is how long ago something was, roughly.
+// ago describes roughly how long ago a time was.
 func ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -160,7 +159,7 @@ func ago(t time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// yes is a cell that is empty for no.
+// yes returns "yes", or "" for false.
 func yes(is bool) string {
 	if is {
 		return "yes"

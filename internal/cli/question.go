@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// interrupts are what a run has ended with.
+// interrupts returns the interrupts with which a run has ended.
 func interrupts(e client.Event) []agui.Interrupt {
 	if end, ok := e.Event.(*agui.RunFinished); ok && end.Outcome != nil {
 		return end.Outcome.Interrupts
@@ -23,11 +23,11 @@ func interrupts(e client.Event) []agui.Interrupt {
 	return nil
 }
 
-// waits tells whether the last run waits for decisions.
+// waits reports whether the last run waits for decisions.
 func (v *viewer) waits() bool { return len(interrupts(v.last)) > 0 }
 
-// decide has the questions of the last run answered, by who sits at the terminal or by others. It tells whether
-// the thread goes on.
+// decide asks for decisions of the last run's interrupts on the terminal or, with wait, waits until they are made elsewhere. It reports whether the
+// thread continues.
 func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goesOn bool, err error) {
 	asks := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
 	if wait {
@@ -51,7 +51,7 @@ func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goe
 	return all, nil
 }
 
-// ask asks until there is a decision that the server takes, or none is wanted now.
+// ask asks about an interrupt until the server accepts a decision, or the person leaves it open.
 func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err error) {
 	for {
 		d, err := v.questions.decision(ctx, v.about(i), i)
@@ -76,7 +76,7 @@ func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err e
 	}
 }
 
-// about says what a question is about.
+// about describes an interrupt.
 func (v *viewer) about(i agui.Interrupt) string {
 	c := v.calls[i.ToolCallID]
 	switch {
@@ -88,7 +88,7 @@ func (v *viewer) about(i agui.Interrupt) string {
 	return line(c.name+" "+c.args.String(), 2000)
 }
 
-// approveTool is the tool that steps and limits ask by: the question itself is in the message.
+// approveTool is the tool of interrupts of steps and limits. Their question is in the message.
 const approveTool = "approve"
 
 func hasMembers(object string) bool {
@@ -96,7 +96,7 @@ func hasMembers(object string) bool {
 	return json.Unmarshal([]byte(object), &members) != nil || len(members) > 0
 }
 
-// questions asks somebody at a terminal.
+// questions asks a person on a terminal.
 type questions struct {
 	out io.Writer
 	in  *bufio.Scanner
@@ -108,8 +108,8 @@ func newQuestions(in io.Reader, out io.Writer) *questions {
 	return q
 }
 
-// line asks for one line. Without one (Ctrl-D) it is io.EOF. Nothing ends a read from a terminal: when ctx ends,
-// nobody may ask again.
+// line asks for one line. It returns io.EOF without one (Ctrl-D). A read from a terminal cannot be ended: after ctx has ended, it must not be
+// called again.
 func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
 	got := make(chan error, 1)
@@ -128,13 +128,13 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// What may be decided about a call, and about the question of a tool.
+// The decisions that the terminal offers for a call, and for a question.
 const (
 	choicesOfCall     = "[y]es, [n]o, [s]ame arguments from now on, [t]ool from now on, [e]dit, [a]nswer in its place, [l]ater? "
 	choicesOfQuestion = "[a]nswer, [n]o, [l]ater? "
 )
 
-// decision asks what is decided; nil = nothing now.
+// decision asks for a decision; nil leaves the interrupt open.
 func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt) (*client.Decision, error) {
 	fmt.Fprintf(q.out, "\n%s\n", about)
 	choices, wanted := choicesOfCall, "The tool's result: "

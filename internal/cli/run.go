@@ -92,10 +92,10 @@ func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) 
 	return outcome(v.last)
 }
 
-// maxText bounds what is read from standard input, in bytes.
+// maxText bounds the text that is read from standard input, in bytes.
 const maxText = 8 << 20
 
-// textArgument is an argument, or standard input for -.
+// textArgument returns an argument, or standard input for -.
 func textArgument(cmd *cobra.Command, text string) (string, error) {
 	if text != "-" {
 		return text, nil
@@ -110,17 +110,17 @@ func textArgument(cmd *cobra.Command, text string) (string, error) {
 	return string(all), nil
 }
 
-// newID makes an id that nobody has.
+// newID returns a new random ID.
 func newID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:16]) }
 
-// messageID is that of what a run is told: the same for the same run, so that the same command is the same run, and not
-// that of a run of this id on another thread, since a fork has what was said there.
+// messageID returns the ID of the message that starts a run. It depends on thread and run: the same command sends the same input, and a fork with a
+// run of that ID gets another message.
 func messageID(thread, run string) string {
-	sum := sha256.Sum256([]byte(thread + "\x00" + run)) // no id has the separator
+	sum := sha256.Sum256([]byte(thread + "\x00" + run)) // no ID has a NUL
 	return "msg-" + hex.EncodeToString(sum[:12])
 }
 
-// input is what the run begins with.
+// input returns the input of the run.
 func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
 		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))
@@ -152,11 +152,11 @@ func userMessage(id, text string) agui.Message {
 type viewer struct {
 	*transcript
 	client      *client.Client
-	json        io.Writer // nil = a person reads
-	notices     io.Writer // for what is said when the view ends
+	json        io.Writer // --json; nil otherwise
+	notices     io.Writer // for the last message of the command
 	questions   *questions
 	thread, run string
-	after       string // the last cursor
+	after       string // the cursor of the last event
 }
 
 func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *viewer {
@@ -171,7 +171,7 @@ func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *
 	return v
 }
 
-// watch shows a stream to its end.
+// watch shows a stream until it ends.
 func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
 	for e, err := range events {
 		if err != nil {
@@ -201,7 +201,7 @@ func (v *viewer) take(e client.Event) error {
 	return eventLine(v.json, e.Cursor, e.JSON)
 }
 
-// watchNext shows the thread's next run to its end.
+// watchNext shows the next run of the thread.
 func (v *viewer) watchNext(ctx context.Context) error {
 	for e, err := range v.client.Follow(ctx, v.thread, client.Following{After: v.after}) {
 		if err != nil {
@@ -214,10 +214,10 @@ func (v *viewer) watchNext(ctx context.Context) error {
 	return nil
 }
 
-// cancelPatience bounds how long a cancel may take.
+// cancelPatience bounds a cancel after Ctrl-C.
 const cancelPatience = 30 * time.Second
 
-// whenInterrupted makes Ctrl-C leave the run, or cancel it. In either case a second one ends the process.
+// whenInterrupted returns a context that ends with Ctrl-C. The run continues, or is cancelled. A second Ctrl-C ends the process.
 func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching context.Context, stop func()) {
 	if !cancels {
 		return ctx, func() {}
@@ -240,7 +240,7 @@ func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching co
 	}
 }
 
-// left says how to come back to a run that goes on.
+// left reports how to return to a run that continues.
 func (v *viewer) left(err error) error {
 	code := codeOf(err)
 	if code != exitLeft && (code != exitUnreachable || v.after == "") {
@@ -255,7 +255,7 @@ func (v *viewer) left(err error) error {
 	return err
 }
 
-// endLine ends the line that somebody has pressed Ctrl-C in.
+// endLine ends the line in which Ctrl-C was pressed.
 func (v *viewer) endLine() {
 	if v.notes.terminal {
 		fmt.Fprintln(v.notices)

@@ -48,7 +48,7 @@ func (e *environment) listSchedules() *cobra.Command {
 	return cmd
 }
 
-// when is at what times a schedule starts runs.
+// when describes the times of a schedule.
 func when(s client.Schedule) string {
 	times := s.Cron
 	for _, i := range s.Intervals {
@@ -101,7 +101,7 @@ func (e *environment) ofSchedule(use, short, done string, act func(*client.Clien
 	return cmd
 }
 
-// overlaps are what may become of a time at which the run before is not over.
+// overlaps are the values of --overlap.
 var overlaps = []string{"skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"}
 
 // scheduleOptions are the flags of "perdure schedules create".
@@ -161,7 +161,7 @@ The same command again changes nothing.`,
 	return cmd
 }
 
-// body is the schedule that arguments and flags describe. It has an id, so that sending it again is safe.
+// body returns the schedule that arguments and flags describe. It has an ID, so that sending it again is safe.
 func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessage, error) {
 	if o.ID == "" {
 		o.ID = newID("schedule")
@@ -182,7 +182,7 @@ func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessag
 	for _, e := range o.every {
 		o.Every = append(o.Every, map[string]string{"every": e})
 	}
-	o.Input = map[string]any{"messages": []any{map[string]string{"role": "user", "content": text}}} // each run gives it an id
+	o.Input = map[string]any{"messages": []any{map[string]string{"role": "user", "content": text}}} // each run sets its ID
 	return json.Marshal(o)
 }
 
@@ -196,7 +196,7 @@ func (o scheduleOptions) fromFile(cmd *cobra.Command) (json.RawMessage, error) {
 		return nil, usage(fmt.Errorf("%s: %w", o.file, err))
 	}
 	if members["id"] == nil && members != nil {
-		members["id"], _ = json.Marshal(o.ID) // a string
+		members["id"], _ = json.Marshal(o.ID) // a string always encodes
 	}
 	return json.Marshal(members)
 }

@@ -38,7 +38,7 @@ run. With --run it shows one run to its end, and its exit code is that of the ru
 				return v.leftTail(err)
 			}
 			if v.last.Event == nil {
-				return nil // nothing was there to show
+				return nil // the thread has no runs
 			}
 			return outcome(v.last)
 		},
@@ -50,13 +50,13 @@ run. With --run it shows one run to its end, and its exit code is that of the ru
 	return cmd
 }
 
-// tails shows everything in one place, as it comes.
+// tails shows answer and notices on one page, in the order of the events.
 func (v *viewer) tails() {
 	v.live, v.history = true, true
 	v.notes = v.answer
 }
 
-// leftTail says how to go on where the view was left.
+// leftTail reports how to continue the command.
 func (v *viewer) leftTail(err error) error {
 	if errors.Is(err, context.Canceled) && v.after != "" && v.json == nil {
 		v.endLine()

@@ -46,7 +46,7 @@ func (e *environment) listThreads() *cobra.Command {
 	return cmd
 }
 
-// ofThread is a command about one thread.
+// ofThread returns a command about one thread.
 func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c *client.Client, thread string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: e.completeThreads,

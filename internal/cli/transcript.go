@@ -10,18 +10,18 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// longest is how much of arguments, results and the like is shown, in characters.
+// longest is the most characters of arguments, results and the like.
 const longest = 300
 
 // transcript shows the events of a thread to a person.
 //
-// What an attempt had said that died is taken back by the server. Where text is shown as it comes, that is
-// said; where it goes to a file or a pipe, it is written when its run is over, and holds what counts.
+// The server retracts what a failed attempt has written. On a terminal the transcript reports the retraction. A file or pipe gets the text when the
+// run has ended, without what was retracted.
 type transcript struct {
 	answer, notes *page
-	// live shows text as it comes.
+	// live shows text as it arrives.
 	live bool
-	// history shows messages that a snapshot brings and that were not seen.
+	// history shows messages of a snapshot that were not shown before.
 	history bool
 
 	texts     map[string]*passage // of this run, by message
@@ -29,22 +29,22 @@ type transcript struct {
 	seen      map[string]bool     // messages, by id
 	calls     map[string]*call
 	subagents map[string]subagent
-	last      client.Event // that ended a run
+	last      client.Event // the last event of the last run
 }
 
-// passage is what a message says.
+// passage is the text of a message.
 type passage struct {
 	strings.Builder
 	owner     string // the subagent's run; "" = the agent
 	reasoning bool
-	shown     int // bytes, of a subagent's
+	shown     int // bytes that are shown, of a subagent
 }
 
-// call is one of a tool.
+// call is a tool call.
 type call struct {
 	name, owner string
 	args        strings.Builder
-	gone        bool // withdrawn before it was complete
+	gone        bool // retracted before it was complete
 }
 
 type subagent struct {
@@ -97,7 +97,7 @@ func (t *transcript) show(e client.Event) {
 	}
 }
 
-// showWork shows what is done rather than said.
+// showWork shows events that are not text: steps, calls, results, subagents.
 func (t *transcript) showWork(e agui.Event) {
 	switch e := e.(type) {
 	case *agui.ToolCallStart:
@@ -129,12 +129,12 @@ func (t *transcript) showWork(e agui.Event) {
 	}
 }
 
-// indent is how far what a subagent does stands to the right.
+// indent returns the indentation of a subagent's lines.
 func (t *transcript) indent(owner string) string {
 	return strings.Repeat("  ", t.subagents[owner].depth)
 }
 
-// open begins a message, or goes on with one.
+// open begins a message, or continues one.
 func (t *transcript) open(id string, p *passage) {
 	if t.texts[id] == nil {
 		t.texts[id] = p
@@ -146,8 +146,7 @@ func (t *transcript) open(id string, p *passage) {
 	}
 }
 
-// say shows what is added to a message: of the agent at once, of subagents, which may speak at the same
-// time, by whole lines.
+// say shows a part of a message: the agent's own at once, those of subagents, which may write concurrently, by whole lines.
 func (t *transcript) say(id, delta string) {
 	p := t.texts[id]
 	if p == nil {
@@ -194,7 +193,7 @@ func (t *transcript) close(id string) {
 	}
 }
 
-// snapshot takes back what the list lacks of what this run has said, and shows what else it brings.
+// snapshot retracts the messages of this run that the list lacks, and shows new ones.
 func (t *transcript) snapshot(messages []agui.Message) {
 	has := map[string]bool{}
 	for _, m := range messages {
@@ -223,7 +222,7 @@ func (t *transcript) snapshot(messages []agui.Message) {
 	}
 }
 
-// recallFrom shows what was not seen. What stands before anything that was seen comes too late, and is not.
+// recallFrom shows messages that were not shown before, if they follow one that was.
 func (t *transcript) recallFrom(messages []agui.Message) {
 	first := max(0, slices.IndexFunc(messages, func(m agui.Message) bool { return t.seen[m.ID] }))
 	for i, m := range messages {
@@ -234,7 +233,7 @@ func (t *transcript) recallFrom(messages []agui.Message) {
 	}
 }
 
-// recall shows a message that is complete.
+// recall shows a complete message.
 func (t *transcript) recall(m agui.Message) {
 	text := textOf(m.Content)
 	switch m.Role {
@@ -254,7 +253,7 @@ func (t *transcript) recall(m agui.Message) {
 	}
 }
 
-// textOf is the text of a content; of parts that are none, their kind.
+// textOf returns the text of a content, with the kinds of parts that are not text.
 func textOf(c agui.Content) string {
 	if c.IsText() || c.IsAbsent() {
 		return c.Text()
@@ -298,7 +297,7 @@ func (t *transcript) custom(e *agui.Custom) {
 	}
 }
 
-// question shows what the run waits for.
+// question shows an interrupt.
 func (t *transcript) question(i agui.Interrupt) {
 	what := line(i.Message, longest)
 	if c := t.calls[i.ToolCallID]; c != nil {
@@ -329,8 +328,7 @@ func (t *transcript) finish(e client.Event) {
 	}
 }
 
-// failedBefore is how a run has failed that had ended when somebody came to see its thread: the server tells of its end
-// without calling that an error. nil = it had not failed.
+// failedBefore returns the error of a run that had failed before the client came, which the server reports in the metadata; nil = none.
 func failedBefore(e *agui.RunFinished) *agui.RunError {
 	var how struct{ Code, Message string }
 	if raw, ok := e.Metadata["perdure.error"]; !ok || json.Unmarshal(raw, &how) != nil {
@@ -369,7 +367,7 @@ func (t *transcript) finished(e *agui.RunFinished) {
 	}
 }
 
-// writeAnswer writes what the agent said in the run that has ended.
+// writeAnswer writes the answer of the run that has ended.
 func (t *transcript) writeAnswer() {
 	for _, id := range t.order {
 		p := t.texts[id]
@@ -380,7 +378,7 @@ func (t *transcript) writeAnswer() {
 	}
 }
 
-// outcome is the end of a command that shows one run: nil if it ended well.
+// outcome returns the error with which a command about one run ends: nil if the run succeeded.
 func outcome(e client.Event) error {
 	switch e := e.Event.(type) {
 	case *agui.RunError:

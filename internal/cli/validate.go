@@ -44,7 +44,7 @@ or built in. With --url, agents of the server are known too.`,
 				}
 				names = names.With(published)
 			}
-			if len(wrong) == 0 { // a file that cannot be read has names as well
+			if len(wrong) == 0 { // an unreadable file may define the names that others use
 				wrong = append(wrong, found.CheckNames(names))
 			}
 			if err := errors.Join(wrong...); err != nil {
@@ -60,7 +60,7 @@ or built in. With --url, agents of the server are known too.`,
 	return cmd
 }
 
-// publishedNames are the agents that the server has, and their tools that workers announce.
+// publishedNames returns the agents of the server, and their tools that workers announce.
 func (e *environment) publishedNames(cmd *cobra.Command) (agents.Names, error) {
 	c, err := e.client(cmd)
 	if err != nil {
@@ -97,7 +97,7 @@ func load(name string) (*agents.Folder, error) {
 	return agents.ParseFile(name, text)
 }
 
-// invalid tells all that is wrong.
+// invalid reports all mistakes.
 func (e *environment) invalid(cmd *cobra.Command, err error) error {
 	if !e.json {
 		return usage(err)
@@ -126,9 +126,9 @@ func (e *environment) invalid(cmd *cobra.Command, err error) error {
 	return errors.Join(err, told(exitUsage))
 }
 
-// each takes joined errors apart.
+// each returns the errors that errors.Join has joined.
 func each(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only what errors.Join has made
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the type of errors.Join
 	if !ok {
 		return []error{err}
 	}

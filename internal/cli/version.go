@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/process/version"
 )
 
-// versionCommand shows the build of this program. It asks no server.
+// versionCommand returns the command that shows the version of this program.
 func (e *environment) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs,
