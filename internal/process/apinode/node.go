@@ -1,5 +1,4 @@
-// Package apinode puts the api together: the log, the agents, the follower and the HTTP server, for
-// the api's own process and for the embedded one.
+// Package apinode assembles the API: log, agents, indexes and HTTP server. The process api and perdure dev use it.
 package apinode
 
 import (
@@ -29,39 +28,38 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Config is what a node is made of. Connections belong to the caller.
+// Config configures a node. The caller owns and closes its connections.
 type Config struct {
 	Listener  net.Listener
-	Snapshots *snapshot.Store // its log is the node's
+	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
-	// Agents are published at start. What a client has put stays, except with ForceAgents.
+	// Agents are published at start. Definitions that clients have published over HTTP stay, unless ForceAgents.
 	Agents      []*agents.Definition
 	ForceAgents bool
-	// Known are the names of that folder, of all its documents.
+	// Known are the names in all documents of that folder.
 	Known   agents.Names
 	Origins []string
-	// Auth finds out who calls. AdminRole is whose who may publish agents; empty = the default.
+	// Auth authenticates callers. AdminRole is the role that may publish agents; empty = the default.
 	Auth      auth.Authenticator
 	AdminRole string
 	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
 	ParkAfter time.Duration
-	// Strict has every event checked that is sent.
+	// Strict checks every event before it is sent.
 	Strict bool
-	// Sockets and Streams bound what is open at a time. 0 = the api's defaults.
+	// Sockets and Streams bound the open WebSockets and streams. 0 = the defaults of the API.
 	Sockets, Streams int
-	// LinkKey signs links that decide, and PublicURL is where they lead. Empty = as [links.Open] and
-	// [approvalroutes.Inbox] have it.
+	// LinkKey signs links that decide, and PublicURL is their base. Empty = the defaults of [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
 	Metrics   http.Handler
 	Logger    *slog.Logger
 }
 
-// Node is a running api.
+// Node is a running API.
 type Node struct {
 	server   *api.Server
 	http     *http.Server
-	unasked  *unasked
+	newConns *newConns
 	follower *stream.Follower
 	board    *announce.Board
 	inbox    *inbox.Index
@@ -71,7 +69,7 @@ type Node struct {
 	logger   *slog.Logger
 }
 
-// Start brings a node up: when it returns, requests are served.
+// Start starts a node. It serves requests when Start returns.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	c, err := catalog.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
@@ -80,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := publish(ctx, c, cfg); err != nil {
 		return nil, err
 	}
-	n := &Node{serving: make(chan error, 1), unasked: newUnasked(), logger: cfg.Logger}
+	n := &Node{serving: make(chan error, 1), newConns: trackNewConns(), logger: cfg.Logger}
 	if n.agents, err = c.Watch(ctx); err != nil {
 		return nil, err
 	}
@@ -116,13 +114,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: refusalPatience,
-		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track, ConnContext: accepted,
+		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.newConns.track, ConnContext: accepted,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
 }
 
-// openInbox loads what waits for people: a node that has not serves nobody.
+// openInbox opens the inbox and loads the open interrupts. A node does not serve before that.
 func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 	store, err := inbox.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
@@ -139,31 +137,29 @@ func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: cfg.PublicURL}, nil
 }
 
-// sendBytes bounds what the kernel keeps of what a client has not read yet; Linux counts its own
-// bookkeeping in, and doubles the figure for that. Left to itself it keeps up to 4 MiB for each
-// client, and a viewer that stopped reading would be noticed that much later.
+// sendBytes bounds what the kernel keeps of data that a client has not read, in bytes; Linux adds its bookkeeping by doubling the figure. By
+// default it keeps up to 4 MiB for each client, so a viewer that has stopped reading would be noticed that much later.
 const sendBytes = 128 << 10
 
-// accepted is an http.Server's ConnContext.
+// accepted is the ConnContext of an http.Server.
 func accepted(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBytes) // where it can't be set, the kernel's own bound stands
+		_ = tcp.SetWriteBuffer(sendBytes) // on failure the kernel's own bound applies
 		limitUnsent(tcp)
 	}
 	return ctx
 }
 
-// Bounds of what comes before a body, whose own are the server's: how long a client may take for a
-// request's headers, and how many bytes they may have. net/http adds 4 KiB to those. refusalPatience is how long a client
-// may take for an answer that net/http gives before the server's handler, which has deadlines of its own.
+// Bounds of requests before their body: headerPatience is how long a client may take to send the headers, maxHeader their size in bytes, to which
+// net/http adds 4 KiB. refusalPatience bounds the answers of net/http itself, which come before the server's handler and its deadlines.
 const (
 	headerPatience  = 10 * time.Second
 	maxHeader       = 60 << 10
 	refusalPatience = 30 * time.Second
 )
 
-// publish makes the definitions of the directory current. That one is kept which a client has put since is
-// no reason not to serve.
+// publish publishes the definitions of the folder. If a definition from HTTP stays in place of one of the folder, it logs a warning and does not
+// fail.
 func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 	for _, d := range cfg.Agents {
 		_, err := c.Publish(ctx, d, cfg.ForceAgents)
@@ -178,19 +174,18 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 	return nil
 }
 
-// drainPatience bounds how long open requests may take to end.
+// drainPatience bounds how long open requests may take after Stop.
 const drainPatience = 3 * time.Second
 
-// Stop ends the node: streams first, whose clients come back elsewhere, then everything else. Requests that do not end
-// in time, because Temporal or the log is away, are cut and logged: the client may repeat them. It fails only if the
-// server had failed before.
+// Stop ends the node: first the streams, whose clients reconnect elsewhere, then everything else. Requests that do not end in time, because
+// Temporal or the log is away, are cut and logged; clients may repeat them. It returns an error only if the server had failed before.
 func (n *Node) Stop(ctx context.Context) error {
 	n.server.Drain()
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
-	n.unasked.close()
+	n.newConns.close()
 	cut := n.http.Shutdown(ctx)
-	if cut != nil { // what is still open is cut, so that nothing uses what is closed below
+	if cut != nil { // cut open requests, so that none uses what is closed below
 		cut = errors.Join(cut, n.http.Close())
 	}
 	cut = errors.Join(cut, n.server.Wait(ctx))
@@ -206,7 +201,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	return err
 }
 
-// unread ends the reading of what processes tell each other.
+// unread stops the watches of announcements and indexes.
 func (n *Node) unread() {
 	var wait sync.WaitGroup
 	if n.inbox != nil {

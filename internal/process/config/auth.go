@@ -12,23 +12,23 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Ways to find out who calls.
+// The modes of authentication.
 const (
-	AuthNone   = "none"   // everybody is let in, as whoever they say they are
-	AuthHeader = "header" // a proxy says who it is
-	AuthOIDC   = "oidc"   // a token of an OpenID provider does
-	AuthAPIKey = "apikey" // a key does, from a file
+	AuthNone   = "none"   // every caller is accepted, under the name that it gives
+	AuthHeader = "header" // headers of a proxy
+	AuthOIDC   = "oidc"   // a token of an OpenID provider
+	AuthAPIKey = "apikey" // a key of a file
 )
 
-// Auth says how the api finds out who calls.
+// Auth is how the API authenticates callers.
 type Auth struct {
-	// Mode is one of the ways above.
+	// Mode is one of the modes above.
 	Mode string
-	// AllowAnonymous has AuthNone on addresses that others can reach.
+	// AllowAnonymous permits AuthNone on addresses that other machines can reach.
 	AllowAnonymous bool
-	// AdminRole may change what all tenants share.
+	// AdminRole is the role that may change what all tenants share.
 	AdminRole string
-	// Headers say who calls, with AuthHeader and AuthNone; Proxies are where they may come from.
+	// Headers name the headers of AuthHeader and AuthNone. Proxies are the addresses that may send those of AuthHeader.
 	Headers auth.Headers
 	Proxies []netip.Prefix
 	// Keys is the file of AuthAPIKey.
@@ -36,17 +36,17 @@ type Auth struct {
 	OIDC OIDC
 }
 
-// OIDC says whose tokens are accepted, and what they say. Claims are members of the token's JSON, with
-// dots between the names where they are nested.
+// OIDC is whose tokens are accepted, and what their claims mean. Claims are members of the token's JSON, with dots between the names of nested
+// ones.
 type OIDC struct {
 	Issuer       string // URL
 	Audiences    []string
 	SubjectClaim string
 	RolesClaim   string
-	TenantClaim  string // empty = everybody has the default tenant
+	TenantClaim  string // empty = all callers have the default tenant
 }
 
-// CheckAddr refuses an address that others can reach where everybody is let in.
+// CheckAddr refuses an address that other machines can reach, if every caller is accepted.
 func (a Auth) CheckAddr(addr string) error {
 	if a.Mode != AuthNone || a.AllowAnonymous || auth.IsLoopback(addr) {
 		return nil
@@ -55,7 +55,7 @@ func (a Auth) CheckAddr(addr string) error {
 		"none lets everybody in, and others can reach %s: set it to header, oidc or apikey, or listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true if everybody who can reach it may use it", addr)}
 }
 
-// check finds what is missing for the way that was chosen.
+// check reports what the mode lacks.
 func (a Auth) check() error {
 	missing := func(name string) error {
 		return &VariableError{Name: name, Err: errors.New("must be set when PERDURE_AUTH is " + a.Mode)}
@@ -73,7 +73,7 @@ func (a Auth) check() error {
 
 var headerPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// headerName leaves out "_", which proxies take for "-", or drop.
+// headerName refuses "_", which proxies drop or treat as "-".
 func headerName(s string) (string, error) {
 	if !headerPattern.MatchString(s) {
 		return "", fmt.Errorf("%q is not the name of a header, such as X-Forwarded-User", s)
@@ -93,7 +93,7 @@ func networks(s string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// issuer insists on TLS: who can change what the issuer answers says who everybody is.
+// issuer requires TLS: whoever can change the issuer's answers decides who every caller is.
 func issuer(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||

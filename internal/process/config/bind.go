@@ -66,8 +66,7 @@ func natsCert(c *Config) pflag.Value        { return bind(&c.NATS.Cert, text) }
 func natsKey(c *Config) pflag.Value         { return bind(&c.NATS.Key, text) }
 func natsCA(c *Config) pflag.Value          { return bind(&c.NATS.CA, text) }
 
-// handedOn is for what a library reads from the environment: it is checked here, where a mistake
-// can be named, and gives the variable a flag.
+// handedOn is for a variable that a library reads. It is checked here, so that an error names it, and gets a flag.
 func handedOn[T any](parse parser[T]) func(*Config) pflag.Value {
 	return func(*Config) pflag.Value { return bind(new(T), parse) }
 }

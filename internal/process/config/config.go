@@ -19,90 +19,86 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Process is a program that is configured here.
+// Process is a program that this package configures.
 type Process string
 
-// The processes. Their values are the names of the binaries, or the command.
+// The processes. The values are the names of the binaries or the command.
 const (
 	API    Process = "api"
 	Worker Process = "worker"
-	Dev    Process = "perdure dev" // has flags of its own, and servers of its own
+	Dev    Process = "perdure dev" // has its own flags and servers
 )
 
-// ErrHelp is returned by Load when it was asked for help or for the version, and has printed it.
+// ErrHelp is returned by Load when help or the version was requested, and printed.
 var ErrHelp = pflag.ErrHelp
 
-// Config is what a process was told. What its kind of process does not read has its zero value.
+// Config is the configuration of a process. Members that the process does not read have their zero values.
 type Config struct {
-	// Addr is where the api listens, host:port; port 0 = any free one.
+	// Addr is the address of the API, host:port; port 0 = any free one.
 	Addr string
-	// Agents is the folder of definitions: agents for the api, tools and MCP servers for the worker.
-	// Empty = none.
+	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the worker. Empty = none.
 	Agents string
-	// AllowPrivateHosts lets the worker's tools reach loopback and private networks.
+	// AllowPrivateHosts permits tools to reach loopback and private networks.
 	AllowPrivateHosts bool
-	// ForceAgents publishes them in place of newer ones that clients have put.
+	// ForceAgents publishes the folder also in place of newer definitions from HTTP.
 	ForceAgents bool
-	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
+	// Origins are the origins whose pages may call the API; "*" alone = all, empty = none.
 	Origins []string
-	// Auth says how the api finds out who calls.
+	// Auth is how the API authenticates callers.
 	Auth Auth
 	// ParkAfter is how long a run waits for a person before it is parked.
 	ParkAfter time.Duration
-	// Strict has the api check every event that it sends.
+	// Strict makes the API check every event before it sends it.
 	Strict bool
-	// MaxSockets and MaxStreams bound what is open on the api at a time.
+	// MaxSockets and MaxStreams bound the open WebSockets and streams of the API.
 	MaxSockets, MaxStreams int
-	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
+	// MetricsAddr is the address at which the worker serves /metrics, host:port. Empty = nowhere.
 	MetricsAddr string
-	// WorkflowCache bounds how many workflows the worker keeps in memory.
+	// WorkflowCache bounds the workflows in the worker's memory.
 	WorkflowCache int
-	// ModelSilence is how long a model may say nothing.
+	// ModelSilence is how long a model may send nothing before the call is repeated.
 	ModelSilence time.Duration
-	// Deployment and BuildID version the worker: both set or both empty.
+	// Deployment and BuildID are the worker's version: both set or both empty.
 	Deployment, BuildID string
-	// Promote makes that version the current one if it never was.
+	// Promote makes that version current if it never was.
 	Promote bool
-	// StopTimeout is how long calls may take to end when the worker stops, ToolGrace how long a run waits
-	// for a worker that has its tools.
+	// StopTimeout is how long calls may take after the worker is told to stop, ToolGrace how long a run waits for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
 
-	// TaskQueues are those of tools that the worker serves, ToolsOnly says that it serves no other.
+	// TaskQueues are the task queues of tools that the worker serves. ToolsOnly tells that it serves no other.
 	TaskQueues []string
 	ToolsOnly  bool
 
-	// LinkKey signs links; empty = the one that apis share. PublicURL is where they lead, without a slash at
-	// its end; empty = where the request came to.
+	// LinkKey signs links; empty = the key that the APIs share in NATS. PublicURL is the base of links, without a slash at its end; empty = the
+	// host of the request.
 	LinkKey   []byte
 	PublicURL string
-	// Webhooks is the file of the worker's webhooks. Empty = none.
+	// Webhooks is the file of webhooks. Empty = none.
 	Webhooks string
-	// Prices is the file of what models cost. Empty = none.
+	// Prices is the file of prices. Empty = none.
 	Prices string
-	// TenantTokensPerDay and TenantCostPerDay are what a tenant may use; 0 = as much as it likes. The soft ones are what it
-	// uses before people are asked; 0 = they are not.
+	// TenantTokensPerDay and TenantCostPerDay are the budget of a tenant's day; 0 = unlimited. Beyond the soft ones people are asked; 0 = never.
 	TenantTokensPerDay, TenantSoftTokensPerDay int64
 	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
 
-	// Stream says which log to use, and how to create it if it is not there.
+	// Stream names the log, and how to create it if it does not exist.
 	Stream stream.Options
 	NATS   NATS
-	// Temporal is ready to dial, but for the data converter and the logger.
+	// Temporal has the options of the client, except the data converter and the logger.
 	Temporal client.Options
-	// ConnectTimeout bounds how long the servers may take to answer for the first time.
+	// ConnectTimeout bounds the wait for the first answers of the servers.
 	ConnectTimeout time.Duration
 
 	LogLevel  slog.Level
 	LogFormat string // "json" or "text"
 
-	// Unknown lists variables that begin with PERDURE_ and mean nothing: misspelled, most likely.
+	// Unknown lists variables that begin with PERDURE_ and have no meaning: probably misspelled.
 	Unknown []string
 
 	env environment
 }
 
-// NATS says where the servers are and who we are. At most one way of authentication is meant to be
-// set; the servers decide.
+// NATS is where the servers are, and the credentials. At most one kind of credentials should be set; the servers decide.
 type NATS struct {
 	URL            string // one or more, separated by commas
 	Credentials    string // file
@@ -112,7 +108,7 @@ type NATS struct {
 	CA             string // file
 }
 
-// VariableError says that a variable has a value that it cannot have.
+// VariableError is an invalid value of a variable.
 type VariableError struct {
 	Name string
 	Err  error
@@ -120,13 +116,13 @@ type VariableError struct {
 
 func (e *VariableError) Error() string { return e.Name + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong with the value.
+// Unwrap returns the cause.
 func (e *VariableError) Unwrap() error { return e.Err }
 
-// Load reads the configuration of a process from its arguments (without the program's name) and its
-// environment (as of os.Environ). Help goes to out.
+// Load reads the configuration of a process from its arguments (without the program's name) and its environment (of the form of os.Environ). Help
+// goes to out.
 //
-// Errors: ErrHelp; *VariableError for each bad variable, joined; else what is wrong with a flag.
+// Errors: ErrHelp; *VariableError for each invalid variable, joined; otherwise an error about a flag.
 func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg := &Config{env: parseEnviron(environ)}
 	flags := pflag.NewFlagSet(string(p), pflag.ContinueOnError)
@@ -152,13 +148,13 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 		return nil, err
 	}
 	if *showVersion {
-		_, _ = io.WriteString(out, version.Read().Text(string(p))) // as for help: nobody is left to tell
+		_, _ = io.WriteString(out, version.Read().Text(string(p))) // an error could not be shown either
 		return nil, ErrHelp
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("%s takes no arguments, only flags: %q", p, flags.Arg(0))
 	}
-	// Libraries read the environment; a flag has to win there as well.
+	// Libraries read the environment, so flags override it there.
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
@@ -174,7 +170,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	return cfg, errors.Join(wrong...)
 }
 
-// setUp gives a value its default, then what the environment says.
+// setUp sets a value to its default, then to the value of the environment.
 func (v Variable) setUp(value pflag.Value, env environment) error {
 	for _, s := range []string{v.Default, env[v.Name]} {
 		if s == "" {
@@ -187,7 +183,7 @@ func (v Variable) setUp(value pflag.Value, env environment) error {
 	return nil
 }
 
-// budgets refuses soft ones that nobody would be asked about.
+// budgets refuses soft budgets that could never ask.
 func (c *Config) budgets() error {
 	below := func(name, hard string) error {
 		return &VariableError{Name: name, Err: fmt.Errorf("must be below %s", hard)}
@@ -221,10 +217,10 @@ func (c *Config) temporal() (err error) {
 	return nil
 }
 
-// Getenv returns a variable as libraries have to see it: flags win. It may be called concurrently.
+// Getenv returns a variable for a library: flags override the environment. It is safe for concurrent use.
 func (c *Config) Getenv(name string) string { return c.env[name] }
 
-// Secrets are the values of the variables that hold secrets, the longest first, so that none is found within another.
+// Secrets returns the values of variables that hold secrets, the longest first, so that none is found within another.
 func (c *Config) Secrets() []string {
 	var values []string
 	for name, value := range c.env {
@@ -236,7 +232,7 @@ func (c *Config) Secrets() []string {
 	return values
 }
 
-// LogHandler writes to out what LogLevel lets through, as LogFormat says.
+// LogHandler returns a handler that writes lines of LogLevel and above to out, in LogFormat.
 func (c *Config) LogHandler(out io.Writer) slog.Handler {
 	o := &slog.HandlerOptions{Level: c.LogLevel, ReplaceAttr: readable}
 	if c.LogFormat == "text" {
@@ -245,7 +241,7 @@ func (c *Config) LogHandler(out io.Writer) slog.Handler {
 	return slog.NewJSONHandler(out, o)
 }
 
-// readable writes durations as text, such as 1.5s: the JSON handler alone would write nanoseconds.
+// readable writes durations as text, such as 1.5s: the JSON handler would write nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -253,7 +249,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// environment is what the process was started with. It implements envconfig.EnvLookup.
+// environment is the environment of the process. It implements envconfig.EnvLookup.
 type environment map[string]string
 
 func parseEnviron(environ []string) environment {
@@ -266,13 +262,13 @@ func parseEnviron(environ []string) environment {
 	return env
 }
 
-// LookupEnv is os.LookupEnv.
+// LookupEnv is like os.LookupEnv.
 func (e environment) LookupEnv(name string) (string, bool) {
 	value, ok := e[name]
 	return value, ok
 }
 
-// Environ is os.Environ.
+// Environ is like os.Environ.
 func (e environment) Environ() []string {
 	pairs := make([]string, 0, len(e))
 	for name, value := range e {

@@ -1,5 +1,5 @@
-// Package config reads what a production process is told: environment variables, and flags that
-// mirror them. One table says what there is; parsing, --help and docs/reference/configuration.md follow it.
+// Package config reads the configuration of a process: environment variables, and flags that mirror them. Parsing, --help and
+// docs/reference/configuration.md derive from one table.
 //
 //	defaults ◄── environment ◄── flags        the right-hand side wins
 //
@@ -7,9 +7,8 @@
 //	if errors.Is(err, config.ErrHelp) { return nil }
 //
 // Rules:
-//   - Names that the field has come first (TEMPORAL_*, NATS_*, OPENAI_*, ANTHROPIC_*, GEMINI_*,
-//     OTEL_*); our own begin with PERDURE_.
-//   - A bad value is an error that names the variable. An empty value counts as not set.
-//   - A secret has no flag: command lines are for everyone on the machine to read.
-//   - Nothing here opens a connection; package connect does.
+//   - Variables of Temporal, NATS, model providers and OpenTelemetry keep their names and meanings. Others begin with PERDURE_.
+//   - An invalid value is an error that names the variable. An empty value counts as not set.
+//   - A secret has no flag: every user of the machine can read command lines.
+//   - This package opens no connection; package connect does.
 package config

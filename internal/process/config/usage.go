@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writeUsage is --help: flags with their variables, and what has no flag.
+// writeUsage writes the text of --help: flags with their variables, then variables without a flag.
 func writeUsage(out io.Writer, p Process) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s [flags]\n\nEvery flag has an environment variable; the flag wins.\n\n", p)
@@ -25,7 +25,7 @@ func writeUsage(out io.Writer, p Process) {
 		fmt.Fprintf(&b, "  %s\n", v.Name)
 		writeMeaning(&b, v)
 	}
-	_, _ = io.WriteString(out, b.String()) // nobody is left to tell
+	_, _ = io.WriteString(out, b.String()) // an error could not be shown either
 }
 
 func writeMeaning(b *strings.Builder, v Variable) {
@@ -36,7 +36,7 @@ func writeMeaning(b *strings.Builder, v Variable) {
 	b.WriteByte('\n')
 }
 
-// Markdown is the table of all variables for docs/reference/configuration.md.
+// Markdown returns the table of all variables for docs/reference/configuration.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| Variable | Flag | Default | Read by | Meaning |\n|---|---|---|---|---|\n")

@@ -19,10 +19,10 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// parser reads one kind of value. Its error says what a good value looks like.
+// parser parses one kind of value. Its error describes a valid value.
 type parser[T any] func(string) (T, error)
 
-// value is a pflag.Value that keeps what was written, so that it can be handed on.
+// value is a pflag.Value that keeps the text, so that it can be passed on.
 type value[T any] struct {
 	target *T
 	parse  parser[T]
@@ -44,12 +44,12 @@ func (v *value[T]) Set(s string) error {
 
 func (v *value[T]) String() string { return v.raw }
 
-// Type is what stands for the value in help.
+// Type is the placeholder of the value in help.
 func (v *value[T]) Type() string { return "value" }
 
 func text(s string) (string, error) { return s, nil }
 
-// truth takes only what Temporal's own reader takes: it ignores anything else in silence.
+// truth accepts only what Temporal's own reader accepts, because that ignores other values silently.
 func truth(s string) (bool, error) {
 	switch strings.ToLower(s) {
 	case "1", "true":
@@ -60,7 +60,7 @@ func truth(s string) (bool, error) {
 	return false, fmt.Errorf("%q is not true or false", s)
 }
 
-// upTo reads a whole number from 1.
+// upTo parses a whole number from 1 to most.
 func upTo(most int) parser[int] {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -133,7 +133,7 @@ func oneOf(choices ...string) parser[string] {
 
 var tokenPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// subjectToken is what may stand in a NATS subject and in the name of a bucket.
+// subjectToken accepts what a NATS subject and the name of a bucket may contain.
 func subjectToken(s string) (string, error) {
 	if !tokenPattern.MatchString(s) {
 		return "", fmt.Errorf("%q is not 1 to 64 letters, digits, - and _", s)
@@ -143,7 +143,7 @@ func subjectToken(s string) (string, error) {
 
 var queuePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
-// queueList takes names of task queues as tools are declared to be on.
+// queueList parses a list of task queues of tools.
 func queueList(s string) ([]string, error) {
 	list := strings.Split(s, ",")
 	for i := range list {
@@ -169,7 +169,7 @@ func originList(s string) ([]string, error) {
 	return list, nil
 }
 
-// checkOrigin refuses what no browser sends: such an entry would never match.
+// checkOrigin refuses a value that no browser sends: it would never match.
 func checkOrigin(s string) error {
 	if strings.Count(s, "*") > 1 {
 		return fmt.Errorf("%q has more than one *", s)
@@ -177,7 +177,7 @@ func checkOrigin(s string) error {
 	if s == "*" {
 		return errors.New("* makes every other origin pointless: let it stand alone")
 	}
-	// A port may be the wildcard, which is no port to package url.
+	// The port may be the wildcard, which package url does not accept.
 	u, err := url.Parse(strings.Replace(s, ":*", "", 1))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
 		return fmt.Errorf("%q is not an origin, such as https://app.example", s)
@@ -185,7 +185,7 @@ func checkOrigin(s string) error {
 	return nil
 }
 
-// minKey is the least length of a key that signs, in bytes. Its value is not repeated.
+// minKey is the least length of a signing key, in bytes. An error does not repeat the key.
 const minKey = 32
 
 func secretKey(s string) ([]byte, error) {
@@ -195,7 +195,7 @@ func secretKey(s string) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// baseURL takes a URL that paths are put behind.
+// baseURL parses a URL to which paths are appended.
 func baseURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

@@ -9,11 +9,11 @@ import (
 
 // Variable is an environment variable that a process reads.
 type Variable struct {
-	// Name is the variable; with "*" at its end, all that begin so.
+	// Name is the variable. With "*" at its end it stands for all variables with that prefix.
 	Name string
-	// Default is the value that stands when it is not set.
+	// Default is the value if the variable is not set.
 	Default string
-	// Meaning is one line for people: what it does, its unit, special values.
+	// Meaning is one line: the effect, the unit and special values.
 	Meaning string
 	// For lists the processes that read it.
 	For []Process
@@ -22,7 +22,7 @@ type Variable struct {
 	secret bool
 }
 
-// Flag is the name of the flag that mirrors the variable, without dashes; empty = there is none.
+// Flag returns the name of the flag that mirrors the variable, without dashes; empty = none.
 func (v Variable) Flag() string {
 	if v.secret || v.value == nil {
 		return ""
@@ -31,7 +31,7 @@ func (v Variable) Flag() string {
 	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
 }
 
-// Variables lists what a process reads, in the order of the documentation.
+// Variables returns what a process reads, in the order of the documentation.
 func Variables(p Process) []Variable {
 	var list []Variable
 	for _, v := range variables {
@@ -42,7 +42,7 @@ func Variables(p Process) []Variable {
 	return list
 }
 
-// isSecret tells whether a variable holds a secret.
+// isSecret reports whether a variable holds a secret.
 func isSecret(name string) bool {
 	return slices.ContainsFunc(variables, func(v Variable) bool { return v.secret && v.matches(name) })
 }
@@ -52,7 +52,7 @@ func (v Variable) matches(name string) bool {
 	return v.Name == name || many && strings.HasPrefix(name, prefix)
 }
 
-// Known tells whether any process reads the variable.
+// Known reports whether any process reads the variable.
 func Known(name string) bool {
 	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool { return v.matches(name) })
 }
@@ -66,7 +66,7 @@ var (
 	workerDev  = []Process{Worker, Dev}
 )
 
-// ofCommands are read by the commands of perdure that ask an api, which may be started in the same shell.
+// ofCommands are read by commands of perdure that ask a server. They may be set in the same shell.
 var ofCommands = []string{"PERDURE_URL", "PERDURE_TOKEN", "PERDURE_SUBJECT", "PERDURE_ROLES"}
 
 var variables = []Variable{

@@ -16,16 +16,14 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// attributePatience is how long new search attributes may take to be usable everywhere.
+// attributePatience bounds the wait until new search attributes can be used.
 const attributePatience = 30 * time.Second
 
-// EnsureSearchAttributes makes sure that the namespace has the search attributes, all of type
-// Keyword, and returns when workflows can be started with them. Where creating them is not allowed it
-// warns and returns nil: they are somebody else's to create.
+// EnsureSearchAttributes creates the search attributes that the namespace lacks, all of type Keyword, and returns when workflows can be started
+// with them. If the process may not create them, it logs a warning and returns nil: an operator has to.
 //
-// Whether they are there is asked by a query that uses them: reading is allowed to everyone who may
-// start workflows. It is asked again after creating, because two processes that create at the same
-// moment can overwrite each other.
+// It finds out by a query that uses the attributes, because every process that may start workflows may read. It queries again after creating them:
+// two processes that create them at the same time can overwrite each other.
 func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace string, names []string, logger *slog.Logger) error {
 	usable := func() (bool, error) {
 		err := queryAttributes(ctx, c, namespace, names)
@@ -74,7 +72,7 @@ func addAttributes(ctx context.Context, c client.Client, namespace string, names
 	return err
 }
 
-// forbidden: hosted Temporal has no operator service for clients at all.
+// forbidden reports whether the process may not create search attributes. Hosted Temporal has no operator service for clients.
 func forbidden(err error) bool {
 	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
 	_, absent := errors.AsType[*serviceerror.Unimplemented](err)

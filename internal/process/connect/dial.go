@@ -16,16 +16,15 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// Connections are open ones. They may be used concurrently.
+// Connections are the open connections. They are safe for concurrent use.
 type Connections struct {
 	NATS     *nats.Conn
 	Temporal client.Client
-	// Namespace is that of the Temporal client.
+	// Namespace is the namespace of the Temporal client.
 	Namespace string
 }
 
-// Dial connects to both, under a name that they show to their operators. cfg.Temporal has to carry
-// the data converter.
+// Dial connects to NATS and Temporal under a name that their operators see. cfg.Temporal must have the data converter.
 func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*Connections, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout, fmt.Errorf("no connection after %s", cfg.ConnectTimeout))
 	defer cancel()
@@ -52,17 +51,16 @@ func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Log
 	return &Connections{NATS: nc, Temporal: tc, Namespace: cfg.Temporal.Namespace}, nil
 }
 
-// Close closes both. What uses them has to be stopped before.
+// Close closes both. Stop their users first.
 func (c *Connections) Close() {
 	c.Temporal.Close()
 	c.NATS.Close()
 }
 
-// attemptTimeout bounds one attempt: a server that is there answers within milliseconds.
+// attemptTimeout bounds one attempt: a server that works answers within milliseconds.
 const attemptTimeout = 5 * time.Second
 
-// retry tries until it works, the error is permanent or ctx ends. Its error then holds both why it
-// ended and what the last attempt met.
+// retry repeats attempt until it succeeds, fails permanently, or ctx ends. The error has the reason and the last failure.
 func retry[T any](ctx context.Context, server string, logger *slog.Logger, attempt func(context.Context) (T, error)) (T, error) {
 	var last error
 	once := func() (T, error) {
@@ -87,7 +85,7 @@ func retry[T any](ctx context.Context, server string, logger *slog.Logger, attem
 	return connection, fmt.Errorf("connect to %s: %w; the last attempt: %w", server, err, last)
 }
 
-// permanent marks what trying again cannot mend.
+// permanent marks an error that a repetition cannot resolve.
 func permanent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, nats.ErrAuthorization) {
 		return backoff.Permanent(err)

@@ -14,11 +14,11 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// reconnectWait is the pause between two rounds over all servers, plus the client's own jitter.
+// reconnectWait is the pause between two rounds over all servers, plus the client's jitter.
 const reconnectWait = 500 * time.Millisecond
 
-// dialNATS connects and asks for the log's stream, there or not: a cluster that is coming up takes
-// connections some seconds before it has a leader who answers.
+// dialNATS connects, and asks for the log's stream, which need not exist: a starting cluster accepts connections some seconds before it has a
+// leader that answers.
 func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
 	options, err := natsOptions(cfg.NATS)
 	if err != nil {
@@ -29,10 +29,10 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 		nats.Timeout(attemptTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
-		// Credentials are rotated by hand, not always in the right order: that should not end the process.
+		// Operators rotate credentials by hand, not always in the right order. That must not end the process.
 		nats.IgnoreAuthErrorAbort(),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil: we closed it
+			if err != nil { // nil: Close was called
 				logger.Warn("NATS is gone, reconnecting", "servers", redacted(cfg.NATS.URL), "error", err)
 			}
 		}),
@@ -56,7 +56,7 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 	return nc, nil
 }
 
-// redacted are the URLs of servers, separated by commas, without users, passwords and tokens.
+// redacted returns server URLs, separated by commas, without users, passwords and tokens.
 func redacted(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, server := range list {

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// startDelivery starts deliveries: each is one workflow, whose id says what is told to whom, so that what is
-// started again is not there twice.
+// startDelivery returns a function that starts deliveries of webhooks. Each is a workflow whose ID derives from the event, so starting it again has
+// no effect.
 func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) error {
 	return func(ctx context.Context, d runs.Delivery) error {
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -34,7 +34,7 @@ func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) 
 // restorePause is the pause between two attempts to restore an index.
 const restorePause = 10 * time.Second
 
-// restoration derives indexes from the log in the background, if they were lost.
+// restoration restores lost indexes from the log, in the background.
 type restoration struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
@@ -49,7 +49,7 @@ func restore(ctx context.Context, logger *slog.Logger, indexes ...func(context.C
 	return r
 }
 
-// insist restores an index, however often that fails.
+// insist restores an index, and repeats that until it succeeds or ctx ends.
 func insist(ctx context.Context, logger *slog.Logger, index func(context.Context) error) {
 	for {
 		err := index(ctx)
@@ -67,7 +67,7 @@ func insist(ctx context.Context, logger *slog.Logger, index func(context.Context
 	}
 }
 
-// stop ends it and waits.
+// stop ends the restoration and waits for it.
 func (r *restoration) stop() {
 	r.cancel()
 	r.wait.Wait()

@@ -1,5 +1,4 @@
-// Package workernode puts a worker together: workflows, activities, models and tools, for the
-// worker's own process and for the embedded one.
+// Package workernode assembles a worker: workflows, activities, models and tools. The process worker, package worker and perdure dev use it.
 package workernode
 
 import (
@@ -34,79 +33,77 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// Config is what a node is made of. Connections belong to the caller.
+// Config configures a node. The caller owns and closes its connections.
 type Config struct {
-	Snapshots *snapshot.Store // its log is the node's
+	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
-	// Namespace is Temporal's; Identity is this process's, and no other's.
+	// Namespace is the namespace in Temporal. Identity is unique to this process.
 	Namespace, Identity string
 	Models              map[string]llm.Model
 	Tools               *tools.Registry
-	// Queues says which calls of tools this worker makes.
+	// Queues are the task queues whose tool calls this worker makes.
 	Queues Queues
-	// LookElsewhere is given the way to find out what other workers have of MCP servers. nil = nobody asks.
+	// LookElsewhere receives the lookup of tools of MCP servers that other workers have announced; nil = it is not needed.
 	LookElsewhere func(offers toolset.Lookup)
-	// Programs are the agents that are workflows, by their programs' names.
+	// Programs are the agents that are Go workflows, by their names.
 	Programs workflows.Programs
 	// Register adds workflows and activities to the worker of the main task queue; nil = none.
 	Register func(r worker.Registry)
-	// Webhooks are told what happens to approvals; nil = there are none.
+	// Webhooks sends notifications of approvals; nil = there are no webhooks.
 	Webhooks *webhook.Sender
-	// Prices are those of models, with the budgets of tenants; nil = there are none. TenantBudget is that of the others.
+	// Prices are those of models, with budgets of single tenants; nil = none. TenantBudget is the budget of other tenants.
 	Prices       *budget.File
 	TenantBudget budget.Day
-	// Alone says that no other process works on this log and takes over if this one dies.
+	// Alone tells that no other process works on this log, so that none takes over if this one dies.
 	Alone bool
-	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
+	// WorkflowCache bounds the workflows in memory. 0 = DefaultWorkflowCache.
 	WorkflowCache int
-	// Deployment and BuildID version the worker; empty = not versioned. Promote makes the version current
-	// if it never was: Start returns when it is.
+	// Deployment and BuildID are the worker's version; empty = none. With Promote, Start makes the version current if it never was, and returns
+	// when it is.
 	Deployment, BuildID string
 	Promote             bool
-	// StopTimeout is how long activities may take to end when the worker stops; what is cut then is taken
-	// up by another worker. 0 = DefaultStopTimeout. A worker that is alone does not wait: who stops it
-	// wants it stopped, and starts it again.
+	// StopTimeout is how long activities may take after Stop; another worker repeats those that are cut. 0 = DefaultStopTimeout. A worker that is
+	// Alone does not wait: its user wants it stopped, and starts it again.
 	StopTimeout time.Duration
 	// ToolGrace is how long a step waits for a worker that has its tools. 0 = activities.DefaultToolGrace.
 	ToolGrace time.Duration
 	Logger    *slog.Logger
 }
 
-// DefaultWorkflowCache is the bound of the workflow cache; beyond it a waiting run costs a replay
-// when it goes on, and no memory until then.
+// DefaultWorkflowCache is the default bound of the workflow cache. A waiting run beyond it uses no memory, and is replayed when it continues.
 const DefaultWorkflowCache = 1000
 
-// maxPollers bounds the polls that are open at the same time on each of a worker's queues.
+// maxPollers bounds the concurrent polls of each task queue.
 const maxPollers = 20
 
-// DefaultStopTimeout is how long activities may take to end when the worker stops.
+// DefaultStopTimeout is how long activities may take after Stop by default.
 const DefaultStopTimeout = 3 * time.Second
 
 const (
-	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives the stop timeout to
-	// each of its pools, one after the other, and waits 10 s for the answer of a Temporal that is away.
+	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives the stop timeout to each of its pools, one after
+	// the other, and waits 10 s for a Temporal that is away.
 	stopMargin = 500 * time.Millisecond
-	// leavePatience bounds how long Temporal and the log are waited for after that.
+	// leavePatience bounds the waits for Temporal and the log after that.
 	leavePatience = time.Second
 )
 
-// stopTimeoutAlone is that of a worker that has nobody to wait for.
+// stopTimeoutAlone is the stop timeout of a worker that is Alone.
 const stopTimeoutAlone = 200 * time.Millisecond
 
 // Node is a running worker.
 type Node struct {
-	workers  []worker.Worker // each on a task queue
+	workers  []worker.Worker // one for each task queue
 	cancels  *stream.Cancels
 	board    *announce.Board
 	tools    *announce.Announcement
 	presence *presence.Presence
 	restore  *restoration
-	// stopTimeout is how long activities may take to end.
+	// stopTimeout is how long activities may take after Stop.
 	stopTimeout time.Duration
 	logger      *slog.Logger
 }
 
-// Start brings a worker up.
+// Start starts a worker.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	l := cfg.Snapshots.Log()
 	if err := cfg.Queues.check(); err != nil {
@@ -175,14 +172,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// alone is the name of a worker that has no identity, since there is no other.
+// alone is the name of a worker without an identity: it is the only one.
 const alone = "alone"
 
 func options(cfg Config) worker.Options {
 	o := worker.Options{
-		// Pollers of the sticky queue and of the normal one are separate then. With a fixed number of
-		// mixed ones all of them go to the sticky queue while it is long, and what was moved to the
-		// normal queue waits until the load is over.
+		// This separates the pollers of the sticky queue from those of the normal one. A fixed number of mixed pollers all go to the sticky queue
+		// while it is long, and tasks of the normal queue wait until the load is over.
 		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
 		StickyScheduleToStartTimeout: 2 * time.Second,
 		WorkerStopTimeout:            cfg.stopTimeout(),
@@ -197,7 +193,7 @@ func options(cfg Config) worker.Options {
 	return o
 }
 
-// stopTimeout is how long activities may take to end when the worker stops.
+// stopTimeout returns how long activities may take after Stop.
 func (cfg *Config) stopTimeout() time.Duration {
 	if cfg.Alone {
 		return stopTimeoutAlone
@@ -205,14 +201,14 @@ func (cfg *Config) stopTimeout() time.Duration {
 	return cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
 }
 
-// stopAfter stops a worker that could not be started, and returns why.
+// stopAfter stops a worker that could not be started, and returns err.
 func (n *Node) stopAfter(ctx context.Context, err error) error {
 	n.Stop(context.WithoutCancel(ctx))
 	return err
 }
 
-// Stop ends the worker: it takes no more work, lets activities end for the stop timeout, and leaves the others to other
-// workers. What it cannot finish because Temporal or the log is away is logged: other workers find it when both are back.
+// Stop ends the worker: it takes no more tasks, and lets activities end for the stop timeout. Other workers continue what it could not finish. What
+// fails because Temporal or the log is away is logged; other workers find it when both are back.
 func (n *Node) Stop(ctx context.Context) {
 	if n.presence != nil {
 		n.presence.Leave()
@@ -227,7 +223,7 @@ func (n *Node) Stop(ctx context.Context) {
 	}
 }
 
-// stopWorkers reports false if the workers did not stop in time.
+// stopWorkers stops the workers, and reports whether they stopped in time.
 func (n *Node) stopWorkers() bool {
 	var wait sync.WaitGroup
 	for _, w := range n.workers {
@@ -248,7 +244,7 @@ func (n *Node) stopWorkers() bool {
 	}
 }
 
-// leave ends what the node tells other processes, and what it hears of them, all at the same time.
+// leave withdraws the announcements of the node and stops its watches, concurrently.
 func (n *Node) leave(ctx context.Context) error {
 	var g errgroup.Group
 	if n.restore != nil {

@@ -15,23 +15,23 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// A version is known to Temporal soon after its first worker has begun to poll.
+// Temporal knows a version soon after its first worker has begun to poll.
 const (
-	promoteInterval = 200 * time.Millisecond // between two looks
+	promoteInterval = 200 * time.Millisecond // between two attempts
 	promotePatience = time.Minute
 )
 
-// promotion makes a version of a deployment the current one, which new runs go to.
+// promotion makes a version of a deployment the current one, on which new runs begin.
 type promotion struct {
 	temporal  client.Client
 	namespace string
 	version   *deploymentpb.WorkerDeploymentVersion
 	logger    *slog.Logger
-	done      bool // it was we who made it current
+	done      bool // this process made it current
 }
 
-// promote makes the version current if it never was, nor was ramping: what an operator has decided about a
-// version, such as to roll it back, is not undone by a worker that is started again.
+// promote makes the version current if it never was current or ramping. A worker that is restarted must not undo an operator's decision, such as a
+// rollback.
 func (p *promotion) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, promotePatience, errors.New("it took too long"))
 	defer cancel()
@@ -51,8 +51,7 @@ func (p *promotion) promote(ctx context.Context) error {
 	}
 }
 
-// try looks at the deployment, and changes it if that is to be. It reports true when there is nothing left
-// to do or to wait for.
+// try looks at the deployment and changes it if necessary. It returns true when nothing is left to do.
 func (p *promotion) try(ctx context.Context) (bool, error) {
 	now, err := p.temporal.WorkflowService().DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
 		Namespace: p.namespace, DeploymentName: p.version.GetDeploymentName(),
@@ -70,7 +69,7 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 	case !activated:
 		return false, p.set(ctx, now.GetConflictToken())
 	case info.GetRoutingConfigUpdateState() == enums.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS:
-		return false, nil // its task queues do not all know of it yet
+		return false, nil // not all of its task queues know it yet
 	case p.done:
 		p.logger.InfoContext(ctx, "the version is current: new runs go to it", "build", p.version.GetBuildId())
 	default:
@@ -79,7 +78,7 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// set makes the version current. The token makes it fail if somebody has changed the deployment meanwhile.
+// set makes the version current. With the token it fails if the deployment was changed concurrently.
 func (p *promotion) set(ctx context.Context, token []byte) error {
 	deployment := p.temporal.WorkerDeploymentClient().GetHandle(p.version.GetDeploymentName())
 	_, err := deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: p.version.GetBuildId(), ConflictToken: token})
@@ -89,8 +88,8 @@ func (p *promotion) set(ctx context.Context, token []byte) error {
 
 type summary = deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary
 
-// passing tells whether the same may succeed soon: the version is not known yet or does not poll all that
-// it has to, somebody else changes the deployment just now, or Temporal is away.
+// passing reports whether a repetition may succeed soon: the version is not known or does not poll all its queues yet, the deployment is changed
+// concurrently, or Temporal is away.
 func passing(err error) bool {
 	var (
 		unknown     *serviceerror.NotFound

@@ -13,15 +13,14 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// Queues are the task queues that a worker serves: the one of all workers, and Tools, on which there are calls
-// of tools alone.
+// Queues are the task queues that a worker serves: the main one, and Tools, which have tool calls only.
 type Queues struct {
 	Tools []string
-	// ToolsOnly leaves the one of all workers to others.
+	// ToolsOnly tells that the worker does not serve the main queue.
 	ToolsOnly bool
 }
 
-// Serves tells whether calls of tools on a task queue are this worker's; empty is the one of all workers.
+// Serves reports whether this worker makes the tool calls of a task queue; empty is the main one.
 func (q Queues) Serves(queue string) bool {
 	if queue == "" || queue == runs.TaskQueue {
 		return !q.ToolsOnly
@@ -36,7 +35,7 @@ func (q Queues) check() error {
 	return nil
 }
 
-// All lists them.
+// All returns all of them.
 func (q Queues) All() []string {
 	if q.ToolsOnly {
 		return q.Tools
@@ -44,10 +43,10 @@ func (q Queues) All() []string {
 	return append([]string{runs.TaskQueue}, q.Tools...)
 }
 
-// offers are the tools whose calls this worker makes.
+// offers returns the tools whose calls this worker makes.
 func (q Queues) offers(r *tools.Registry) []announce.Offer {
 	var offers []announce.Offer
-	own, _ := r.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
+	own, _ := r.Select([]string{"*"}) // a pattern that matches nothing is no error
 	for _, t := range own {
 		if s := t.Spec(); q.Serves(s.TaskQueue) {
 			offers = append(offers, announce.Offer{Spec: s})
@@ -56,10 +55,10 @@ func (q Queues) offers(r *tools.Registry) []announce.Offer {
 	for _, source := range r.Sources() {
 		has, err := source.Offers()
 		if err != nil {
-			continue // nobody knows them yet
+			continue // they are not known yet
 		}
 		for _, o := range has {
-			// What is on the queue of all workers each of them finds out by itself.
+			// Every worker knows the tools of the main queue by itself.
 			if s := o.Tool.Spec(); s.TaskQueue != "" && q.Serves(s.TaskQueue) {
 				offers = append(offers, announce.Offer{Server: source.Name(), Own: o.Name, Spec: s})
 			}
@@ -68,13 +67,12 @@ func (q Queues) offers(r *tools.Registry) []announce.Offer {
 	return offers
 }
 
-// newWorkers makes one for each queue. Where there are several, those of tools come first: the version of a worker
-// is promoted when the others are there.
+// newWorkers returns a worker for each queue. Those of tools come first: the version is promoted when the others have started.
 func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	var all []worker.Worker
 	for _, queue := range cfg.Queues.Tools {
 		if queue == runs.TaskQueue {
-			continue // below
+			continue // it comes last
 		}
 		o := options(cfg)
 		o.DisableWorkflowWorker = true

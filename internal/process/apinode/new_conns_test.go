@@ -8,14 +8,13 @@ import (
 	"testing"
 )
 
-// A connection that a client has opened ahead of need does not hold a shutdown up; a request that is
-// being answered does.
-func TestUnaskedConnections(t *testing.T) {
+// A connection without a request does not delay a shutdown; a request that is being answered does.
+func TestNewConnectionsDoNotDelayShutdown(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, opened, asked, answer := newUnasked(), make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
+	u, opened, asked, answer := trackNewConns(), make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(asked)
