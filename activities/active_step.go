@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// kept is what an advance stores for later steps.
-type kept struct {
+// storedAdvance is what an advance stores for later steps.
+type storedAdvance struct {
 	// Prompt is what an agent is asked. Behind is the ID of the agent's message that precedes it, if the agent is asked again.
 	Prompt string `json:"prompt,omitempty"`
 	Behind string `json:"behind,omitempty"`
@@ -36,7 +36,7 @@ type kept struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// leaf is a step that is about to begin.
+// leaf returns a step that is about to begin.
 func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
 		AgentRef: runs.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: runs.LimitsOfSubagent(w.definition.Limits)},
@@ -84,17 +84,17 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			if b := w.in.Child; b != nil && b.Depth+1 >= runs.MaxDepth {
 				return errTooDeep
 			}
-			return w.takeCall(ctx, do, handedTo(p))
+			return w.takeCall(ctx, do, delegateOf(p))
 		}
 		leaf.AgentRef = runs.AgentRef{Agent: do.Agent.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits)}
 	}
 	w.next.Active = leaf
-	w.asked(do.Agent)
+	w.storeModelInput(do.Agent)
 	return nil
 }
 
-// asked stores what the agent is asked, and which agent's step defines its answer.
-func (w *walker) asked(do *pipeline.Agent) {
+// storeModelInput stores what the agent is asked, and which agent's step defines its answer.
+func (w *walker) storeModelInput(do *pipeline.Agent) {
 	if do.Prompt != nil {
 		w.kept.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
 	}
@@ -118,7 +118,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 	switch {
 	case do.Approve != nil:
 		tool, arguments, leaf.Place.Inline = pipeline.ApproveTool, do.Approve.Args, true
-		err = w.ask(n, do)
+		err = w.requestApproval(n, do)
 	case do.Agent != nil:
 		tool, n.Delegates = do.Agent.Name, to
 		n.OfferOnly(tool)
@@ -158,8 +158,8 @@ func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 	return raw, nil
 }
 
-// ask makes the call an approval.
-func (w *walker) ask(n *narration.Narrator, do pipeline.Action) error {
+// requestApproval makes the call an approval.
+func (w *walker) requestApproval(n *narration.Narrator, do pipeline.Action) error {
 	d, err := pipeline.Rules(w.definition, do.Path)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err erro
 	step := pipeline.StepAt(w.definition, do.Path)
 	f.Compensates = b.Ends == nil && step.Compensates()
 	w.next.Branches, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
-	if w.in.Day == nil || !speaks(step) {
+	if w.in.Day == nil || !callsModel(step) {
 		return nil
 	}
 	if w.next.Exceeded, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
@@ -215,8 +215,8 @@ func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err erro
 	return err
 }
 
-// speaks reports whether a step calls a model.
-func speaks(s *agents.Step) bool {
+// callsModel reports whether a step calls a model.
+func callsModel(s *agents.Step) bool {
 	found := false
 	s.Each(func(inner *agents.Step) { found = found || inner.Agent != nil })
 	return found

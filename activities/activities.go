@@ -97,8 +97,8 @@ func runOf(r runs.Ref) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: r.Tenant, ID: r.Thread}, ID: r.ID}
 }
 
-// speaking is the place of the agent of a step.
-func speaking(s runs.Step, step string) stream.Place {
+// agentPlace returns the place of the agent of a step.
+func agentPlace(s runs.Step, step string) stream.Place {
 	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
 	if b := s.Child; b != nil {
 		for _, i := range b.Lanes {
@@ -109,9 +109,9 @@ func speaking(s runs.Step, step string) stream.Place {
 	return p
 }
 
-// working is the place of a tool call of that agent.
-func working(in runs.ToolCall) stream.Place {
-	p := speaking(in.Step, in.ID)
+// toolPlace returns the place of a tool call of that agent.
+func toolPlace(in runs.ToolCall) stream.Place {
+	p := agentPlace(in.Step, in.ID)
 	p.Lane, p.After = p.Lane.Tool(in.Lane), in.LaneAfter
 	if in.LaneAfter == 0 {
 		p.Since = max(p.Since, in.After)
@@ -168,7 +168,7 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				if err := beat(ctx); over(err) {
+				if err := sendHeartbeat(ctx); over(err) {
 					cancel(err)
 					return
 				}
@@ -180,8 +180,8 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 	return ctx, func() { cancel(context.Canceled); wait.Wait() }
 }
 
-// beat sends one heartbeat, and retries until the next is due. It carries how often the step has failed, for the next attempt.
-func beat(ctx context.Context) error {
+// sendHeartbeat sends one heartbeat, and retries until the next is due. It carries how often the step has failed, for the next attempt.
+func sendHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()
 	return sendBeat(ctx, failuresBefore(ctx))
@@ -204,9 +204,9 @@ const closing = 10 * time.Second
 // errUnsaid tells that the log did not take the last records in time.
 var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
 
-// afterwards is a context for records that must be written after ctx has ended. Until ctx ends, the log is waited for without a bound: the
+// contextAfter returns a context for records that must be written after ctx has ended. Until ctx ends, the log is waited for without a bound: the
 // answer of a model, or of a tool that may not be called twice, must not be lost in an outage.
-func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+func contextAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		over := time.NewTimer(closing)

@@ -31,7 +31,7 @@ func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Ad
 }
 
 func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
-	place := speaking(in.Step, in.ID)
+	place := agentPlace(in.Step, in.ID)
 	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
 		return runs.Advanced{}, err
@@ -88,7 +88,7 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Adv
 	return a.Log.Succeed(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
-// walked is the agent of the steps.
+// walked returns the agent of the steps.
 func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
@@ -133,7 +133,7 @@ type walker struct {
 	next   runs.Advanced
 	told   []agui.Event
 	sets   bool // a change depends on the value of the state
-	kept   kept
+	kept   storedAdvance
 	result stream.Result
 }
 
@@ -184,13 +184,13 @@ func (w *walker) walk(ctx context.Context) (err error) {
 		}
 		for _, c := range move.Changes {
 			w.change(c)
-			if env.State, err = changed(env.State, c); err != nil {
+			if env.State, err = applyChange(env.State, c); err != nil {
 				return err
 			}
 		}
 		w.next.Cursor, w.sets = move.Cursor, w.sets || move.Sets
-		w.keep(move.Done)
-		err = w.take(ctx, move.Action)
+		w.storeDone(move.Done)
+		err = w.answerAction(ctx, move.Action)
 		why := unobtainable(err)
 		if why == nil {
 			return err
@@ -202,7 +202,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 // maxReason bounds the message about an invalid step, in bytes.
 const maxReason = 500
 
-// invalidStep is what is wrong with a step of a program; nil = nothing.
+// invalidStep returns what is wrong with a step of a program; nil = nothing.
 func invalidStep(d *agents.Definition) *pipeline.Failure {
 	err := d.ValidateStep(d.Steps[0])
 	if err == nil {
@@ -212,8 +212,8 @@ func invalidStep(d *agents.Definition) *pipeline.Failure {
 	return &pipeline.Failure{Code: "invalid_step", Message: strings.ToValidUTF8(why[:min(len(why), maxReason)], "")}
 }
 
-// changed is a state after a change.
-func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) {
+// applyChange returns a state after a change.
+func applyChange(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) {
 	if c.Patch == nil {
 		return state, nil
 	}
@@ -227,7 +227,7 @@ func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) 
 	return next, nil
 }
 
-// unobtainable is the failure of a step that lacks an agent or a tool for good; nil = it lacks none.
+// unobtainable returns the failure of a step that lacks an agent or a tool for good; nil = it lacks none.
 func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
@@ -280,8 +280,8 @@ func (w *walker) suspend() error {
 	return err
 }
 
-// take tells the workflow the next action.
-func (w *walker) take(ctx context.Context, do pipeline.Action) error {
+// answerAction tells the workflow the next action.
+func (w *walker) answerAction(ctx context.Context, do pipeline.Action) error {
 	switch {
 	case do.Agent != nil:
 		return w.takeAgent(ctx, do)
@@ -312,7 +312,7 @@ func (w *walker) end() {
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
-// failures are those of the answer.
+// failures returns those of the answer.
 func (w *walker) failures() []*pipeline.Failure {
 	all := w.next.Cursor.Failures()
 	if w.next.Failed != nil {
@@ -375,17 +375,17 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 	if err != nil {
 		return w.next, err
 	}
-	return at(w.next, seq, w.in.Tree != nil), nil
+	return withSequence(w.next, seq, w.in.Tree != nil), nil
 }
 
 func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.Advanced, error) {
 	var next runs.Advanced
 	err := recorded(ctx, done, &next)
-	return at(next, done.Seq, tree), err
+	return withSequence(next, done.Seq, tree), err
 }
 
-// at sets the sequence of the record where the answer refers to itself.
-func at(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
+// withSequence sets the sequence of the record where the answer refers to itself.
+func withSequence(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
 	next.Seq = seq
 	keptAs(next.Cursor.Records, seq)
 	for _, f := range append(next.Cursor.Failures(), next.Failed) {

@@ -46,7 +46,7 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 	if in.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: in.Closes})
 	}
-	place := speaking(in.Step, in.ID)
+	place := agentPlace(in.Step, in.ID)
 	if in.Concurrent { // others write on the agent's lane
 		place.Lane = stream.LaneAsks
 	}

@@ -52,7 +52,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	if begun != "" && !in.IsPipeline {
 		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Child.CallID)})
 	}
-	attempt, done, err := a.Log.Begin(ctx, working(in.Call))
+	attempt, done, err := a.Log.Begin(ctx, toolPlace(in.Call))
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -69,19 +69,19 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	}
 	call, err := findCall(thread, in.Call)
 	if err == nil {
-		_, _, err = a.decided(ctx, in.Call, &call)
+		_, _, err = a.executeDecision(ctx, in.Call, &call)
 	}
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	closing = append(closing, forget(in.Child.CallID, thread.State)...)
+	closing = append(closing, removeOutputs(in.Child.CallID, thread.State)...)
 	result := workResult(in, thread)
 	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
 }
 
-// forget removes the outputs of a program that worked for a call. The last step of a pipeline has removed its own.
-func forget(callID string, state json.RawMessage) []agui.Event {
+// removeOutputs removes the outputs of a program that worked for a call. The last step of a pipeline has removed its own.
+func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 	var at struct {
 		Steps map[string]json.RawMessage `json:"steps"`
 	}
@@ -96,7 +96,7 @@ func forget(callID string, state json.RawMessage) []agui.Event {
 // endSpeaking takes over what the subagent left open. It returns the ID of the subagent's step, and the usage that its workflow does not
 // know. step is "" if the subagent was never announced.
 func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
-	p := speaking(in.Step, "")
+	p := agentPlace(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
 		return "", nil, err
 	}
@@ -113,7 +113,7 @@ func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (s
 	return p.Step, runs.Sum(used, more), err
 }
 
-// workResult is the result of the call.
+// workResult returns the result of the call.
 func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result {
 	switch in.Outcome {
 	case runs.OutcomeSuccess:
@@ -145,7 +145,7 @@ func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, 
 	return told, err
 }
 
-// farewell are the events that end the subagent, if it has begun.
+// farewell returns the events that end the subagent, if it has begun.
 func farewell(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
 	if !begun {
 		return nil

@@ -37,7 +37,7 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 	}, nil
 }
 
-// approval is what the workflow knows of a rule: numbers and durations. The API checks who may decide.
+// approval returns what the workflow knows of a rule: numbers and durations. The API checks who may decide.
 func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	r := d.Approvals[rule]
 	expires, then := r.Deadline()
@@ -51,7 +51,7 @@ func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	return asks
 }
 
-// interrupts are those that a run ends with, in the order of the calls.
+// interrupts returns those that a run ends with, in the order of the calls.
 func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
 	for _, c := range w.Calls {
@@ -82,27 +82,27 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 	return questions, nil
 }
 
-// questionID is the ID of an interrupt.
+// questionID returns the ID of an interrupt.
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
-// approvalInterrupt is the interrupt of a tool call that needs an approval, or of an approve step.
+// approvalInterrupt returns the interrupt of a tool call that needs an approval, or of an approve step.
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if w.Exceeded != nil {
-		message, schema = a.beyond(*w.Exceeded), limitSchema(a.figuresOf(*w.Exceeded))
+		message, schema = a.limitMessage(*w.Exceeded), limitSchema(a.figuresOf(*w.Exceeded))
 	} else if record := w.Source(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
-		var k kept
+		var k storedAdvance
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
 			return agui.Interrupt{}, err
 		}
 		message = cmp.Or(k.Question, message)
 	}
-	metadata, err := asked(w, c)
+	metadata, err := interruptSource(w, c)
 	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
 }
 
-// asked is the source of an interrupt, from which the API knows who may decide.
-func asked(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
+// interruptSource returns the source of an interrupt, from which the API knows who may decide.
+func interruptSource(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	by := w.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
 		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(w.Opened), Quorum: max(1, c.Approval.Quorum),

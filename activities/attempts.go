@@ -13,8 +13,8 @@ func lastAttempt(ctx context.Context, spec tools.Spec, err error) bool {
 	return ownFault(ctx, err) && failuresBefore(ctx)+1 >= spec.Attempts
 }
 
-// lastWords is the result of a call that failed in all attempts. The model continues with it.
-func lastWords(err error) tools.Result {
+// finalFailure returns the result of a call that failed in all attempts. The model continues with it.
+func finalFailure(err error) tools.Result {
 	text := callBroken
 	if e := (*tools.UnavailableError)(nil); errors.As(err, &e) && e.Text != "" {
 		text = e.Text

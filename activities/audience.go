@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// heard is the part of the conversation that an agent is told. The run's own agent is told all messages except for those of subagents; a
+// audience returns the part of the conversation that an agent is told. The run's own agent is told all messages except for those of subagents; a
 // subagent its task and its own messages. The agent of a step is told as much, or only its prompt and its own messages.
-func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
+func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
 	}
@@ -24,7 +24,7 @@ func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *snaps
 		entries = append(entries, prompt.Private(b.CallID, task))
 	}
 	for _, e := range thread.Entries {
-		if heardBy(in.Child, e) && e.Scope != runs.ScopeLimit {
+		if isHeardBy(in.Child, e) && e.Scope != runs.ScopeLimit {
 			entries = append(entries, e)
 		}
 	}
@@ -47,7 +47,7 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 		return entries, nil
 	}
 	for _, seq := range in.Place.Prompts {
-		var k kept
+		var k storedAdvance
 		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer r
 }
 
 func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
-	place := speaking(in.Step, in.ID)
+	place := agentPlace(in.Step, in.ID)
 	var err error
 	if place.After, err = a.openModelStep(ctx, place, in); err != nil {
 		return runs.ModelAnswer{}, err
@@ -69,7 +69,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 			return runs.ModelAnswer{}, err
 		}
 	}
-	last, end := afterwards(work)
+	last, end := contextAfter(work)
 	defer end()
 	answer, err := n.Finish(last)
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	return summarizes, err
 }
 
-// request is the request without messages, and the tools that the model is offered.
+// request returns the request without messages, and the tools that the model is offered.
 func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, []tools.Tool, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
@@ -188,17 +188,17 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	return offered, nil
 }
 
-// messages are those of the request, as far as they fit, and the whole conversation of the agent.
+// messages returns those of the request, as far as they fit, and the whole conversation of the agent.
 func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
 	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := a.heard(ctx, f.call, f.thread)
+	entries, err := a.audience(ctx, f.call, f.thread)
 	if err != nil {
 		return nil, nil, err
 	}
-	room, err := a.fit(ctx, f, entries, prompt.TextTokens(told)+prompt.ToolTokens(offered))
+	room, err := a.fitEntries(ctx, f, entries, prompt.TextTokens(told)+prompt.ToolTokens(offered))
 	return prompt.Messages(told, room), entries, err
 }
 
@@ -209,7 +209,7 @@ func cancelled(ctx context.Context, err error) bool {
 	return errors.Is(err, stream.ErrCancelled) || errors.Is(cause, stream.ErrCancelled) || temporal.IsCanceledError(cause)
 }
 
-// recordedModelAnswer is the answer of an attempt that had finished before.
+// recordedModelAnswer returns the answer of an attempt that had finished before.
 func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAnswer, error) {
 	var answer runs.ModelAnswer
 	err := recorded(ctx, done, &answer)

@@ -51,7 +51,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	attempt, done, err := a.Log.Begin(ctx, working(in))
+	attempt, done, err := a.Log.Begin(ctx, toolPlace(in))
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -69,7 +69,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	result, outcome, err := a.decided(ctx, in, &call)
+	result, outcome, err := a.executeDecision(ctx, in, &call)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -103,7 +103,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 }
 
 func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64, error) {
-	place := speaking(in.Step, in.Open)
+	place := agentPlace(in.Step, in.Open)
 	if in.Chained != nil {
 		place.Then = in.Chained.ID
 	}
@@ -131,7 +131,7 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	tool, err := a.find(ctx, definition, call.Name)
+	tool, err := a.findTool(ctx, definition, call.Name)
 	if err != nil {
 		return tools.Result{}, "", err
 	}
@@ -165,7 +165,7 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	case err != nil && cancelled(ctx, err):
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	case err != nil && lastAttempt(ctx, tool.Spec(), err):
-		return lastWords(err), runs.OutcomeError, nil
+		return finalFailure(err), runs.OutcomeError, nil
 	case err != nil:
 		return tools.Result{}, "", err
 	case result.IsError:
@@ -194,7 +194,7 @@ func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error
 
 // finishTool writes the result and some events, also of a cancelled call, whose context has ended.
 func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
-	ctx, cancel := afterwards(ctx)
+	ctx, cancel := contextAfter(ctx)
 	defer cancel()
 	message := agui.Message{
 		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(result),
@@ -207,7 +207,7 @@ func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
-	told.Decided, told.Edited = decidedOf(in, call.Name, call.Arguments), editedBy(in, call)
+	told.Decided, told.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
 	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
 	if answer.HandedOver {
 		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}

@@ -20,7 +20,7 @@ const maxClientTools = 128
 // callable matches names that all providers accept.
 var callable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// clientTools are the tools of the input that the agent allows. A client tool with the name of another tool, or with a name that a
+// clientTools returns the tools of the input that the agent allows. A client tool with the name of another tool, or with a name that a
 // provider refuses, is left out.
 func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, ours []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)

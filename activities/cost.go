@@ -30,7 +30,7 @@ func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string
 	return a.dayBeyond(ctx, in.Run.Tenant, day)
 }
 
-// dayBeyond is the exceeded limit of the tenant's day, nil = none. The error tells that the tenant has no budget left.
+// dayBeyond returns the exceeded limit of the tenant's day, nil = none. The error tells that the tenant has no budget left.
 func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
@@ -52,7 +52,7 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.Day
 func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
 	cost, _ := runs.Cost(usage)
 	estimated, _ := runs.Estimated(usage)
-	ctx, cancel := afterwards(ctx)
+	ctx, cancel := contextAfter(ctx)
 	defer cancel()
 	return a.Budget.Count(ctx, run.Thread.Tenant, run.Identify("use", step), budget.Use{
 		Tokens: runs.Tokens(usage), Cost: agents.Money(cost), Estimated: estimated,
@@ -87,7 +87,7 @@ func (a *Activities) currency() string {
 // metadataCost is the metadata key of the cost in a run's last event: AG-UI's usage has tokens only.
 const metadataCost = "perdure.cost"
 
-// usageMetadata is the metadata about usage in a run's last event; nil = none.
+// usageMetadata returns the metadata about usage in a run's last event; nil = none.
 func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 	metadata := agui.Metadata{}
 	if err := a.costMetadata(metadata, usage); err != nil {

@@ -23,8 +23,8 @@ const (
 	callGivenUp  = "Whoever was asked to approve this call gave no answer. It was not made."
 )
 
-// decided carries out the decision about a call. No outcome means that the call is made, with the arguments that were approved or edited.
-func (a *Activities) decided(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
+// executeDecision carries out the decision about a call. No outcome means that the call is made, with the arguments that were approved or edited.
+func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
 	if d == nil || in.Question > 0 { // the tool handles the answer to its question
 		return tools.Result{}, "", nil
@@ -51,7 +51,7 @@ func (a *Activities) decided(ctx context.Context, in runs.ToolCall, call *agui.T
 		}
 		return resultOf(*said.Result), runs.OutcomeSuccess, nil
 	case runs.DecisionReject:
-		return tools.Failed(because(callRejected, said.Reason)), runs.OutcomeError, nil
+		return tools.Failed(withReason(callRejected, said.Reason)), runs.OutcomeError, nil
 	case runs.DecisionExpire:
 		return tools.Failed(expired(in.OnExpiry)), runs.OutcomeError, nil
 	default:
@@ -59,7 +59,7 @@ func (a *Activities) decided(ctx context.Context, in runs.ToolCall, call *agui.T
 	}
 }
 
-// expired is the result of a call whose approval expired, as the rule defines it.
+// expired returns the result of a call whose approval expired, as the rule defines it.
 func expired(then runs.OnExpiry) string {
 	if then == runs.OnExpirySkip {
 		return callSkipped
@@ -67,7 +67,7 @@ func expired(then runs.OnExpiry) string {
 	return callExpired
 }
 
-// resultOf is a tool message as the result of a tool.
+// resultOf returns a tool message as the result of a tool.
 func resultOf(m agui.Message) tools.Result {
 	result := tools.Result{IsError: m.Error != ""}
 	if m.Content.IsText() {
@@ -78,7 +78,7 @@ func resultOf(m agui.Message) tools.Result {
 	return result
 }
 
-func because(what, reason string) string {
+func withReason(what, reason string) string {
 	if reason = strings.TrimSpace(reason); reason == "" {
 		return what
 	}
@@ -89,16 +89,16 @@ func because(what, reason string) string {
 	return fmt.Sprintf("%s They said: %s", what, quoted)
 }
 
-// editedBy is the call with the arguments of an approver; nil = they were not edited.
-func editedBy(in runs.ToolCall, call agui.ToolCall) map[string]string {
+// editedArguments returns the call with the arguments of an approver; nil = they were not edited.
+func editedArguments(in runs.ToolCall, call agui.ToolCall) map[string]string {
 	if in.Decision == nil || in.Decision.Kind != runs.DecisionEdit {
 		return nil
 	}
 	return map[string]string{call.ID: call.Arguments}
 }
 
-// decidedOf is what the log keeps of a decision about a call; nil = there was none.
-func decidedOf(in runs.ToolCall, tool, arguments string) *stream.Decided {
+// decisionRecord returns what the log keeps of a decision about a call; nil = there was none.
+func decisionRecord(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	d := in.Decision
 	if d == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// asking is an engine whose run has ended with the question whether 1 and 2 may be added.
+// asking returns an engine whose run has ended with the question whether 1 and 2 may be added.
 func asking(t *testing.T) (*engine, *runs.Interrupts) {
 	t.Helper()
 	return askingWith(t, func() string { return `{"a":1,"b":2}` })

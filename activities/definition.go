@@ -15,11 +15,11 @@ func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Defin
 	if at := s.Place; at != nil && at.Inline {
 		asked.Step, asked.Tree = at.Path, at.Tree
 	}
-	return a.asking(ctx, runOf(s.Run).Thread, asked)
+	return a.interruptDefinition(ctx, runOf(s.Run).Thread, asked)
 }
 
-// asking is the definition with the rules of an interrupt: of the agent, or of one of its steps.
-func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
+// interruptDefinition returns the definition with the rules of an interrupt: of the agent, or of one of its steps.
+func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
 	if err != nil || by.Step == "" {
 		return d, err
@@ -30,12 +30,12 @@ func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.Appr
 	return pipeline.Rules(d, by.Step)
 }
 
-// withTree is the agent with the steps of its program.
+// withTree returns the agent with the steps of its program.
 func (a *Activities) withTree(ctx context.Context, d *agents.Definition, t stream.Thread, record uint64) (*agents.Definition, error) {
 	if record == 0 {
 		return d, nil
 	}
-	var k kept
+	var k storedAdvance
 	if err := a.Log.Kept(ctx, t, record, &k); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// subagentID is the subagentRunId of the subagent of a call. It depends on the call only, so a subagent keeps it in a later run.
+// subagentID returns the subagentRunId of the subagent of a call. It depends on the call only, so a subagent keeps it in a later run.
 func subagentID(callID string) string {
 	if rest, ok := strings.CutPrefix(callID, "call_"); ok {
 		return "sub_" + rest
@@ -27,7 +27,7 @@ func subagentID(callID string) string {
 	return "sub_" + callID
 }
 
-// delegates are the agents that an agent may give tasks, in their current revisions. An agent that is not published is waited for, like a
+// delegates returns the agents that an agent may give tasks, in their current revisions. An agent that is not published is waited for, like a
 // tool.
 func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Delegate, error) {
 	if branch != nil && len(branch.Lanes)+1 >= runs.MaxDepth {
@@ -42,20 +42,20 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, handedTo(p))
+		all = append(all, delegateOf(p))
 	}
 	return all, nil
 }
 
-// handedTo is a published agent as a subagent.
-func handedTo(p catalog.Published) narration.Delegate {
+// delegateOf returns a published agent as a subagent.
+func delegateOf(p catalog.Published) narration.Delegate {
 	return narration.Delegate{
 		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
 		Description: p.Description,
 	}
 }
 
-// notCallable is the result of a call that cannot be made.
+// notCallable returns the result of a call that cannot be made.
 func notCallable(d *agents.Definition, call agui.ToolCall) string {
 	if slices.Contains(agents.Delegates(d.Tools), call.Name) {
 		if _, err := narration.TaskOf(call.Arguments); err != nil {
@@ -96,7 +96,7 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 	return a.Log.Open(ctx, p, nil, events...)
 }
 
-// task is the task of a subagent, as the model wrote it or an approver edited it.
+// task returns the task of a subagent, as the model wrote it or an approver edited it.
 func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.Snapshot) (string, error) {
 	of := runs.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
 	call, err := findCall(thread, of)
@@ -108,7 +108,7 @@ func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.S
 		if b.Edit > 0 {
 			of.Decision.Kind = runs.DecisionEdit
 		}
-		if _, _, err := a.decided(ctx, of, &call); err != nil {
+		if _, _, err := a.executeDecision(ctx, of, &call); err != nil {
 			return "", err
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// helper is an agent that others hand work to.
+// helper returns an agent that others hand work to.
 func helper(name string, with ...string) *agents.Definition {
 	return &agents.Definition{Name: name, Model: "test/" + name, Description: "Helps.", Instructions: "You are " + name + ".", Tools: with, Limits: agents.DefaultLimits()}
 }
 
-// newDelegating is an engine whose agent may hand work to others.
+// newDelegating returns an engine whose agent may hand work to others.
 func newDelegating(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *engine {
 	t.Helper()
 	e := newEngine(t, s, available...)
@@ -32,7 +32,7 @@ func newDelegating(t *testing.T, s script, others []*agents.Definition, availabl
 	return e
 }
 
-// heard is a conversation as a model is told it.
+// heard returns a conversation as a model is told it.
 func heard(req *llm.Request) string {
 	var lines []string
 	for _, m := range req.Messages {

@@ -12,8 +12,8 @@ import (
 // The Done of a finished step is in the record of the move that finished it, and that of a branch in the branch's last record.
 // Compensations find them by the sequences in the cursor.
 
-// keep stores the Done of a move in its record.
-func (w *walker) keep(done map[string]pipeline.Done) {
+// storeDone stores the Done of a move in its record.
+func (w *walker) storeDone(done map[string]pipeline.Done) {
 	if w.kept.Done == nil && len(done) > 0 {
 		w.kept.Done = map[string]pipeline.Done{}
 	}
@@ -32,7 +32,7 @@ func keptAs(records map[string]uint64, seq uint64) {
 func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
 	k := w.kept
 	if record > 0 {
-		k = kept{}
+		k = storedAdvance{}
 		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, record, &k); err != nil {
 			return pipeline.Done{}, err
 		}
@@ -44,9 +44,9 @@ func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeli
 	return done, nil
 }
 
-// ended is the end of a branch, by its last record; 0 = none.
-func (w *walker) ended(ctx context.Context, record uint64) (pipeline.Ended, error) {
-	var k kept
+// branchEnd returns the end of a branch, by its last record; 0 = none.
+func (w *walker) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, error) {
+	var k storedAdvance
 	if record == 0 {
 		return k.Ended, nil
 	}
@@ -61,7 +61,7 @@ func (w *walker) branchesEnded(ctx context.Context, event *pipeline.Event) error
 	if f == nil || !f.Compensates {
 		return nil
 	}
-	var k kept
+	var k storedAdvance
 	if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, f.Record, &k); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	}
 	messages := []agui.Message{}
 	for _, e := range w.thread.Entries {
-		if heardBy(w.in.Child, e) {
+		if isHeardBy(w.in.Child, e) {
 			messages = append(messages, e.Message)
 		}
 	}
@@ -30,7 +30,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	}
 	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return w.recall(ctx, path, record) }
 	for i, fork := range w.in.Position.Cursor.Branch {
-		var k kept
+		var k storedAdvance
 		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, w.in.Position.Items[i], &k); err != nil {
 			return env, err
 		}
@@ -41,7 +41,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 		env.Items = append(env.Items, item)
 		begins := i == len(w.in.Position.Cursor.Branch)-1 && w.in.Position.Event != nil && w.in.Position.Event.Kind == pipeline.EventBegun
 		if begins && fork.Index < len(k.Ends) {
-			if env.Ended, err = w.ended(ctx, k.Ends[fork.Index]); err != nil {
+			if env.Ended, err = w.branchEnd(ctx, k.Ends[fork.Index]); err != nil {
 				return env, err
 			}
 		}
@@ -84,9 +84,9 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 	return raw, by, nil
 }
 
-// heardBy reports whether an agent is told a message: the run's agent is not told those of subagents, a branch is told those of the
+// isHeardBy reports whether an agent is told a message: the run's agent is not told those of subagents, a branch is told those of the
 // agent that it belongs to.
-func heardBy(b *runs.Child, e snapshot.Entry) bool {
+func isHeardBy(b *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {
 	case b == nil:

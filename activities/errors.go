@@ -93,7 +93,7 @@ func ownFault(ctx context.Context, err error) bool {
 	return !stopped && !lacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
-// failuresBefore is how often the step has failed by itself. Attempts pass it on in heartbeats, because Temporal counts all attempts.
+// failuresBefore returns how often the step has failed by itself. Attempts pass it on in heartbeats, because Temporal counts all attempts.
 func failuresBefore(ctx context.Context) (n int) {
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &n) // without details it is 0
@@ -117,7 +117,7 @@ func failure(words, code string, final bool) error {
 	return temporal.NewApplicationErrorWithOptions(words, code, temporal.ApplicationErrorOptions{NonRetryable: final})
 }
 
-// root is the innermost error: its type tells more than its message may.
+// root returns the innermost error: its type tells more than its message may.
 func root(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -134,7 +134,7 @@ func failTool(e *tools.UnavailableError, last bool) error {
 	})
 }
 
-// kindOf is the name of an error for telemetry, without its message.
+// kindOf returns the name of an error for telemetry, without its message.
 func kindOf(err error) string {
 	var model *llm.Error
 	_, asks := errors.AsType[*tools.Raised](err)

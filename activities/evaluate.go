@@ -8,7 +8,7 @@ import (
 // invalidExpression is the code of an expression that fails.
 const invalidExpression = "invalid_expression"
 
-// evaluate is the value of a program's expression.
+// evaluate returns the value of a program's expression.
 func (w *walker) evaluate(env pipeline.Env) error {
 	value, err := pipeline.Value(w.in.Expression, w.in.Position.Cursor, env)
 	switch {

@@ -14,7 +14,7 @@ func init() {
 }
 
 // Afterwards is tested by itself: an outage that lasts is too long for a test.
-var Afterwards = afterwards
+var Afterwards = contextAfter
 
 // ShownArgs is for tests.
 var ShownArgs = shownArgs

@@ -143,7 +143,7 @@ func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finis
 	return err
 }
 
-// toldLate are the events of a run whose input has late answers only.
+// toldLate returns the events of a run whose input has late answers only.
 func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Finish) ([]agui.Event, error) {
 	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
@@ -159,7 +159,7 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Fini
 	return a.Snapshots.LateEvents(ctx, input.Late, thread)
 }
 
-// toldOtherwise are the events of a run whose answers lost against concurrent decisions.
+// toldOtherwise returns the events of a run whose answers lost against concurrent decisions.
 func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.Event, error) {
 	if !in.Answers {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// takers are the agents to which an agent may hand over the thread, in their current revisions. Subagents and agents of steps have none.
+// takers returns the agents to which an agent may hand over the thread, in their current revisions. Subagents and agents of steps have none.
 func (a *Activities) takers(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
@@ -58,7 +58,7 @@ func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.T
 	return tools.Result{Content: said}, runs.OutcomeSuccess, true, nil
 }
 
-// notHandedOver is the result of a call that does not hand over the thread.
+// notHandedOver returns the result of a call that does not hand over the thread.
 func notHandedOver(call agui.ToolCall) string {
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return complaint

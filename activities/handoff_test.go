@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// newHandingOver is an engine whose agent may hand its thread over to others.
+// newHandingOver returns an engine whose agent may hand its thread over to others.
 func newHandingOver(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *engine {
 	t.Helper()
 	e := newDelegating(t, s, others, available...)
@@ -25,7 +25,7 @@ func newHandingOver(t *testing.T, s script, others []*agents.Definition, availab
 	return e
 }
 
-// hands is what clients are told of hand-offs.
+// hands returns what clients are told of hand-offs.
 func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 	t.Helper()
 	for _, event := range events {

@@ -42,7 +42,7 @@ func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recolle
 	return r, nil
 }
 
-// approval is what people are shown of an open interrupt.
+// approval returns what people are shown of an open interrupt.
 func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.Approval, error) {
 	in := r.notice
 	a := &inbox.Approval{
@@ -63,7 +63,7 @@ func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.A
 	if err != nil {
 		return nil, err
 	}
-	a.ToolName, a.Args, a.ArgsTruncated = r.call(c)
+	a.ToolName, a.Args, a.ArgsTruncated = r.findCall(c)
 	for _, t := range c.Tallies() {
 		a.Proposals = append(a.Proposals, proposal(t, a.ArgsDigest))
 	}
@@ -71,7 +71,7 @@ func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.A
 	return a, err
 }
 
-// proposal is what people are shown of the votes for some arguments.
+// proposal returns what people are shown of the votes for some arguments.
 func proposal(t runs.Tally, original string) inbox.Proposal {
 	p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(runs.DecisionEdit), Votes: t.Votes, Missing: t.Missing}
 	if t.Args == original {
@@ -112,7 +112,7 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 			by = asked
 		}
 	}
-	definition, err := r.activities.asking(ctx, runOf(r.notice.Run).Thread, *by)
+	definition, err := r.activities.interruptDefinition(ctx, runOf(r.notice.Run).Thread, *by)
 	if err != nil {
 		return err
 	}
@@ -127,8 +127,8 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 	return nil
 }
 
-// call finds the tool call in the conversation. A call that was cut is known by its tool only.
-func (r *recollection) call(c runs.Interrupt) (tool string, args json.RawMessage, truncated bool) {
+// findCall finds the tool call in the conversation. A call that was cut is known by its tool only.
+func (r *recollection) findCall(c runs.Interrupt) (tool string, args json.RawMessage, truncated bool) {
 	for i := len(r.thread.Entries) - 1; i >= 0; i-- {
 		for _, call := range r.thread.Entries[i].Message.ToolCalls {
 			if call.ID == c.ID {
@@ -156,7 +156,7 @@ func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
 	return args, false
 }
 
-// decisions are the votes that count. The last event has the decision itself.
+// decisions returns the votes that count. The last event has the decision itself.
 func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(r.notice.Event).Settles() {
@@ -178,7 +178,7 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 			if said.By != nil {
 				decision.By = said.By.Subject
 			}
-			if err := decide(&decision, said); err != nil {
+			if err := addDecisionContent(&decision, said); err != nil {
 				return nil, err
 			}
 		} else if d.Kind == runs.DecisionCancel {
@@ -191,8 +191,8 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 	return decisions, nil
 }
 
-// decide adds the content of a decision: edited arguments, or the answer.
-func decide(d *inbox.Decision, said *stream.Decision) error {
+// addDecisionContent adds the content of a decision: edited arguments, or the answer.
+func addDecisionContent(d *inbox.Decision, said *stream.Decision) error {
 	d.Args, d.Content = said.Args, said.Content
 	if said.Result != nil && said.Result.Content.IsText() {
 		text, err := json.Marshal(said.Result.Content.Text())

@@ -29,7 +29,7 @@ func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answ
 }
 
 func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
-	place := speaking(in.Step, in.ID)
+	place := agentPlace(in.Step, in.ID)
 	if in.Beginning == (runs.Beginning{}) {
 		place.After, err = a.openStep(ctx, place, in.Step, nil)
 	} else {
@@ -91,10 +91,10 @@ func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
 	return f
 }
 
-// beyond is the message of the interrupt.
-func (a *Activities) beyond(x runs.ExceededLimit) string {
+// limitMessage returns the message of the interrupt.
+func (a *Activities) limitMessage(x runs.ExceededLimit) string {
 	f := a.figuresOf(x)
-	used, allowed := pipeline.Shown(f.Used), pipeline.Shown(f.Allowed)
+	used, allowed := pipeline.FigureText(f.Used), pipeline.FigureText(f.Allowed)
 	verb, unit := "used", " tokens"
 	money := strings.TrimRight(" "+f.Currency, " ")
 	switch f.Limit {
@@ -112,7 +112,7 @@ func (a *Activities) beyond(x runs.ExceededLimit) string {
 	return fmt.Sprintf("The run has %s %s%s. May it go on, up to %s%s?", verb, used, unit, allowed, unit)
 }
 
-// limitSchema is the schema of a decision about a limit.
+// limitSchema returns the schema of a decision about a limit.
 func limitSchema(f pipeline.Figures) string {
 	allowed := `"type":"integer","exclusiveMinimum":` + string(f.Used)
 	switch f.Limit {

@@ -24,7 +24,7 @@ func inStep(ctx context.Context, s runs.Step) context.Context {
 	return inRun(ctx, s.Run, s.Agent, s.Revision)
 }
 
-// logger is the activity's logger with the attributes of the run.
+// logger returns the activity's logger with the attributes of the run.
 func logger(ctx context.Context) log.Logger {
 	var attrs []any
 	for _, a := range telemetry.RunFrom(ctx).Attrs() {

@@ -48,7 +48,7 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 		"agent", in.Agent, "thread", in.Run.Thread, "run", in.Run.ID, "provider", provider, "model", model, "code", string(failure.Code),
 		"attempt", info.Attempt, "failures", fmt.Sprintf("%d of %d", failures, failAttempts),
 	}
-	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": said(failure)} {
+	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": providerMessage(failure)} {
 		if value != "" {
 			attributes = append(attributes, name, value)
 		}
@@ -62,7 +62,7 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 		return err
 	}
 	logger.Error("a model call failed for good", attributes...)
-	if words := said(failure); words != "" {
+	if words := providerMessage(failure); words != "" {
 		// Without the record the run ends with the same code, and fewer words.
 		record, recordErr := attempt.Fail(ctx, words)
 		if recordErr == nil {
@@ -72,15 +72,15 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	return err
 }
 
-// said is the provider's message, as far as Code, Status and Reason do not say the same; "" = nothing.
-func said(e *llm.Error) string {
+// providerMessage returns the provider's message, as far as Code, Status and Reason do not say the same; "" = nothing.
+func providerMessage(e *llm.Error) string {
 	if e.Reason != "" {
 		return ""
 	}
 	return e.Message
 }
 
-// nextAttempt is the time until Temporal's next attempt.
+// nextAttempt returns the time until Temporal's next attempt.
 func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
 	if wish > 0 {
 		return min(wish, longestRetryAfter)
@@ -102,7 +102,7 @@ const longestRetryAfter = 10 * time.Minute
 // maxNamed bounds the names of models and hosts in errors, in bytes.
 const maxNamed = 80
 
-// failModel is the failure of a model call for Temporal, without the provider's message.
+// failModel returns the failure of a model call for Temporal, without the provider's message.
 func failModel(ctx context.Context, e *llm.Error, of *modelError, last bool) error {
 	var words strings.Builder
 	fmt.Fprintf(&words, "the model call failed: %s", e.Code)

@@ -36,7 +36,7 @@ type desk struct {
 	delivered []runs.Delivery
 }
 
-var asked = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+var interruptSource = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 	t.Helper()
@@ -70,14 +70,14 @@ func (d *desk) notify(event runs.NotificationEvent, after time.Duration) {
 	env.RegisterActivity(d.acts.Notify)
 	_, err := env.ExecuteActivity(d.acts.Notify, runs.Notification{
 		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
-		Opened: asked, At: asked.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Calls, After: d.after,
+		Opened: interruptSource, At: interruptSource.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Calls, After: d.after,
 	})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// pending is what another process finds in the inbox.
+// pending returns what another process finds in the inbox.
 func (d *desk) pending() []inbox.Approval {
 	d.t.Helper()
 	x, err := d.store.Watch(d.t.Context())
@@ -120,14 +120,14 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
 	c := &d.waits.Calls[0]
-	c.Expires, c.Approval.Quorum = asked.Add(24*time.Hour), 2
+	c.Expires, c.Approval.Quorum = interruptSource.Add(24*time.Hour), 2
 	for range 2 {
 		d.notify(runs.EventOpened, 0)
 	}
 	expires := c.Expires
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
-		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: asked, ExpiresAt: &expires, Approvers: []string{"role:finance"},
+		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: interruptSource, ExpiresAt: &expires, Approvers: []string{"role:finance"},
 		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Missing: 2}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
@@ -179,7 +179,7 @@ func TestExpiryIsNobodysDecision(t *testing.T) {
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
 		t.Fatalf("%+v", past)
 	}
-	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(asked.Add(24*time.Hour)) {
+	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(interruptSource.Add(24*time.Hour)) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -283,7 +283,7 @@ func TestDeliver(t *testing.T) {
 			Approval inbox.Approval
 		}
 	}
-	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(asked) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
+	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(interruptSource) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
 		t.Errorf("sent is %s (%v)", body, err)
 	}
 	if err := deliver(runs.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
@@ -338,7 +338,7 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 		}
 		return past.Decisions[len(past.Decisions)-1]
 	}
-	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(asked)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
+	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptSource)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
 		t.Errorf("an edit is %+v", got)
 	}
 	x, err := d.store.Watch(t.Context())

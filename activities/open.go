@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// opening is the opening of a run for the log.
+// opening returns the opening of a run for the log.
 func opening(agent, revision string, b runs.Beginning) stream.Opening {
 	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
 }
@@ -22,7 +22,7 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 	return a.Log.Open(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
-// steering is the result of an open record with steered messages; nil = none.
+// steering returns the result of an open record with steered messages; nil = none.
 func steering(at *runs.StepPlace, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func steering(at *runs.StepPlace, steered []uint64) any {
 	return stream.Steering{Inputs: steered, Scope: scopeOf(at)}
 }
 
-// scopeOf is the scope of the messages of a step.
+// scopeOf returns the scope of the messages of a step.
 func scopeOf(at *runs.StepPlace) string {
 	if at == nil {
 		return ""

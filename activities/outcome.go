@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// event is how the action of the cursor ended.
+// event returns how the action of the cursor ended.
 func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 	event, leaf := *w.in.Position.Event, w.in.Position.Active
 	event.Branches = w.in.Position.Branches.BranchFailures()
@@ -47,7 +47,7 @@ func (w *walker) find(is func(agui.Message) bool) int {
 // toolFailed is the code of a step whose tool reported a failure.
 const toolFailed = "tool_failed"
 
-// called is the end of a tool call or of an approval.
+// called returns the end of a tool call or of an approval.
 func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	verdict, said, err := w.verdict(ctx, leaf.CallID)
@@ -55,7 +55,7 @@ func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Ev
 		return event, err
 	}
 	if leaf.Place.Inline {
-		event.Output, err = w.answered(leaf.CallID, verdict, said)
+		event.Output, err = w.approvalOutput(leaf.CallID, verdict, said)
 		return event, err
 	}
 	refused := verdict == runs.DecisionReject || verdict == runs.DecisionExpire || verdict == runs.DecisionCancel
@@ -67,7 +67,7 @@ func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Ev
 	case at < 0:
 		return failedWith(toolFailed, "the call has no result"), nil
 	case w.thread.Entries[at].Message.Error != "":
-		failed := failedWith(toolFailed, calledBy(step)+" failed")
+		failed := failedWith(toolFailed, describeCall(step)+" failed")
 		failed.Failure.Detail, failed.Failure.Detailed = clip(w.thread.Entries[at].Message.Error, maxDetail), true
 		return failed, nil
 	}
@@ -78,8 +78,8 @@ func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Ev
 	return event, err
 }
 
-// calledBy describes what a step called.
-func calledBy(step *agents.Step) string {
+// describeCall describes what a step called.
+func describeCall(step *agents.Step) string {
 	if step.Agent != nil {
 		return "the agent"
 	}
@@ -104,7 +104,7 @@ func failedWith(code, message string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: message}}
 }
 
-// verdict is the decision about a call; none = it needed none.
+// verdict returns the decision about a call; none = it needed none.
 func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
 	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
@@ -118,8 +118,8 @@ func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind,
 	return runs.DecisionKind(decided.Kind), said, err
 }
 
-// answered is the output of an approval.
-func (w *walker) answered(callID string, verdict runs.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
+// approvalOutput returns the output of an approval.
+func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
 	out := struct {
 		Approved bool              `json:"approved"`
 		Decision runs.DecisionKind `json:"decision"`

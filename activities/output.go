@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// output is the required output of a step's agent; nil = any text.
+// output returns the required output of a step's agent; nil = any text.
 func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, error) {
-	agent, revision, err := a.asker(ctx, s)
+	agent, revision, err := a.outputAgent(ctx, s)
 	if err != nil || agent == "" {
 		return nil, err
 	}
@@ -29,8 +29,8 @@ func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, e
 	return step.Output, nil
 }
 
-// asker is the agent whose step defines the output; "" = none.
-func (a *Activities) asker(ctx context.Context, s runs.Step) (agent, revision string, err error) {
+// outputAgent returns the agent whose step defines the output; "" = none.
+func (a *Activities) outputAgent(ctx context.Context, s runs.Step) (agent, revision string, err error) {
 	switch {
 	case s.Place == nil:
 		return "", "", nil
@@ -39,12 +39,12 @@ func (a *Activities) asker(ctx context.Context, s runs.Step) (agent, revision st
 	case len(s.Place.Prompts) == 0:
 		return "", "", nil
 	}
-	var k kept
+	var k storedAdvance
 	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.Place.Prompts[0], &k)
 	return k.Agent, k.Revision, err
 }
 
-// outputOf is the output for the provider.
+// outputOf returns the output for the provider.
 func outputOf(o *agents.Output) *llm.Output {
 	if o == nil {
 		return nil

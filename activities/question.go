@@ -43,7 +43,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 		Question: before.Digest, State: before.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Input,
 	})}
 	for _, r := range q.replies {
-		answer, err := a.answered(ctx, r)
+		answer, err := a.replyContent(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +52,8 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 	return q, nil
 }
 
-// answered is the content of a reply.
-func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer, error) {
+// replyContent returns the content of a reply.
+func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.Answer, error) {
 	said := &stream.Decision{}
 	if r.Proposal > 0 {
 		var err error
@@ -73,7 +73,7 @@ func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer
 	return answer, nil
 }
 
-// key is the idempotency key of the call, in whichever run it is made.
+// key returns the idempotency key of the call, in whichever run it is made.
 func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
 	if q.before != nil {
 		return q.before.Key
@@ -81,7 +81,7 @@ func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
 	return in.Run.ID + "/" + call.ID
 }
 
-// number is how many questions the call has asked.
+// number returns how many questions the call has asked.
 func (q *inquiry) number() int {
 	if q.before == nil {
 		return 0
@@ -113,13 +113,13 @@ func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCal
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	ctx, cancel := afterwards(ctx)
+	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Question: raised, Decided: decidedOf(in, call.Name, call.Arguments), Edited: editedBy(in, call)})
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Question: raised, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call)})
 	return answer, err
 }
 
-// raisedInterrupt is the interrupt of a tool's question.
+// raisedInterrupt returns the interrupt of a tool's question.
 func (a *Activities) raisedInterrupt(ctx context.Context, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	raised, err := a.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {

@@ -35,7 +35,7 @@ func shop(keys *[]string) tools.Tool {
 	})
 }
 
-// raising is an engine whose run has ended with the tool's first question.
+// raising returns an engine whose run has ended with the tool's first question.
 func raising(t *testing.T, tool tools.Tool) (*engine, agui.Interrupt, string) {
 	t.Helper()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -58,7 +58,7 @@ func (e *engine) reduction() *snapshot.Snapshot {
 	return r
 }
 
-// lastQuestion is the record with the question that the last call has raised.
+// lastQuestion returns the record with the question that the last call has raised.
 func (e *engine) lastQuestion() uint64 {
 	e.t.Helper()
 	for seq := e.reduction().Seq; seq > 0; seq-- {
@@ -94,7 +94,7 @@ func (e *engine) again(runID, messageID string, q agui.Interrupt, d runs.Decisio
 	return answer
 }
 
-func said(content string) *stream.Decision {
+func providerMessage(content string) *stream.Decision {
 	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the test's proposals differ by reason
 }
 
@@ -110,7 +110,7 @@ func TestAToolAsks(t *testing.T) {
 	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("asked by %+v, %v", by, err)
 	}
-	answer := e.again("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, said(`"Ulm"`))
+	answer := e.again("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
 	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
 		t.Fatalf("then it asks %+v", answer.Question)
 	}
@@ -118,7 +118,7 @@ func TestAToolAsks(t *testing.T) {
 	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
 		t.Fatalf("then it asks %+v, %v", raised, err)
 	}
-	answer = e.again("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, said(`{"approved":true}`))
+	answer = e.again("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
 	r := e.reduction()
 	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != runs.OutcomeSuccess || got != "a book to Ulm: true" {
 		t.Errorf("%+v: the result is %q", answer, got)
@@ -166,7 +166,7 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 		return tools.Ask[string](ctx, tools.Question{Message: fmt.Sprint("Question ", n)})
 	}))
 	for i := range tools.MaxQuestions {
-		answer := e.again(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, said(`"x"`))
+		answer := e.again(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
 		if last := i == tools.MaxQuestions-1; (answer.Question == nil) != last {
 			t.Fatalf("question %d is answered with %+v", i+1, answer)
 		}

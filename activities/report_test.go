@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// onScreen is what the reference client makes of what it was shown.
+// onScreen returns what the reference client makes of what it was shown.
 func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
 	t.Helper()
 	screen := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)

@@ -99,7 +99,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 	return "", false, fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
 }
 
-// speaker is the agent of the run: the schedule's, or the one that it has handed the thread over to.
+// speaker returns the agent of the run: the schedule's, or the one that it has handed the thread over to.
 func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	if name := thread.Speaker(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
@@ -153,7 +153,7 @@ func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason str
 // links bounds the chain of continuing runs.
 const links = 100
 
-// current is the run that continues another one, which ended with interrupts; the run itself if there is none.
+// current returns the run that continues another one, which ended with interrupts; the run itself if there is none.
 func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, error) {
 	thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
 	if err != nil || thread.RunID == "" || thread.Sealed {

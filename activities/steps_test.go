@@ -61,7 +61,7 @@ func (j *journal) wantSet(t *testing.T, want ...string) {
 	j.want(t, want...)
 }
 
-// newWalking is an engine whose agent consists of steps, and may call the journal.
+// newWalking returns an engine whose agent consists of steps, and may call the journal.
 func newWalking(t *testing.T, s script, steps string) (*engine, *journal) {
 	t.Helper()
 	j := &journal{}
@@ -89,7 +89,7 @@ func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
 	return say("re " + asked)
 }
 
-// state is the thread's.
+// state returns the thread's.
 func (e *engine) state() string {
 	e.t.Helper()
 	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
@@ -106,7 +106,7 @@ func (e *engine) wantState(want string) {
 	}
 }
 
-// failureOf is the code that a run ended with.
+// failureOf returns the code that a run ended with.
 func failureOf(events []agui.Event) string {
 	if failed, ok := events[len(events)-1].(*agui.RunError); ok {
 		return failed.Code

@@ -22,11 +22,11 @@ func (a *Activities) Keep(ctx context.Context, in runs.StoreResult, said runs.To
 		return d, fail(ctx, err)
 	}
 	defer leave()
-	d, err = a.keep(work, runOf(in.Run), said)
+	d, err = a.storeResult(work, runOf(in.Run), said)
 	return d, fail(ctx, err)
 }
 
-func (a *Activities) keep(ctx context.Context, run stream.Run, said runs.ToolResult) (runs.Decision, error) {
+func (a *Activities) storeResult(ctx context.Context, run stream.Run, said runs.ToolResult) (runs.Decision, error) {
 	id, err := json.Marshal(said.CallID)
 	if err != nil {
 		return runs.Decision{}, err

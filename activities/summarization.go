@@ -28,8 +28,8 @@ type fitting struct {
 	window     *prompt.Window
 }
 
-// fit returns the entries that fit. The rest of the request has so many tokens.
-func (a *Activities) fit(ctx context.Context, f fitting, entries []snapshot.Entry, other int64) ([]snapshot.Entry, error) {
+// fitEntries returns the entries that fit. The rest of the request has so many tokens.
+func (a *Activities) fitEntries(ctx context.Context, f fitting, entries []snapshot.Entry, other int64) ([]snapshot.Entry, error) {
 	c := f.definition.Context
 	if c.MaxTokens == 0 {
 		return entries, nil
@@ -54,7 +54,7 @@ func (a *Activities) fit(ctx context.Context, f fitting, entries []snapshot.Entr
 // summarize replaces the oldest messages by a summary: the newest one if that is enough, else a new one, of that and of more. It leaves half of the
 // room free, for some turns.
 func (f *fitting) summarize(ctx context.Context) error {
-	old, count, err := f.known(ctx)
+	old, count, err := f.knownSummary(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (f *fitting) summarize(ctx context.Context) error {
 	return nil
 }
 
-// known is the newest summary of the agent's messages, and of how many groups it is.
-func (f *fitting) known(ctx context.Context) (s summary, count int, err error) {
+// knownSummary returns the newest summary of the agent's messages, and of how many groups it is.
+func (f *fitting) knownSummary(ctx context.Context) (s summary, count int, err error) {
 	var entries []snapshot.Entry
 	ends := map[int]int{} // number of groups, by the number of entries up to their end
 	for i, group := range f.window.Older() {
@@ -94,8 +94,8 @@ func (f *fitting) known(ctx context.Context) (s summary, count int, err error) {
 	return summary{}, 0, nil
 }
 
-// place is where the step writes a summary.
-func (f *fitting) place() stream.Place { return summaryPlace(speaking(f.call.Step, f.call.ID)) }
+// place returns where the step writes a summary.
+func (f *fitting) place() stream.Place { return summaryPlace(agentPlace(f.call.Step, f.call.ID)) }
 
 // put replaces so many groups by a summary.
 func (f *fitting) put(text string, count int) {
@@ -121,7 +121,7 @@ func (f *fitting) write(ctx context.Context, old summary, from, until int) (summ
 			return summary{}, err
 		}
 	}
-	if made, err = f.ask(ctx, attempt, f.transcript(old.Text, f.window.Older()[from:until])); err != nil {
+	if made, err = f.callModel(ctx, attempt, f.transcript(old.Text, f.window.Older()[from:until])); err != nil {
 		return summary{}, err
 	}
 	var covered []snapshot.Entry
@@ -132,7 +132,7 @@ func (f *fitting) write(ctx context.Context, old summary, from, until int) (summ
 	if result.Kept, err = json.Marshal(made); err != nil {
 		return summary{}, fmt.Errorf("activities: encode summary: %w", err)
 	}
-	last, end := afterwards(ctx)
+	last, end := contextAfter(ctx)
 	defer end()
 	_, err = attempt.Finish(last, result)
 	return made, err
@@ -143,8 +143,8 @@ const summaryTask = `You keep the notes of an assistant that has a long conversa
 // summaryShare bounds a summary to this share of the room.
 const summaryShare = 4
 
-// ask calls the model.
-func (f *fitting) ask(ctx context.Context, attempt *stream.Attempt, transcript string) (summary, error) {
+// callModel calls the model.
+func (f *fitting) callModel(ctx context.Context, attempt *stream.Attempt, transcript string) (summary, error) {
 	named := cmp.Or(f.definition.Context.Model, f.definition.Model)
 	if _, err := f.activities.mayPay(ctx, f.call, named, nil); err != nil {
 		return summary{}, err
@@ -178,7 +178,7 @@ func collect(ctx context.Context, c *modelCall, model llm.Model, req *llm.Reques
 	return text, nil
 }
 
-// transcript is the text to summarize, at most as large as the room.
+// transcript returns the text to summarize, at most as large as the room.
 func (f *fitting) transcript(notes string, groups [][]snapshot.Entry) string {
 	var b strings.Builder
 	if notes != "" {
@@ -188,7 +188,7 @@ func (f *fitting) transcript(notes string, groups [][]snapshot.Entry) string {
 	var said strings.Builder
 	for _, group := range groups {
 		for _, e := range group {
-			told(&said, e.Message)
+			writeMessage(&said, e.Message)
 		}
 	}
 	b.WriteString(prompt.CutMiddle(said.String(), max(prompt.MinResult, f.window.Room()-prompt.TextTokens(b.String())-prompt.TextTokens(summaryTask))))
@@ -196,7 +196,7 @@ func (f *fitting) transcript(notes string, groups [][]snapshot.Entry) string {
 	return b.String()
 }
 
-func told(b *strings.Builder, m agui.Message) {
+func writeMessage(b *strings.Builder, m agui.Message) {
 	if m.Role != agui.RoleUser && m.Role != agui.RoleAssistant && m.Role != agui.RoleTool {
 		return
 	}

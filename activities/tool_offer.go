@@ -39,7 +39,7 @@ func (e *lackingError) Error() string { return "activities: " + e.cause.Error() 
 // maxLacking bounds the names in the message, in bytes.
 const maxLacking = 200
 
-// what are the names. They are from definitions and configurations, so they are no content.
+// what returns the names. They are from definitions and configurations, so they are no content.
 func (e *lackingError) what() string {
 	text := strings.ReplaceAll(e.cause.Error(), "\n", "; ")
 	return strings.ToValidUTF8(text[:min(len(text), maxLacking)], "")
@@ -58,9 +58,9 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 	return nil, a.lacking(ctx, err)
 }
 
-// find selects one tool by the name that models use; nil = the agent has none of that name. Other tools of the agent may be missing here: this worker may
+// findTool selects one tool by the name that models use; nil = the agent has none of that name. Other tools of the agent may be missing here: this worker may
 // serve a task queue of this tool.
-func (a *Activities) find(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
+func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	var lacks error
 	for _, pattern := range patterns {
@@ -125,7 +125,7 @@ func specsOf(offered []tools.Tool) []llm.Tool {
 
 func (a *Activities) grace() time.Duration { return cmp.Or(a.ToolGrace, DefaultToolGrace) }
 
-// lacking is the error of a step that lacks something.
+// lacking returns the error of a step that lacks something.
 func (a *Activities) lacking(ctx context.Context, cause error) error {
 	grace := a.grace()
 	lacking := &lackingError{cause: cause}

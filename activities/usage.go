@@ -70,7 +70,7 @@ func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Reques
 		if err != nil {
 			return err
 		}
-		if err := c.hear(chunk); err != nil {
+		if err := c.addChunk(chunk); err != nil {
 			return err
 		}
 		if err := hear(chunk); err != nil {
@@ -98,7 +98,7 @@ func (c *modelCall) trace(ctx context.Context) context.Context {
 	})
 }
 
-func (c *modelCall) hear(chunk llm.Chunk) error {
+func (c *modelCall) addChunk(chunk llm.Chunk) error {
 	c.received = true
 	if !c.noted.Swap(true) {
 		if err := c.attempt.Note(c.note); err != nil {
@@ -164,14 +164,14 @@ func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usag
 	}
 	c.chat.End(r)
 	if !finishes && (c.noted.Load() || !c.note.Free) {
-		last, cancel := afterwards(ctx)
+		last, cancel := contextAfter(ctx)
 		defer cancel()
 		_ = errors.Join(c.attempt.Note(c.note), c.attempt.Flush(last)) // without it the count is an estimate by the note before
 	}
 	return u
 }
 
-// isReported tells whether the answer is complete and the provider has reported its total, or both input and output. Some
+// isReported reports whether the answer is complete and the provider has reported its total, or both input and output. Some
 // model servers do not: their answers are estimated like those that are cut.
 func (c *modelCall) isReported() bool {
 	if c.finish == nil {
@@ -181,7 +181,7 @@ func (c *modelCall) isReported() bool {
 	return u.Total != nil || u.Input != nil && u.Output != nil
 }
 
-// free tells whether the call costs nothing: the provider refused it, or never got it.
+// free reports whether the call costs nothing: the provider refused it, or never got it.
 func (c *modelCall) free(err error) bool {
 	if err == nil || c.received {
 		return false
@@ -193,7 +193,7 @@ func (c *modelCall) free(err error) bool {
 	return errors.As(err, &refusal) && refusal.Refused()
 }
 
-// estimated is the usage of a call whose answer was cut, of which the log or the attempt has the text.
+// estimated returns the usage of a call whose answer was cut, of which the log or the attempt has the text.
 func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	u := n.Usage
 	output := max(value(u.Output), prompt.TextTokens(said))
@@ -203,8 +203,8 @@ func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	return u
 }
 
-// cut returns what the call of an attempt has used that did not finish; ok is false if it costs nothing.
-func (a *Activities) cut(s stream.Spoken) (u runs.Usage, ok bool, err error) {
+// usageOfCutCall returns what the call of an attempt has used that did not finish; ok is false if it costs nothing.
+func (a *Activities) usageOfCutCall(s stream.Spoken) (u runs.Usage, ok bool, err error) {
 	if s.Done != nil || s.Note == nil {
 		return u, false, nil
 	}
@@ -230,7 +230,7 @@ func (a *Activities) meterCut(ctx context.Context, dead []stream.Spoken) {
 		return
 	}
 	last := dead[len(dead)-1]
-	u, ok, err := a.cut(last)
+	u, ok, err := a.usageOfCutCall(last)
 	var n callNote
 	if err != nil || !ok || json.Unmarshal(last.Note, &n) != nil || n.Metered {
 		return
@@ -275,7 +275,7 @@ func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, 
 	return steps, nil
 }
 
-// stepUsed is the usage of a step by its attempts, and those at its summary. Steps that call no model have used nothing.
+// stepUsed returns the usage of a step by its attempts, and those at its summary. Steps that call no model have used nothing.
 func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
 	calls := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.Spoken) bool { return s.Note != nil })
 	done := slices.IndexFunc(attempts, func(s stream.Spoken) bool { return s.Done != nil })
@@ -289,13 +289,13 @@ func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.
 	return a.cutAndSummaries(ctx, attempts, summaries)
 }
 
-// cutAndSummaries is the usage of attempts that did not finish, and of summaries. It records the metrics of a summary whose
+// cutAndSummaries returns the usage of attempts that did not finish, and of summaries. It records the metrics of a summary whose
 // worker died, unless another attempt has followed it.
 func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
 	a.meterCut(ctx, summaries)
 	var used []runs.Usage
 	for _, s := range attempts {
-		u, ok, err := a.cut(s)
+		u, ok, err := a.usageOfCutCall(s)
 		if err != nil {
 			return nil, err
 		}
@@ -313,14 +313,14 @@ func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []
 	return used, nil
 }
 
-// summaryUsage is what an attempt at a summary has used.
+// summaryUsage returns what an attempt at a summary has used.
 func (a *Activities) summaryUsage(ctx context.Context, s stream.Spoken) ([]runs.Usage, error) {
 	if s.Done != nil {
 		var made summary
 		err := recordedKept(ctx, s.Done, &made)
 		return []runs.Usage{made.Usage}, err
 	}
-	u, ok, err := a.cut(s)
+	u, ok, err := a.usageOfCutCall(s)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -340,7 +340,7 @@ func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *s
 // usedBefore returns what the step of an attempt has used besides the attempt's own call: in attempts that did not finish,
 // and for summaries.
 func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]runs.Usage, error) {
-	ctx, cancel := afterwards(ctx)
+	ctx, cancel := contextAfter(ctx)
 	defer cancel()
 	spoken, err := a.Log.Spoken(ctx, p)
 	if err != nil {
@@ -373,7 +373,7 @@ func (a *Activities) unreported(ctx context.Context, p stream.Place) ([]runs.Usa
 	return runs.Sum(all), nil
 }
 
-// usageIn is all that an answer reports.
+// usageIn returns all that an answer reports.
 func usageIn(answer runs.ModelAnswer) []runs.Usage {
 	return append([]runs.Usage{answer.Usage}, answer.OtherUsage...)
 }
@@ -381,14 +381,14 @@ func usageIn(answer runs.ModelAnswer) []runs.Usage {
 // stepSummary ends the id of the step that makes a summary for a model call.
 const stepSummary = "/summary"
 
-// summaryPlace is where the agent that speaks at a place keeps its summaries. Records up to Place.After are of earlier
+// summaryPlace returns where the agent that speaks at a place keeps its summaries. Records up to Place.After are of earlier
 // steps, and are older.
 func summaryPlace(p stream.Place) stream.Place {
 	p.Lane, p.Since, p.After, p.Step = p.Lane.Summary(), max(p.Since, p.After), 0, p.Step+stepSummary
 	return p
 }
 
-// value is a count, 0 if it is not known.
+// value returns a count, 0 if it is not known.
 func value(n *int64) int64 {
 	if n == nil {
 		return 0
@@ -399,7 +399,7 @@ func value(n *int64) int64 {
 // maxModelName bounds what a provider may call its model in a history.
 const maxModelName = 128
 
-// modelName is what a provider calls its model, if that is a name.
+// modelName returns what a provider calls its model, if that is a name.
 func modelName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || strings.ContainsRune(`<>&"\`, r) {

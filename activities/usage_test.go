@@ -376,7 +376,7 @@ func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	}
 }
 
-// meteredTokens is the sum of the metric of tokens.
+// meteredTokens returns the sum of the metric of tokens.
 func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

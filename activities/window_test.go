@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// talk is a conversation of so many pairs, each message of some 100 tokens.
+// talk returns a conversation of so many pairs, each message of some 100 tokens.
 func talk(pairs int) []agui.Message {
 	var said []agui.Message
 	for i := range pairs {
@@ -25,7 +25,7 @@ func talk(pairs int) []agui.Message {
 	return said
 }
 
-// size is what a request takes by the rule of the documentation: four characters are a token.
+// size returns what a request takes by the rule of the documentation: four characters are a token.
 func size(req *llm.Request) (tokens int) {
 	for _, m := range req.Messages {
 		tokens += len(m.Text()) / 4

@@ -75,7 +75,7 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 	return json.RawMessage(raw), nil
 }
 
-// unfenced is the content of the only fenced block of a text, or else the text.
+// unfenced returns the content of the only fenced block of a text, or else the text.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	_, after, found := strings.Cut(text, "```")
@@ -90,7 +90,7 @@ func unfenced(text string) string {
 	return strings.TrimSpace(block)
 }
 
-// problems are the leaves of the validator's tree: inner nodes only say that a leaf failed. The validator walks maps, so the leaves are sorted.
+// problems returns the leaves of the validator's tree: inner nodes only say that a leaf failed. The validator walks maps, so the leaves are sorted.
 func problems(invalid *jsonschema.ValidationError) []string {
 	var found []string
 	var collect func(*jsonschema.ValidationError)

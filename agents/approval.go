@@ -106,7 +106,7 @@ func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 					{"tools", r.texts("tools", &a.Tools)}, {"when", text(&a.When)},
 				}, r.decision(key, &a)...))
 			} else {
-				r.complain("approvals", entry, key+" must have keys, not be "+describe(entry))
+				r.report("approvals", entry, key+" must have keys, not be "+describe(entry))
 			}
 			*into = append(*into, a)
 		}
@@ -114,7 +114,7 @@ func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 	}
 }
 
-// decision are the keys of the approvers and of the time.
+// decision returns the keys of the approvers and of the time.
 func (r *reader) decision(key string, a *Approval) []field {
 	return []field{
 		{"approvers", r.texts(key+".approvers", &a.Approvers)}, {"quorum", count(&a.Quorum)}, {"notByRequester", flag(&a.NotByRequester)},
@@ -123,11 +123,11 @@ func (r *reader) decision(key string, a *Approval) []field {
 	}
 }
 
-func (d *Definition) complainApprovals() []complaint {
+func (d *Definition) complainApprovals() []mistake {
 	if len(d.Approvals) > maxApprovals {
-		return []complaint{about("approvals", "must be at most %d, not %d", maxApprovals, len(d.Approvals))}
+		return []mistake{newMistake("approvals", "must be at most %d, not %d", maxApprovals, len(d.Approvals))}
 	}
-	var found []complaint
+	var found []mistake
 	for i, a := range d.Approvals {
 		found = append(found, a.complaints(approvalKey(i))...)
 		found = append(found, d.complainUnused(approvalKey(i), a)...)
@@ -136,55 +136,55 @@ func (d *Definition) complainApprovals() []complaint {
 }
 
 // complainUnused reports names that match none of the agent's tools: a rule with a typing error would never apply.
-func (d *Definition) complainUnused(key string, a Approval) []complaint {
+func (d *Definition) complainUnused(key string, a Approval) []mistake {
 	all := append(d.InlineTools(), d.Tools...)
 	ours, _ := SplitTools(all)
 	ours = append(ours, Delegates(all)...)
 	for _, name := range Handoffs(all) {
 		ours = append(ours, HandoffTool(name))
 	}
-	var found []complaint
+	var found []mistake
 	for i, name := range a.Tools {
 		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
 		if toolName.MatchString(name) && !used {
-			found = append(found, complaint{key + ".tools", i, fmt.Sprintf("%s.tools: %q is none of the agent's tools", key, name)})
+			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %q is none of the agent's tools", key, name)})
 		}
 	}
 	return found
 }
 
-func (a Approval) complaints(key string) []complaint {
-	var found []complaint
+func (a Approval) complaints(key string) []mistake {
+	var found []mistake
 	if n := len(a.Tools); n == 0 || n > maxApprovalTools {
-		found = append(found, about(key+".tools", "must name 1 to %d tools, not %d", maxApprovalTools, n))
+		found = append(found, newMistake(key+".tools", "must name 1 to %d tools, not %d", maxApprovalTools, n))
 	}
 	for i, tool := range a.Tools {
 		if !toolRule.MatchString(tool) {
-			found = append(found, complaint{key + ".tools", i, fmt.Sprintf("%s.tools: %.80q must be a tool's name, or a pattern with *", key, tool)})
+			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %.80q must be a tool's name, or a pattern with *", key, tool)})
 		}
 	}
 	switch {
 	case len(a.When) > maxCondition:
-		found = append(found, about(key+".when", "must be at most %d bytes, not %d", maxCondition, len(a.When)))
+		found = append(found, newMistake(key+".when", "must be at most %d bytes, not %d", maxCondition, len(a.When)))
 	case a.When != "":
 		if _, err := compileCondition(a.When); err != nil {
-			found = append(found, about(key+".when", "is no condition: %s", err))
+			found = append(found, newMistake(key+".when", "is no condition: %s", err))
 		}
 	}
 	return append(found, a.complainDecision(key)...)
 }
 
 // complainDecision reports mistakes in the approvers and the times.
-func (a Approval) complainDecision(key string) []complaint {
-	var found []complaint
+func (a Approval) complainDecision(key string) []mistake {
+	var found []mistake
 	if a.Expires < 0 {
-		found = append(found, about(key+".expires", "must be greater than zero"))
+		found = append(found, newMistake(key+".expires", "must be greater than zero"))
 	}
 	if a.OnExpiry != "" && !slices.Contains(onExpiries, a.OnExpiry) {
-		found = append(found, about(key+".onExpiry", "%.80q must be reject, skip, fail or escalate", a.OnExpiry))
+		found = append(found, newMistake(key+".onExpiry", "%.80q must be reject, skip, fail or escalate", a.OnExpiry))
 	}
 	if a.OnExpiry != "" && a.Expires == 0 {
-		found = append(found, about(key+".onExpiry", "needs expires"))
+		found = append(found, newMistake(key+".onExpiry", "needs expires"))
 	}
 	return append(found, a.complainApprovers(key)...)
 }

@@ -32,7 +32,7 @@ const (
 	minRemind      = time.Second
 )
 
-// Escalations are the times, since the approval was opened, at which it escalates. With OnExpiry escalate the last one is when the first time is over,
+// Escalations returns the times, since the approval was opened, at which it escalates. With OnExpiry escalate the last one is when the first time is over,
 // whether or not that adds approvers.
 func (a Approval) Escalations() []time.Duration {
 	var times []time.Duration
@@ -45,7 +45,7 @@ func (a Approval) Escalations() []time.Duration {
 	return times
 }
 
-// Deadline is how much time there is to decide, and what happens to the call afterwards: reject, skip or fail.
+// Deadline returns how much time there is to decide, and what happens to the call afterwards: reject, skip or fail.
 func (a Approval) Deadline() (time.Duration, string) {
 	if a.OnExpiry == OnExpiryEscalate {
 		return 2 * a.Expires, OnExpiryReject
@@ -53,7 +53,7 @@ func (a Approval) Deadline() (time.Duration, string) {
 	return a.Expires, a.OnExpiry
 }
 
-// ApproversAt are the approvers after a number of escalations; none = everybody who may use the thread.
+// ApproversAt returns the approvers after a number of escalations; none = everybody who may use the thread.
 func (a Approval) ApproversAt(escalations int) []string {
 	if len(a.Approvers) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (a Approval) ApproversAt(escalations int) []string {
 	return approvers
 }
 
-// ApproversAfter are the approvers when the approval has been open for some time.
+// ApproversAfter returns the approvers when the approval has been open for some time.
 func (a Approval) ApproversAfter(open time.Duration) []string {
 	come := 0
 	for _, after := range a.Escalations() {
@@ -93,7 +93,7 @@ func (a Approval) AsManyDecideAs(other Approval) bool {
 		a.NotByRequester == other.NotByRequester && slices.EqualFunc(a.Escalate, other.Escalate, sameEscalation)
 }
 
-// RuleDigest is the digest of one of the approval rules: 16 hexadecimal digits, which change only if the rule changes.
+// RuleDigest returns the digest of one of the approval rules: 16 hexadecimal digits, which change only if the rule changes.
 func (d *Definition) RuleDigest(rule int) string {
 	body, _ := json.Marshal(struct { // texts and numbers can be encoded
 		Agent string   `json:"agent"`
@@ -115,7 +115,7 @@ func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) st
 			if entry.Kind == yaml.MappingNode {
 				r.mapping(at+".", entry, []field{{"after", duration(&e.After)}, {"to", r.texts(at+".to", &e.To)}})
 			} else {
-				r.complain(key, entry, at+" must have keys, not be "+describe(entry))
+				r.report(key, entry, at+" must have keys, not be "+describe(entry))
 			}
 			*into = append(*into, e)
 		}
@@ -123,21 +123,21 @@ func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) st
 	}
 }
 
-func (a Approval) complainApprovers(key string) []complaint {
-	found := complainNames(key+".approvers", a.Approvers)
+func (a Approval) complainApprovers(key string) []mistake {
+	found := checkApproverNames(key+".approvers", a.Approvers)
 	if a.Quorum < 0 || a.Quorum > maxQuorum {
-		found = append(found, about(key+".quorum", "must be 1 to %d, not %d", maxQuorum, a.Quorum))
+		found = append(found, newMistake(key+".quorum", "must be 1 to %d, not %d", maxQuorum, a.Quorum))
 	}
 	if most, bounded := a.mostVotes(); bounded && a.Quorum > most {
-		found = append(found, about(key+".quorum", "is %d, and there are %d approvers", a.Quorum, most))
+		found = append(found, newMistake(key+".quorum", "is %d, and there are %d approvers", a.Quorum, most))
 	}
 	if a.Remind < 0 || a.Remind > 0 && a.Remind < minRemind {
-		found = append(found, about(key+".remind", "must be at least %s", minRemind))
+		found = append(found, newMistake(key+".remind", "must be at least %s", minRemind))
 	}
 	return append(found, a.complainEscalations(key)...)
 }
 
-// mostVotes is how many people can approve, if no approver is a role.
+// mostVotes returns how many people can approve, if no approver is a role.
 func (a Approval) mostVotes() (people int, bounded bool) {
 	all := a.ApproversAt(len(a.Escalate))
 	slices.Sort(all)
@@ -145,16 +145,16 @@ func (a Approval) mostVotes() (people int, bounded bool) {
 	return len(slices.Compact(all)), len(all) > 0 && !slices.ContainsFunc(all, isRole)
 }
 
-func (a Approval) complainEscalations(key string) []complaint {
-	var found []complaint
+func (a Approval) complainEscalations(key string) []mistake {
+	var found []mistake
 	if n := len(a.Escalate); n > maxEscalations {
-		found = append(found, about(key+".escalate", "must be at most %d, not %d", maxEscalations, n))
+		found = append(found, newMistake(key+".escalate", "must be at most %d, not %d", maxEscalations, n))
 	}
 	if len(a.Escalate) > 0 && len(a.Approvers) == 0 {
-		found = append(found, about(key+".escalate", "needs approvers: without, everybody may decide from the beginning"))
+		found = append(found, newMistake(key+".escalate", "needs approvers: without, everybody may decide from the beginning"))
 	}
 	if a.OnExpiry == OnExpiryEscalate && len(a.Escalate) == 0 {
-		found = append(found, about(key+".onExpiry", "needs escalate"))
+		found = append(found, newMistake(key+".onExpiry", "needs escalate"))
 	}
 	last := time.Duration(0)
 	for i, e := range a.Escalate {
@@ -162,34 +162,34 @@ func (a Approval) complainEscalations(key string) []complaint {
 		late := e.After > a.Expires || e.After == a.Expires && a.OnExpiry != OnExpiryEscalate
 		switch {
 		case e.After == 0:
-			found = append(found, about(at+".after", "must be how long to wait"))
+			found = append(found, newMistake(at+".after", "must be how long to wait"))
 		case e.After <= last:
-			found = append(found, about(at+".after", "must be later than the one before"))
+			found = append(found, newMistake(at+".after", "must be later than the one before"))
 		case a.Expires > 0 && late:
-			found = append(found, about(at+".after", "must be before the approval expires"))
+			found = append(found, newMistake(at+".after", "must be before the approval expires"))
 		}
 		last = e.After
 		if len(e.To) == 0 {
-			found = append(found, about(at+".to", "must name approvers"))
+			found = append(found, newMistake(at+".to", "must name approvers"))
 		}
-		found = append(found, complainNames(at+".to", e.To)...)
+		found = append(found, checkApproverNames(at+".to", e.To)...)
 	}
 	return found
 }
 
-// complainNames reports invalid approvers.
-func complainNames(key string, approvers []string) []complaint {
+// checkApproverNames reports invalid approvers.
+func checkApproverNames(key string, approvers []string) []mistake {
 	if n := len(approvers); n > maxApprovers {
-		return []complaint{about(key, "must be at most %d, not %d", maxApprovers, n)}
+		return []mistake{newMistake(key, "must be at most %d, not %d", maxApprovers, n)}
 	}
-	var found []complaint
+	var found []mistake
 	for i, a := range approvers {
 		name := strings.TrimPrefix(a, rolePrefix)
 		switch {
 		case name == "" || len(a) > maxApprover || !utf8.ValidString(a) || strings.ContainsFunc(a, unicode.IsControl):
-			found = append(found, complaint{key, i, fmt.Sprintf("%s: %.80q must be a subject, or role: and a role, of at most %d bytes", key, a, maxApprover)})
+			found = append(found, mistake{key, i, fmt.Sprintf("%s: %.80q must be a subject, or role: and a role, of at most %d bytes", key, a, maxApprover)})
 		case slices.Contains(approvers[:i], a):
-			found = append(found, complaint{key, i, fmt.Sprintf("%s: %.80q is there twice", key, a)})
+			found = append(found, mistake{key, i, fmt.Sprintf("%s: %.80q is there twice", key, a)})
 		}
 	}
 	return found

@@ -33,7 +33,7 @@ func Decode(data []byte) (*Definition, error) {
 	return d, nil
 }
 
-// Revision is the digest of the content: 64 hexadecimal digits of SHA-256. Two definitions have the same revision if and only if they mean the same.
+// Revision returns the digest of the content: 64 hexadecimal digits of SHA-256. Two definitions have the same revision if and only if they mean the same.
 func (d *Definition) Revision() string {
 	sum := sha256.Sum256(canonical(d))
 	return hex.EncodeToString(sum[:])
@@ -78,11 +78,11 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	}
 	var out Limits
 	err := errors.Join(
-		take(&out.Turns, in.Turns, "turns"),
-		take(&out.Tokens, in.Tokens, "tokens"),
+		setDefault(&out.Turns, in.Turns, "turns"),
+		setDefault(&out.Tokens, in.Tokens, "tokens"),
 		takeDuration(&out.Duration, in.Duration),
-		take(&out.ParallelTools, in.ParallelTools, "parallelTools"),
-		take(&out.Cost, in.Cost, "cost"),
+		setDefault(&out.ParallelTools, in.ParallelTools, "parallelTools"),
+		setDefault(&out.Cost, in.Cost, "cost"),
 	)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func unlessZero[N int | int64 | Money](n N) *N {
 	return &n
 }
 
-func take[N int | int64 | time.Duration | Money](into, given *N, key string) error {
+func setDefault[N int | int64 | time.Duration | Money](into, given *N, key string) error {
 	if given == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func takeDuration(into *time.Duration, given *string) error {
 	if err != nil {
 		return fmt.Errorf("limits.duration: %w", err)
 	}
-	return take(into, &d, "duration")
+	return setDefault(into, &d, "duration")
 }
 
 // decodeStrictly refuses unknown fields. A type with an UnmarshalJSON of its own must call it again, because the decoder does not pass strictness on.

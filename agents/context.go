@@ -70,31 +70,31 @@ func (r *reader) keep(into *Keep) func(*yaml.Node) string {
 	}
 }
 
-func (c Context) complaints() []complaint {
+func (c Context) complaints() []mistake {
 	if c == (Context{}) {
 		return nil
 	}
-	var found []complaint
+	var found []mistake
 	if c.MaxTokens < minContext {
-		found = append(found, about("context.maxTokens", "must be at least %d tokens", minContext))
+		found = append(found, newMistake("context.maxTokens", "must be at least %d tokens", minContext))
 	}
 	for _, k := range []struct {
 		key string
 		n   int
 	}{{"context.keep.first", c.Keep.First}, {"context.keep.last", c.Keep.Last}} {
 		if k.n < 0 || k.n > maxKept {
-			found = append(found, about(k.key, "must be at most %d", maxKept))
+			found = append(found, newMistake(k.key, "must be at most %d", maxKept))
 		}
 	}
 	if c.Policy != "" && !slices.Contains(contextPolicies, c.Policy) {
-		found = append(found, about("context.policy", "must be one of %s, not %.80q", strings.Join(contextPolicies, ", "), c.Policy))
+		found = append(found, newMistake("context.policy", "must be one of %s, not %.80q", strings.Join(contextPolicies, ", "), c.Policy))
 	}
 	switch {
 	case c.Model == "":
 	case !c.Summarizes():
-		found = append(found, about("context.model", "writes a summary, so context.policy must be %s", ContextSummarize))
+		found = append(found, newMistake("context.model", "writes a summary, so context.policy must be %s", ContextSummarize))
 	case !modelRule.MatchString(c.Model):
-		found = append(found, about("context.model", "%.80q must be provider/model, such as openai/gpt-5-mini", c.Model))
+		found = append(found, newMistake("context.model", "%.80q must be provider/model, such as openai/gpt-5-mini", c.Model))
 	}
 	return found
 }

@@ -31,7 +31,7 @@ func (e *DefinitionError) Error() string {
 	return b.String() + ": " + e.Reason
 }
 
-// Pointer is the key as a JSON pointer, such as /tools/2; "" if it is the whole document.
+// Pointer returns the key as a JSON pointer, such as /tools/2; "" if it is the whole document.
 func (e *DefinitionError) Pointer() string {
 	if e.Key == "" {
 		return ""

@@ -12,10 +12,10 @@ const HandoffPrefix = "handoff:"
 // handoffTool precedes an agent's name in the tool that models call for a handoff.
 const handoffTool = "transfer_to_"
 
-// HandoffTool is the name of the tool that hands the thread over to an agent.
+// HandoffTool returns the name of the tool that hands the thread over to an agent.
 func HandoffTool(agent string) string { return handoffTool + agent }
 
-// Handoffs are the agents among tool patterns that the thread may be handed over to.
+// Handoffs returns the agents among tool patterns that the thread may be handed over to.
 func Handoffs(patterns []string) []string {
 	var names []string
 	for _, p := range patterns {
@@ -31,8 +31,8 @@ func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow =
 
 // complainHandoffs reports impossible handoffs: from an agent without a model, to no agent, to the agent itself, and those whose tool's name is taken or too
 // long.
-func (d *Definition) complainHandoffs() []complaint {
-	var found []complaint
+func (d *Definition) complainHandoffs() []mistake {
+	var found []mistake
 	for i, tool := range d.Tools {
 		name, ok := strings.CutPrefix(tool, HandoffPrefix)
 		if !ok {
@@ -41,15 +41,15 @@ func (d *Definition) complainHandoffs() []complaint {
 		called := HandoffTool(name)
 		switch {
 		case !nameRule.MatchString(name):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
 		case !d.HandsOver():
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is for agents with a model of their own, which one of steps or of a workflow has not", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is for agents with a model of their own, which one of steps or of a workflow has not", tool)})
 		case name == d.Name:
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is the agent itself", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is the agent itself", tool)})
 		case !toolName.MatchString(called):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is too long a name: models call it %s, of at most 64 characters", tool, called)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is too long a name: models call it %s, of at most 64 characters", tool, called)})
 		case slices.Contains(d.Tools, called), slices.Contains(d.Tools, AgentPrefix+called):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q and another tool have one name for the model, %s", tool, called)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q and another tool have one name for the model, %s", tool, called)})
 		}
 	}
 	return found

@@ -99,7 +99,7 @@ func charged() agents.Steps {
 	}
 }
 
-// inGo are the examples of the page behind its first, in their order, as Go says them.
+// inGo returns the examples of the page behind its first, in their order, as Go says them.
 func inGo() []agents.Steps {
 	return []agents.Steps{
 		{
@@ -303,7 +303,7 @@ steps:
 	}
 }
 
-// pageExamples are the definitions in YAML on the page.
+// pageExamples returns the definitions in YAML on the page.
 func pageExamples(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/guides/pipelines.md")

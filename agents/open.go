@@ -45,16 +45,16 @@ func (d *Definition) withoutDefaults() {
 	}
 }
 
-func (d *Definition) complainOpen() []complaint {
-	var found []complaint
+func (d *Definition) complainOpen() []mistake {
+	var found []mistake
 	if d.History != "" && !slices.Contains(histories, d.History) {
-		found = append(found, about("history", "must be one of %s, not %.80q", strings.Join(histories, ", "), d.History))
+		found = append(found, newMistake("history", "must be one of %s, not %.80q", strings.Join(histories, ", "), d.History))
 	}
 	if d.OnNewInput != "" && !slices.Contains(newInputs, d.OnNewInput) {
-		found = append(found, about("onNewInput", "must be one of %s, not %.80q", strings.Join(newInputs, ", "), d.OnNewInput))
+		found = append(found, newMistake("onNewInput", "must be one of %s, not %.80q", strings.Join(newInputs, ", "), d.OnNewInput))
 	}
 	if d.OnMissingToolResult != "" && !slices.Contains(missingResults, d.OnMissingToolResult) {
-		found = append(found, about("onMissingToolResult", "must be one of %s, not %.80q", strings.Join(missingResults, ", "), d.OnMissingToolResult))
+		found = append(found, newMistake("onMissingToolResult", "must be one of %s, not %.80q", strings.Join(missingResults, ", "), d.OnMissingToolResult))
 	}
 	return found
 }

@@ -26,7 +26,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
 	if len(roots) > 1 {
-		r.complain("", roots[1], "a second document begins here; there must be one definition in a file")
+		r.report("", roots[1], "a second document begins here; there must be one definition in a file")
 	}
 	if err := r.err(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ type field struct {
 	read func(node *yaml.Node) (reason string)
 }
 
-func (r *reader) complain(key string, at *yaml.Node, reason string) {
+func (r *reader) report(key string, at *yaml.Node, reason string) {
 	e := &DefinitionError{File: r.file, Key: key, Reason: reason}
 	if at != nil {
 		e.Line, e.Column = at.Line, at.Column
@@ -110,7 +110,7 @@ func (r *reader) err() error {
 // documents returns the mappings in the file, or reports a mistake.
 func (r *reader) documents(data []byte) []*yaml.Node {
 	if len(data) > MaxFile {
-		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
+		r.report("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -120,7 +120,7 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 		err := decoder.Decode(&document)
 		switch {
 		case errors.Is(err, io.EOF) && len(roots) == 0:
-			r.complain("", nil, "is empty")
+			r.report("", nil, "is empty")
 			return nil
 		case errors.Is(err, io.EOF):
 			return roots
@@ -130,7 +130,7 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 		}
 		root := document.Content[0]
 		if root.Kind != yaml.MappingNode {
-			r.complain("", root, "expected keys and values, got "+describe(root))
+			r.report("", root, "expected keys and values, got "+describe(root))
 			return nil
 		}
 		roots = append(roots, root)
@@ -157,13 +157,13 @@ func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 		path := prefix + key.Value
 		switch {
 		case !ok:
-			r.complain(path, key, fmt.Sprintf("unknown key %.80q%s", path, suggestion(key.Value, keys(fields))))
+			r.report(path, key, fmt.Sprintf("unknown key %.80q%s", path, suggestion(key.Value, keys(fields))))
 		case r.places[path] != nil:
-			r.complain(path, key, fmt.Sprintf("key %q is there twice, first in line %d", path, r.places[path].Line))
+			r.report(path, key, fmt.Sprintf("key %q is there twice, first in line %d", path, r.places[path].Line))
 		default:
 			r.places[path] = value
 			if reason := f.read(value); reason != "" {
-				r.complain(path, value, path+" "+reason)
+				r.report(path, value, path+" "+reason)
 			}
 		}
 	}
@@ -205,23 +205,23 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 		switch {
 		case r.failed[c.key] || (strings.HasPrefix(c.key, "steps") || c.key == softKey) && r.failedIn(c.key):
 		case !given:
-			r.complain(c.key, root, c.key+" is missing")
+			r.report(c.key, root, c.key+" is missing")
 		case c.index >= 0:
 			r.complainEntry(c, at)
 		default:
-			r.complain(c.key, at, c.reason)
+			r.report(c.key, at, c.reason)
 		}
 	}
 }
 
 // complainStep reports that a step lacks something, at the step.
-func (r *reader) complainStep(c complaint) {
+func (r *reader) complainStep(c mistake) {
 	at := c.key
 	for r.places[at] == nil {
 		at = at[:strings.LastIndexAny(at, ".[")]
 	}
 	if !r.failedIn(at) {
-		r.complain(c.key, r.places[at], c.reason)
+		r.report(c.key, r.places[at], c.reason)
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *reader) failedIn(key string) bool {
 	return false
 }
 
-func (r *reader) complainEntry(c complaint, list *yaml.Node) {
+func (r *reader) complainEntry(c mistake, list *yaml.Node) {
 	r.wrong = append(r.wrong, &DefinitionError{
 		File: r.file, Key: c.key, Reason: c.reason,
 		Line: list.Content[c.index].Line, Column: list.Content[c.index].Column,

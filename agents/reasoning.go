@@ -40,9 +40,9 @@ func effort(into *string) func(*yaml.Node) string {
 
 const wantEffort = "must be minimal, low, medium or high"
 
-func (r Reasoning) complaints() []complaint {
+func (r Reasoning) complaints() []mistake {
 	if r.Effort != "" && !slices.Contains(efforts, r.Effort) {
-		return []complaint{about("reasoning.effort", "%.80q "+wantEffort, r.Effort)}
+		return []mistake{newMistake("reasoning.effort", "%.80q "+wantEffort, r.Effort)}
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 		})},
 	})
 	if (r.places[key+".say"] == nil) == (r.places[key+".calls"] == nil) {
-		r.complain(key, entry, key+" must have either say or calls")
+		r.report(key, entry, key+" must have either say or calls")
 	}
 	return s
 }
@@ -104,7 +104,7 @@ func (r *reader) entries(key string, most int, read func(key string, entry *yaml
 			entry = resolve(entry)
 			at := fmt.Sprintf("%s[%d]", key, i)
 			if entry.Kind != yaml.MappingNode {
-				r.complain(at, entry, at+" must have keys, not be "+describe(entry))
+				r.report(at, entry, at+" must have keys, not be "+describe(entry))
 				continue
 			}
 			read(at, entry)

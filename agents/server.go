@@ -78,14 +78,14 @@ func (r *reader) transport(root *yaml.Node, s *Server) {
 	url, command := r.places["url"], r.places["command"]
 	switch {
 	case url == nil && command == nil:
-		r.complain("url", root, "url or command is missing")
+		r.report("url", root, "url or command is missing")
 	case url != nil && command != nil:
-		r.complain("command", command, "command and url exclude each other")
+		r.report("command", command, "command and url exclude each other")
 	case command != nil && len(s.Command) == 0 && !r.failed["command"]:
-		r.complain("command", command, "command must have a program")
+		r.report("command", command, "command must have a program")
 	case command != nil && r.places["headers"] != nil:
-		r.complain("headers", r.places["headers"], "headers belong to a url")
+		r.report("headers", r.places["headers"], "headers belong to a url")
 	case url != nil && r.places["env"] != nil:
-		r.complain("env", r.places["env"], "env belongs to a command")
+		r.report("env", r.places["env"], "env belongs to a command")
 	}
 }

@@ -36,20 +36,20 @@ func (r *reader) soft(key string, into **SoftLimits) func(*yaml.Node) string {
 }
 
 // complaints compares the limits with the hard ones, which are all set.
-func (s *SoftLimits) complaints(hard Limits) []complaint {
+func (s *SoftLimits) complaints(hard Limits) []mistake {
 	if s == nil {
 		return nil
 	}
-	var found []complaint
+	var found []mistake
 	if s.Turns == 0 && s.Tokens == 0 && s.Duration == 0 && s.Cost == 0 {
-		found = append(found, about(softKey, "must have one of turns, tokens, duration and cost"))
+		found = append(found, newMistake(softKey, "must have one of turns, tokens, duration and cost"))
 	}
 	below := func(key string, soft, hard int64, shown any) {
 		switch {
 		case soft < 0:
-			found = append(found, about(softKey+"."+key, "must be greater than zero"))
+			found = append(found, newMistake(softKey+"."+key, "must be greater than zero"))
 		case soft > 0 && hard > 0 && soft >= hard:
-			found = append(found, about(softKey+"."+key, "must be below limits.%s, which is %v", key, shown))
+			found = append(found, newMistake(softKey+"."+key, "must be below limits.%s, which is %v", key, shown))
 		}
 	}
 	below("turns", int64(s.Turns), int64(hard.Turns), hard.Turns)
@@ -59,15 +59,15 @@ func (s *SoftLimits) complaints(hard Limits) []complaint {
 	return append(found, s.complainApproval()...)
 }
 
-func (s *SoftLimits) complainApproval() []complaint {
+func (s *SoftLimits) complainApproval() []mistake {
 	const key = softKey + ".approval"
 	a := s.Approval
 	found := a.complainDecision(key)
 	if len(a.Tools) > 0 || a.When != "" {
-		found = append(found, about(key, "is a question of its own: its rule has no tools and no when"))
+		found = append(found, newMistake(key, "is a question of its own: its rule has no tools and no when"))
 	}
 	if slices.Contains([]string{OnExpirySkip, OnExpiryFail}, a.OnExpiry) {
-		found = append(found, about(key+".onExpiry", "%q must be reject or escalate", a.OnExpiry))
+		found = append(found, newMistake(key+".onExpiry", "%q must be reject or escalate", a.OnExpiry))
 	}
 	return found
 }

@@ -56,7 +56,7 @@ func (r *reader) predictions(prefix string, into *[]Prediction) func(*yaml.Node)
 			if entry.Kind == yaml.MappingNode {
 				r.mapping(key+".", entry, []field{{"tool", text(&p.Tool)}, {"argument", text(&p.Argument)}, {"key", text(&p.Key)}})
 			} else {
-				r.complain(prefix+"state.predict", entry, key+" must have keys, not be "+describe(entry))
+				r.report(prefix+"state.predict", entry, key+" must have keys, not be "+describe(entry))
 			}
 			*into = append(*into, p)
 		}
@@ -78,30 +78,30 @@ func flag(into *bool) func(*yaml.Node) string {
 	}
 }
 
-func (s State) complaints() []complaint {
+func (s State) complaints() []mistake {
 	if len(s.Predict) > maxPredictions {
-		return []complaint{about("state.predict", "must be at most %d, not %d", maxPredictions, len(s.Predict))}
+		return []mistake{newMistake("state.predict", "must be at most %d, not %d", maxPredictions, len(s.Predict))}
 	}
-	var found []complaint
+	var found []mistake
 	keys := map[string]int{}
 	for i, p := range s.Predict {
 		at := predictionKey(i)
 		if !toolName.MatchString(p.Tool) {
-			found = append(found, about(at+".tool", "%.80q must be the name of a tool", p.Tool))
+			found = append(found, newMistake(at+".tool", "%.80q must be the name of a tool", p.Tool))
 		}
-		found = append(found, complainMember(at+".argument", p.Argument)...)
-		found = append(found, complainMember(at+".key", p.Key)...)
+		found = append(found, checkMember(at+".argument", p.Argument)...)
+		found = append(found, checkMember(at+".key", p.Key)...)
 		if first, twice := keys[p.Key]; twice {
-			found = append(found, about(at+".key", "%.80q is that of %s already", p.Key, predictionKey(first)))
+			found = append(found, newMistake(at+".key", "%.80q is that of %s already", p.Key, predictionKey(first)))
 		}
 		keys[p.Key] = i
 	}
 	return found
 }
 
-func complainMember(key, name string) []complaint {
+func checkMember(key, name string) []mistake {
 	if name == "" || len(name) > maxMember || !utf8.ValidString(name) {
-		return []complaint{about(key, "must have 1 to %d bytes of UTF-8", maxMember)}
+		return []mistake{newMistake(key, "must have 1 to %d bytes of UTF-8", maxMember)}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (s *Step) UnmarshalJSON(data []byte) error {
 	}
 	*s = Step{
 		in.Name, in.When, in.Agent, in.Tool, in.Approve, in.Parallel, in.Map, in.Route, in.Loop, in.Set, in.Steps,
-		in.Input, in.Output, exactly(data, "args"), in.Retry, 0, in.OnError, in.Compensate,
+		in.Input, in.Output, decodeExact(data, "args"), in.Retry, 0, in.OnError, in.Compensate,
 	}
 	return in.Timeout.into(&s.Timeout)
 }
@@ -62,8 +62,8 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// exactly reads a member that is an object, without rounding its numbers.
-func exactly(data []byte, member string) map[string]any {
+// decodeExact reads a member that is an object, without rounding its numbers.
+func decodeExact(data []byte, member string) map[string]any {
 	object, _ := expression.Decode(data).(map[string]any)
 	value, _ := object[member].(map[string]any)
 	return value
@@ -162,7 +162,7 @@ func (a *ApproveStep) UnmarshalJSON(data []byte) error {
 		Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester,
 		Remind: in.Remind, Escalate: in.Escalate, Expires: in.Expires, OnExpiry: in.OnExpiry,
 	}.rule()
-	*a = ApproveStep{in.Message, exactly(data, "args"), rule}
+	*a = ApproveStep{in.Message, decodeExact(data, "args"), rule}
 	return err
 }
 
@@ -174,7 +174,7 @@ type parallelJSON struct {
 
 // MarshalJSON returns the members that files have, without defaults.
 func (p ParallelStep) MarshalJSON() ([]byte, error) {
-	return plainJSON(parallelJSON{p.Steps, p.Concurrency, unlessFail(p.OnError)})
+	return plainJSON(parallelJSON{p.Steps, p.Concurrency, omitFail(p.OnError)})
 }
 
 // UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
@@ -187,7 +187,7 @@ func (p *ParallelStep) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func unlessFail(onError string) string {
+func omitFail(onError string) string {
 	if onError == OnErrorFail {
 		return ""
 	}
@@ -204,7 +204,7 @@ type mapJSON struct {
 
 // MarshalJSON returns the members that files have, without defaults.
 func (m MapStep) MarshalJSON() ([]byte, error) {
-	out := mapJSON{m.Items, m.As, m.Concurrency, unlessFail(m.OnError), m.Steps}
+	out := mapJSON{m.Items, m.As, m.Concurrency, omitFail(m.OnError), m.Steps}
 	if out.As == defaultItem {
 		out.As = ""
 	}

@@ -45,10 +45,10 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	t.template(at+".input", s.Input, sc)
 	if s.Output != nil {
 		if err := s.Output.compile(); err != nil {
-			t.complain(at+".output.schema", "is no JSON Schema: %s", err)
+			t.report(at+".output.schema", "is no JSON Schema: %s", err)
 		}
 		if n := s.Output.MaxRepairs(); n < 0 || n > maxRepairs {
-			t.complain(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
+			t.report(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
 		}
 	}
 	a := s.Agent
@@ -56,9 +56,9 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	case a.Name == "":
 		t.inline(at+".agent", a)
 	case !nameRule.MatchString(a.Name):
-		t.complain(at+".agent", "%.80q must be the name of an agent", a.Name)
+		t.report(at+".agent", "%.80q must be the name of an agent", a.Name)
 	case a.Name == t.d.Name:
-		t.complain(at+".agent", "%q would run itself", a.Name)
+		t.report(at+".agent", "%q would run itself", a.Name)
 	}
 }
 
@@ -66,11 +66,11 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 func (t *treeCheck) inline(at string, a *AgentStep) {
 	inline := t.d.Inline("", a)
 	if inline.Model == "" {
-		t.complain(at, "needs a model, or the agent does")
+		t.report(at, "needs a model, or the agent does")
 	}
 	found := complainText("instructions", a.Instructions, maxInstructions)
 	if a.Model != "" && !modelRule.MatchString(a.Model) {
-		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", a.Model))
+		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", a.Model))
 	}
 	found = append(found, a.Reasoning.complaints()...)
 	found = append(found, inline.complainTools()...)
@@ -78,16 +78,16 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	found = append(found, a.State.complaints()...)
 	found = append(found, a.Limits.complaints()...)
 	if a.Limits.Soft != nil {
-		found = append(found, about(softKey, "belongs to the agent whose step this is"))
+		found = append(found, newMistake(softKey, "belongs to the agent whose step this is"))
 	}
 	if slices.Contains(Delegates(a.Tools), t.d.Name) {
-		found = append(found, about("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
+		found = append(found, newMistake("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
 	}
 	for _, name := range Handoffs(a.Tools) {
-		found = append(found, about("tools", "%q is not for a step: a step cannot hand the thread over", HandoffPrefix+name))
+		found = append(found, newMistake("tools", "%q is not for a step: a step cannot hand the thread over", HandoffPrefix+name))
 	}
 	for _, c := range found {
-		t.found = append(t.found, complaint{at + "." + c.key, c.index, at + "." + c.reason})
+		t.found = append(t.found, mistake{at + "." + c.key, c.index, at + "." + c.reason})
 	}
 }
 
@@ -96,21 +96,21 @@ func (t *treeCheck) tool(key, name string) {
 	ours = append(ours, Delegates(t.d.Tools)...)
 	switch {
 	case !toolName.MatchString(name):
-		t.complain(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
+		t.report(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
 	case !slices.ContainsFunc(ours, func(pattern string) bool { return namesTool(pattern, name) }):
-		t.complain(key, "%q is none of the agent's tools%s", name, suggestion(name, ours))
+		t.report(key, "%q is none of the agent's tools%s", name, suggestion(name, ours))
 	}
 }
 
 func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	if a.Message == "" {
-		t.complain(key, "needs a message")
+		t.report(key, "needs a message")
 	}
 	if len(a.Message) > maxMessage {
-		t.complain(key+".message", "must be at most %d bytes, not %d", maxMessage, len(a.Message))
+		t.report(key+".message", "must be at most %d bytes, not %d", maxMessage, len(a.Message))
 	}
 	if len(a.Rule.Tools) > 0 || a.Rule.When != "" {
-		t.complain(key, "is a question of its own: its rule has no tools and no when")
+		t.report(key, "is a question of its own: its rule has no tools and no when")
 	}
 	t.template(key+".message", a.Message, sc)
 	t.object(key+".args", a.Args, sc)
@@ -119,7 +119,7 @@ func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 
 func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
-		t.complain(key, "must have 1 to %d branches, not %d", maxBranches, n)
+		t.report(key, "must have 1 to %d branches, not %d", maxBranches, n)
 	}
 	t.branches(key, p.Concurrency, maxBranches, p.OnError)
 	for i := range p.Steps {
@@ -129,23 +129,23 @@ func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 
 func (t *treeCheck) branches(key string, concurrency, most int, onError string) {
 	if concurrency < 0 || concurrency > most {
-		t.complain(key+".concurrency", "must be 1 to %d, not %d", most, concurrency)
+		t.report(key+".concurrency", "must be 1 to %d, not %d", most, concurrency)
 	}
 	if onError != "" && onError != OnErrorFail && onError != OnErrorContinue {
-		t.complain(key+".onError", "must be fail or continue, not %.80q", onError)
+		t.report(key+".onError", "must be fail or continue, not %.80q", onError)
 	}
 }
 
 func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 	if m.Items == "" {
-		t.complain(key, "needs items")
+		t.report(key, "needs items")
 	} else if e := t.expression(key+".items", m.Items, sc); e != nil && !e.MayBeList() {
-		t.complain(key+".items", "must be a list")
+		t.report(key+".items", "must be a list")
 	}
 	t.branches(key, m.Concurrency, maxConcurrency, m.OnError)
 	item := m.Item()
 	if !itemName.MatchString(item) || !expression.Free(item) || item == "index" || item == "round" || item == "error" {
-		t.complain(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else", item)
+		t.report(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else", item)
 		return
 	}
 	t.list(key+".steps", m.Steps, sc.with(item, "index"))
@@ -153,12 +153,12 @@ func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 
 func (t *treeCheck) route(key string, cases []Case, sc scope) {
 	if n := len(cases); n == 0 || n > maxCases {
-		t.complain(key, "must have 1 to %d cases, not %d", maxCases, n)
+		t.report(key, "must have 1 to %d cases, not %d", maxCases, n)
 	}
 	for i, c := range cases {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if c.When == "" && i < len(cases)-1 {
-			t.complain(fmt.Sprintf("%s[%d]", key, i+1), "is never reached: %s has no when", at)
+			t.report(fmt.Sprintf("%s[%d]", key, i+1), "is never reached: %s has no when", at)
 		}
 		t.condition(at+".when", c.When, sc)
 		t.list(at+".steps", c.Steps, sc)
@@ -168,9 +168,9 @@ func (t *treeCheck) route(key string, cases []Case, sc scope) {
 func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 	switch {
 	case l.Max == 0:
-		t.complain(key, "needs max: how often its steps run at most")
+		t.report(key, "needs max: how often its steps run at most")
 	case l.Max < 0 || l.Max > maxRounds:
-		t.complain(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
+		t.report(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
 	}
 	inside := sc.with("round").after(outputsOf(l.Steps)...)
 	t.list(key+".steps", l.Steps, inside)
@@ -179,21 +179,21 @@ func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 
 func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 	if n := len(ops); n == 0 || n > maxOps {
-		t.complain(key, "must be 1 to %d changes, not %d", maxOps, n)
+		t.report(key, "must be 1 to %d changes, not %d", maxOps, n)
 	}
 	for i, o := range ops {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if !slices.Contains(patchOps, o.Op) {
-			t.complain(at+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
+			t.report(at+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
 		}
 		t.pointer(at, "path", o.Path, o.Op != "test")
 		if o.Op == "move" || o.Op == "copy" {
 			t.pointer(at, "from", o.From, o.Op == "move")
 		} else if o.From != "" {
-			t.complain(at+".from", "belongs to move and copy")
+			t.report(at+".from", "belongs to move and copy")
 		}
 		if !o.hasValue() && o.Value != nil {
-			t.complain(at+".value", "does not belong to %s", o.Op)
+			t.report(at+".value", "does not belong to %s", o.Op)
 		}
 		t.value(at, o.Value, sc)
 	}
@@ -202,23 +202,23 @@ func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
 	switch {
 	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
-		t.complain(at, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
+		t.report(at, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
 	case strings.Contains(pointer, "${"):
-		t.complain(at, "%s: %.80q is taken as it stands: only values are computed", key, pointer)
+		t.report(at, "%s: %.80q is taken as it stands: only values are computed", key, pointer)
 	case changed && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
-		t.complain(at, "%s: what is below /steps belongs to the outputs of steps", key)
+		t.report(at, "%s: what is below /steps belongs to the outputs of steps", key)
 	}
 }
 
 func (t *treeCheck) retry(key string, r *Retry) {
 	if r.Attempts < 1 || r.Attempts > maxTries {
-		t.complain(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
+		t.report(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
 	}
 	if r.Interval < 0 || r.Interval > maxPause {
-		t.complain(key+".interval", "must be at most %s", maxPause)
+		t.report(key+".interval", "must be at most %s", maxPause)
 	}
 	if r.Backoff != 0 && (r.Backoff < 1 || r.Backoff > maxBackoff) {
-		t.complain(key+".backoff", "must be 1 to %d", maxBackoff)
+		t.report(key+".backoff", "must be 1 to %d", maxBackoff)
 	}
 }
 
@@ -226,18 +226,18 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	c := s.Compensate
 	switch {
 	case sc.undoing:
-		t.complain(at, "must not stand in what compensates itself")
+		t.report(at, "must not stand in what compensates itself")
 		return
 	case s.Set != nil:
-		t.complain(at, "belongs to steps that do something outside of the state")
+		t.report(at, "belongs to steps that do something outside of the state")
 	case s.Compensates():
-		t.complain(at, "stands beside those of the branches, and only one may be")
+		t.report(at, "stands beside those of the branches, and only one may be")
 	}
 	if c.Name != "" {
-		t.complain(at+".name", "must not be: what compensates has that of its step")
+		t.report(at+".name", "must not be: what compensates has that of its step")
 	}
 	if c.Parallel != nil || c.Map != nil {
-		t.complain(at, "must not run steps beside one another")
+		t.report(at, "must not run steps beside one another")
 		return
 	}
 	inside := sc.without("round").with("error")
@@ -245,7 +245,7 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	t.step(at, c, inside)
 	eachStep([]Step{*c}, func(inner *Step) {
 		if inner.Parallel != nil || inner.Map != nil {
-			t.complain(at, "must not run steps beside one another, as %q does", inner.Name)
+			t.report(at, "must not run steps beside one another, as %q does", inner.Name)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func Ask[T any](name string, agent AgentStep, input string, options ...AskOption
 
 // Call calls a tool of the agent. T is the type of the tool's result: a string, or the type of its JSON.
 func Call[T any](name, tool string, args Args, options ...Option) StepOf[T] {
-	return stepOf[T](changed(Step{Name: name, Tool: tool, Args: args.templates()}, options))
+	return stepOf[T](withOptions(Step{Name: name, Tool: tool, Args: args.templates()}, options))
 }
 
 // Answer is the output of [Approve].
@@ -51,10 +51,10 @@ func Set(name string, ops []Op, options ...Option) Step {
 		o.Value = templates(o.Value)
 		s.Set[i] = o
 	}
-	return changed(s, options)
+	return withOptions(s, options)
 }
 
-func changed(s Step, options []Option) Step {
+func withOptions(s Step, options []Option) Step {
 	for _, o := range options {
 		o.change(&s)
 	}

@@ -4,7 +4,7 @@ import "cmp"
 
 // Sequence runs steps in order, as one step.
 func Sequence(name string, steps Steps, options ...Option) Step {
-	return changed(Step{Name: name, Steps: steps.list()}, options)
+	return withOptions(Step{Name: name, Steps: steps.list()}, options)
 }
 
 // Parallel runs steps concurrently.
@@ -22,7 +22,7 @@ type Item[T any] struct {
 	items string
 }
 
-// Each is the item of a list. The name is that of its variable in expressions: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
+// Each returns the item of a list. The name is that of its variable in expressions: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
 func Each[T any](name string, list Value[[]T]) Item[T] {
 	return Item[T]{Expr[T](cmp.Or(name, defaultItem)), list.Expr()}
 }
@@ -49,15 +49,15 @@ func Collect[T any](of StepOf[[]map[string]any], step StepOf[T]) Ref[[]T] {
 
 // Route runs the steps of the first case that applies: When(…).Then(…), and Default(…) as the last.
 func Route(name string, cases []Case, options ...Option) Step {
-	return changed(Step{Name: name, Route: cases}, options)
+	return withOptions(Step{Name: name, Route: cases}, options)
 }
 
-// Then is a case of a route that applies if the condition is true.
+// Then returns a case of a route that applies if the condition is true.
 func (c Condition) Then(steps ...Stepper) Case {
 	return Case{When: c.source, Steps: Steps(steps).list()}
 }
 
-// Default is the case of a route that applies if no other does.
+// Default returns the case of a route that applies if no other does.
 func Default(steps ...Stepper) Case { return Case{Steps: Steps(steps).list()} }
 
 // Loop runs steps until [Until] is true, at most that many times: 1 to 1,000.

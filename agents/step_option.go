@@ -111,7 +111,7 @@ func (o askOption) ask(s *Step) {
 	o(s.Output)
 }
 
-// Schema is the JSON Schema of the answer, instead of the schema of its Go type.
+// Schema returns the JSON Schema of the answer, instead of the schema of its Go type.
 func Schema(schema json.RawMessage) AskOption {
 	return askOption(func(o *Output) { o.Schema, o.wrong = schema, nil })
 }
@@ -121,8 +121,8 @@ func Refine(change func(schema *jsonschema.Schema)) AskOption {
 	return askOption(func(o *Output) { o.refine(change) })
 }
 
-// Repairs is how often an invalid answer is sent back with its errors, 0 to 10; default 2.
+// Repairs returns how often an invalid answer is sent back with its errors, 0 to 10; default 2.
 func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &n }) }
 
-// Native is whether the model's provider gets the schema of the answer. By default it does if the endpoint is the vendor's own and known to support it.
+// Native reports whether the model's provider gets the schema of the answer. By default it does if the endpoint is the vendor's own and known to support it.
 func Native(hand bool) AskOption { return askOption(func(o *Output) { o.Native = &hand }) }

@@ -27,7 +27,7 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 	r.places[key] = entry
 	if r.tree++; r.tree > maxTree {
 		if r.tree == maxTree+1 {
-			r.complain(key, entry, fmt.Sprintf("%s: there must be at most %d steps", key, maxTree))
+			r.report(key, entry, fmt.Sprintf("%s: there must be at most %d steps", key, maxTree))
 		}
 		return s
 	}
@@ -185,7 +185,7 @@ func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
 			o := Op{Path: node.Content[i].Value}
 			r.places[at] = node.Content[i]
 			if reason := anyJSON(&o.Value)(resolve(node.Content[i+1])); reason != "" {
-				r.complain(at, node.Content[i+1], at+" "+reason)
+				r.report(at, node.Content[i+1], at+" "+reason)
 			}
 			*into = append(*into, o)
 		}

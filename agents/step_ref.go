@@ -34,7 +34,7 @@ type Value[T any] interface {
 	ref() Ref[T]
 }
 
-// Expr is the value of a CEL expression. [New] checks the expression and its variables; it does not check that the value is a T.
+// Expr returns the value of a CEL expression. [New] checks the expression and its variables; it does not check that the value is a T.
 func Expr[T any](source string) Ref[T] { return Ref[T]{new(T), source} }
 
 // Expr returns the expression.
@@ -48,7 +48,7 @@ func (r Ref[T]) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 func (r Ref[T]) shape() any  { return r.Out }
 func (r Ref[T]) ref() Ref[T] { return r }
 
-// Field is a field of a value that is a struct, by a pointer into its Out:
+// Field returns a field of a value that is a struct, by a pointer into its Out:
 //
 //	agents.Field(plan, &plan.Out.Queries)
 //
@@ -61,7 +61,7 @@ func Field[F any](of Reference, field *F) Ref[F] {
 	return Ref[F]{field, memberOf(of.Expr(), names...)}
 }
 
-// Member is a member of a value without a Go type, or a member of a member: Member[string](order, "address", "city").
+// Member returns a member of a value without a Go type, or a member of a member: Member[string](order, "address", "city").
 func Member[T any](of Reference, names ...string) Ref[T] {
 	return Expr[T](memberOf(of.Expr(), names...))
 }

@@ -43,14 +43,14 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 		return
 	}
 	if e := t.expression(key, source, sc); e != nil && !e.MayBeBool() {
-		t.complain(key, "must be true or false")
+		t.report(key, "must be true or false")
 	}
 }
 
 func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
 	e, err := expression.Compile(source, sc.variables...)
 	if err != nil {
-		t.complain(key, "is no expression: %s%s", err, t.hint(source, true))
+		t.report(key, "is no expression: %s%s", err, t.hint(source, true))
 		return nil
 	}
 	t.refers(key, "", e.Steps(), sc)
@@ -60,7 +60,7 @@ func (t *treeCheck) expression(key, source string, sc scope) *expression.Express
 // assignment matches an = that is no comparison; CEL has no assignment.
 var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
 
-// hint is the probable meaning of a text that cannot be parsed.
+// hint returns the probable meaning of a text that cannot be parsed.
 func (t *treeCheck) hint(source string, alone bool) string {
 	if alone && strings.Contains(source, "${") {
 		return " (an expression stands here by itself, without ${ and })"
@@ -93,13 +93,13 @@ func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 }
 
 func (t *treeCheck) complainIn(key, at, format string, args ...any) {
-	t.found = append(t.found, complaint{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
+	t.found = append(t.found, mistake{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
 }
 
 // value checks the templates in a JSON value.
 func (t *treeCheck) value(key string, value any, sc scope) {
 	if _, err := json.Marshal(value); err != nil {
-		t.complain(key, "has no JSON form: %s", err)
+		t.report(key, "has no JSON form: %s", err)
 		return
 	}
 	expression.Each(value, func(at, text string) { t.templateIn(key, at, text, sc) })

@@ -12,7 +12,7 @@ import (
 // anyType makes json.RawMessage any JSON, not a list of bytes.
 var anyType = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}}
 
-// outputOf is the Output of a Go type.
+// outputOf returns the Output of a Go type.
 func outputOf(t reflect.Type) *Output {
 	o := &Output{}
 	schema, err := jsonschema.ForType(t, anyType)

@@ -17,7 +17,7 @@ var (
 type treeCheck struct {
 	d     *Definition
 	known map[string]known // all names of the tree
-	found []complaint
+	found []mistake
 	// open is whether the tree is part of a larger one whose outputs are unknown.
 	open bool
 }
@@ -29,13 +29,13 @@ type known struct {
 	bare  bool   // the step has no output of its own
 }
 
-func (d *Definition) complainSteps() []complaint {
+func (d *Definition) complainSteps() []mistake {
 	if len(d.Steps) == 0 {
 		return nil
 	}
 	t := &treeCheck{d: d, known: map[string]known{}}
 	if n := t.count(d.Steps, 1); n > maxTree {
-		t.complain("steps", "must be at most %d, not %d", maxTree, n)
+		t.report("steps", "must be at most %d, not %d", maxTree, n)
 		return t.found
 	}
 	if len(t.found) > 0 {
@@ -52,7 +52,7 @@ func (d *Definition) complainSteps() []complaint {
 func (d *Definition) ValidateStep(s Step) error {
 	t := &treeCheck{d: d, known: map[string]known{}, open: true}
 	if n := t.count([]Step{s}, 1); n > maxTree {
-		t.complain("step", "must have at most %d steps, not %d", maxTree, n)
+		t.report("step", "must have at most %d steps, not %d", maxTree, n)
 	}
 	if len(t.found) == 0 {
 		t.nameStep("step", &s, "")
@@ -62,15 +62,15 @@ func (d *Definition) ValidateStep(s Step) error {
 	return joined("", t.found) // the caller knows the agent
 }
 
-func (t *treeCheck) complain(key, format string, args ...any) {
-	t.found = append(t.found, about(key, format, args...))
+func (t *treeCheck) report(key, format string, args ...any) {
+	t.found = append(t.found, newMistake(key, format, args...))
 }
 
 // count counts steps, and reports trees that are too deep for the other checks.
 func (t *treeCheck) count(steps []Step, depth int) int {
 	if depth > maxTreeDepth {
 		if len(t.found) == 0 {
-			t.complain("steps", "must be at most %d deep", maxTreeDepth)
+			t.report("steps", "must be at most %d deep", maxTreeDepth)
 		}
 		return 0
 	}
@@ -99,7 +99,7 @@ func (t *treeCheck) length(key string, steps []Step, before int) {
 			n += number
 		}
 		if n > maxPath {
-			t.complain(at, "is too deep for its name: the names that lead to it, and numbers between them, may have %d bytes", maxPath)
+			t.report(at, "is too deep for its name: the names that lead to it, and numbers between them, may have %d bytes", maxPath)
 			continue
 		}
 		for _, inner := range s.Inner() {
@@ -125,15 +125,15 @@ func (t *treeCheck) nameStep(at string, s *Step, group string) {
 	first, twice := t.known[s.Name]
 	switch {
 	case s.Name == "":
-		t.complain(at, "needs a name")
+		t.report(at, "needs a name")
 	case !stepName.MatchString(s.Name):
-		t.complain(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
+		t.report(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
 	case group != "" && s.Name == "error":
-		t.complain(at+".name", "%q is where the list of the map has why an item has failed", s.Name)
+		t.report(at+".name", "%q is where the list of the map has why an item has failed", s.Name)
 	case slices.Contains(takenNames, s.Name):
-		t.complain(at+".name", "%q is what steps of an agent are called already", s.Name)
+		t.report(at+".name", "%q is what steps of an agent are called already", s.Name)
 	case twice:
-		t.complain(at+".name", "%q is that of %s already", s.Name, first.key)
+		t.report(at+".name", "%q is that of %s already", s.Name, first.key)
 	default:
 		t.known[s.Name] = known{key: at, group: group, bare: s.bare()}
 	}
@@ -179,7 +179,7 @@ func (s *Step) bare() bool {
 // list checks steps that run in sequence.
 func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	if len(steps) == 0 {
-		t.complain(key, "must have a step at least")
+		t.report(key, "must have a step at least")
 	}
 	for i := range steps {
 		t.step(fmt.Sprintf("%s[%d]", key, i), &steps[i], sc)
@@ -211,12 +211,12 @@ func (t *treeCheck) step(at string, s *Step, sc scope) {
 	t.condition(at+".when", s.When, sc)
 	switch kinds := s.kinds(); len(kinds) {
 	case 0:
-		t.complain(at, "must have one of %s", strings.Join(stepKinds, ", "))
+		t.report(at, "must have one of %s", strings.Join(stepKinds, ", "))
 		return
 	case 1:
 		t.kind(at, s, sc)
 	default:
-		t.complain(at+"."+kinds[1], "and %s exclude each other", kinds[0])
+		t.report(at+"."+kinds[1], "and %s exclude each other", kinds[0])
 		return
 	}
 	t.belongings(at, s)
@@ -227,7 +227,7 @@ func (t *treeCheck) step(at string, s *Step, sc scope) {
 		t.retry(at+".retry", s.Retry)
 	}
 	if s.Timeout < 0 {
-		t.complain(at+".timeout", "must be greater than zero")
+		t.report(at+".timeout", "must be greater than zero")
 	}
 	if s.Compensate != nil {
 		t.compensation(at+".compensate", s, sc)
@@ -252,12 +252,12 @@ func (s *Step) kinds() []string {
 // belongings reports keys of other kinds of steps.
 func (t *treeCheck) belongings(at string, s *Step) {
 	if s.Agent == nil && s.Input != "" {
-		t.complain(at+".input", "belongs to an agent")
+		t.report(at+".input", "belongs to an agent")
 	}
 	if s.Agent == nil && s.Output != nil {
-		t.complain(at+".output", "belongs to an agent")
+		t.report(at+".output", "belongs to an agent")
 	}
 	if s.Tool == "" && s.Args != nil {
-		t.complain(at+".args", "belongs to a tool")
+		t.report(at+".args", "belongs to a tool")
 	}
 }

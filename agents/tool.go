@@ -92,7 +92,7 @@ func (r *reader) tool(root *yaml.Node) *Tool {
 		r.require(r.places["http"], "http.method", "http.url")
 	}
 	if t.Attempts > 1 && !t.Idempotent {
-		r.complain("attempts", r.places["attempts"], "attempts must be 1 unless the tool is idempotent")
+		r.report("attempts", r.places["attempts"], "attempts must be 1 unless the tool is idempotent")
 	}
 	return t
 }
@@ -118,7 +118,7 @@ func (r *reader) http(into *HTTP) func(*yaml.Node) string {
 func (r *reader) require(at *yaml.Node, keys ...string) {
 	for _, key := range keys {
 		if r.places[key] == nil && !r.failed[key] {
-			r.complain(key, at, key+" is missing")
+			r.report(key, at, key+" is missing")
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (r *reader) list(key string, into *[]string, most int) func(*yaml.Node) str
 		for _, entry := range node.Content {
 			var s string
 			if reason := text(&s)(resolve(entry)); reason != "" {
-				r.complain(key, entry, "an entry of "+key+" "+reason)
+				r.report(key, entry, "an entry of "+key+" "+reason)
 			}
 			*into = append(*into, s)
 		}

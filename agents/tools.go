@@ -37,16 +37,16 @@ func Delegates(patterns []string) []string {
 }
 
 // complainDelegates reports invalid names of agents, and names that a tool of the agent also has: a call of it would be ambiguous.
-func (d *Definition) complainDelegates() []complaint {
-	var found []complaint
+func (d *Definition) complainDelegates() []mistake {
+	var found []mistake
 	for i, tool := range d.Tools {
 		name, ok := strings.CutPrefix(tool, AgentPrefix)
 		switch {
 		case !ok:
 		case !nameRule.MatchString(name):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
 		case slices.Contains(d.Tools, name):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q and %q have one name for the model", tool, name)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q and %q have one name for the model", tool, name)})
 		}
 	}
 	return found

@@ -22,15 +22,15 @@ var (
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
-// complaint is a mistake without its position in a file.
-type complaint struct {
+// mistake is a mistake without its position in a file.
+type mistake struct {
 	key    string // as in DefinitionError
 	index  int    // the entry of a list; -1 = not a list
 	reason string
 }
 
-func about(key, format string, args ...any) complaint {
-	return complaint{key: key, index: -1, reason: key + " " + fmt.Sprintf(format, args...)}
+func newMistake(key, format string, args ...any) mistake {
+	return mistake{key: key, index: -1, reason: key + " " + fmt.Sprintf(format, args...)}
 }
 
 // Validate checks a definition made in Go by the rules of files. A limit of zero has its default. The error is a *DefinitionError, or several joined.
@@ -39,7 +39,7 @@ func (d *Definition) Validate() error {
 }
 
 // joined returns the complaints as errors of the agent's definition, without the agent if its name is invalid.
-func joined(agent string, found []complaint) error {
+func joined(agent string, found []mistake) error {
 	if !nameRule.MatchString(agent) {
 		agent = ""
 	}
@@ -50,13 +50,13 @@ func joined(agent string, found []complaint) error {
 	return errors.Join(wrong...)
 }
 
-func (d *Definition) complaints() []complaint {
-	var found []complaint
+func (d *Definition) complaints() []mistake {
+	var found []mistake
 	if !nameRule.MatchString(d.Name) {
-		found = append(found, about("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
+		found = append(found, newMistake("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
 	}
 	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "") && !modelRule.MatchString(d.Model) {
-		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
+		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
 	found = append(found, complainText("description", d.Description, maxDescription)...)
 	found = append(found, d.Reasoning.complaints()...)
@@ -67,11 +67,11 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, d.complainSteps()...)
 	switch {
 	case d.Workflow != "" && !nameRule.MatchString(d.Workflow):
-		found = append(found, about("workflow", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Workflow))
+		found = append(found, newMistake("workflow", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Workflow))
 	case d.Workflow != "" && len(d.Steps) > 0:
-		found = append(found, about("workflow", "cannot be there with steps"))
+		found = append(found, newMistake("workflow", "cannot be there with steps"))
 	case d.Instructions != "" && len(d.Steps) > 0:
-		found = append(found, about("instructions", "would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}"))
+		found = append(found, newMistake("instructions", "would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}"))
 	}
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
@@ -80,38 +80,38 @@ func (d *Definition) complaints() []complaint {
 	return append(found, d.Limits.complaints()...)
 }
 
-func complainText(key, text string, limit int) []complaint {
+func complainText(key, text string, limit int) []mistake {
 	switch {
 	case len(text) > limit:
-		return []complaint{about(key, "must be at most %d bytes, not %d", limit, len(text))}
+		return []mistake{newMistake(key, "must be at most %d bytes, not %d", limit, len(text))}
 	case !utf8.ValidString(text):
 		// The JSON encoder replaces invalid bytes, so that different texts would have one revision.
-		return []complaint{about(key, "must be valid UTF-8")}
+		return []mistake{newMistake(key, "must be valid UTF-8")}
 	}
 	return nil
 }
 
-func (d *Definition) complainTools() []complaint {
+func (d *Definition) complainTools() []mistake {
 	if len(d.Tools) > maxTools {
-		return []complaint{about("tools", "must be at most %d, not %d", maxTools, len(d.Tools))}
+		return []mistake{newMistake("tools", "must be at most %d, not %d", maxTools, len(d.Tools))}
 	}
-	var found []complaint
+	var found []mistake
 	for i, tool := range d.Tools {
 		switch {
 		case !toolRule.MatchString(tool):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %.80q must be a tool's name, or a pattern with *", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %.80q must be a tool's name, or a pattern with *", tool)})
 		case slices.Contains(d.Tools[:i], tool):
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is there twice", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is there twice", tool)})
 		}
 	}
 	return found
 }
 
-func (l Limits) complaints() []complaint {
-	var found []complaint
+func (l Limits) complaints() []mistake {
+	var found []mistake
 	negative := func(key string, is bool) {
 		if is {
-			found = append(found, about("limits."+key, "must be greater than zero"))
+			found = append(found, newMistake("limits."+key, "must be greater than zero"))
 		}
 	}
 	negative("turns", l.Turns < 0)
@@ -120,7 +120,7 @@ func (l Limits) complaints() []complaint {
 	negative("parallelTools", l.ParallelTools < 0)
 	negative("cost", l.Cost < 0)
 	if l.ParallelTools > maxParallelTools {
-		found = append(found, about("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
+		found = append(found, newMistake("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}
 	return append(found, l.Soft.complaints(l.orDefault())...)
 }

@@ -34,7 +34,7 @@ func (r *reader) texts(key string, into *[]string) func(*yaml.Node) string {
 			entry = resolve(entry)
 			var s string
 			if reason := text(&s)(entry); reason != "" {
-				r.complain(key, entry, "an entry of "+key+" "+reason)
+				r.report(key, entry, "an entry of "+key+" "+reason)
 			}
 			*into = append(*into, s)
 		}

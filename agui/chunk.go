@@ -160,7 +160,7 @@ func (b *BaseEvent) hasContent(delta string, opened bool) bool {
 	return delta != "" || b.RawEvent != nil || !opened && (b.Metadata != nil || b.Unknown != nil)
 }
 
-// opener is the base of the start event made from a chunk. Metadata goes on
+// opener returns the base of the start event made from a chunk. Metadata goes on
 // both events (merging it twice is merging it once), the rest on the content.
 func (b *BaseEvent) opener(withContent bool) BaseEvent {
 	base := BaseEvent{Timestamp: b.Timestamp, Metadata: b.Metadata}

@@ -152,7 +152,7 @@ func TestConformanceProducer(t *testing.T) {
 	}
 }
 
-// produce is the pipeline of a producer: nothing is stripped or repaired.
+// produce returns the pipeline of a producer: nothing is stripped or repaired.
 func produce(t *testing.T, c streamCase) *refusal {
 	t.Helper()
 	reducer := c.reducer(t)
@@ -187,7 +187,7 @@ type consumed struct {
 	reducer  *Reducer
 }
 
-// consume is the pipeline of a consumer: decode, upgrade, strip, expand, verify, reduce.
+// consume returns the pipeline of a consumer: decode, upgrade, strip, expand, verify, reduce.
 func consume(t *testing.T, c streamCase) consumed {
 	t.Helper()
 	got := consumed{reducer: c.reducer(t)}
@@ -419,7 +419,7 @@ func lookUp(docs []any, path string) (any, bool) {
 	return at, true
 }
 
-// officialStreams are the cases of the specification, as its manifest lists them.
+// officialStreams returns the cases of the specification, as its manifest lists them.
 func officialStreams(t *testing.T) []streamCase {
 	t.Helper()
 	dir := filepath.Join(sharedDir(t), "conformance", "streams")

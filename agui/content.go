@@ -47,7 +47,7 @@ func (c Content) IsAbsent() bool { return c.kind == 0 }
 // IsText reports whether the content is a plain string.
 func (c Content) IsText() bool { return c.kind == contentText }
 
-// Text is the plain string, or the text parts joined without a separator, or
+// Text returns the plain string, or the text parts joined without a separator, or
 // "" for absent and object content.
 func (c Content) Text() string {
 	if c.kind != contentParts {
@@ -62,7 +62,7 @@ func (c Content) Text() string {
 	return b.String()
 }
 
-// Parts is the content as parts: plain text becomes one text part, absent and
+// Parts returns the content as parts: plain text becomes one text part, absent and
 // object content none.
 func (c Content) Parts() []ContentPart {
 	if c.kind == contentText {
@@ -71,7 +71,7 @@ func (c Content) Parts() []ContentPart {
 	return c.parts
 }
 
-// Object is the JSON object of an activity message, or nil.
+// Object returns the JSON object of an activity message, or nil.
 func (c Content) Object() json.RawMessage { return c.object }
 
 // PartType is the discriminator of a ContentPart.

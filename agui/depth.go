@@ -12,7 +12,7 @@ const MaxDepth = 512
 
 var tooDeep = fmt.Sprintf("is nested deeper than %d levels", MaxDepth)
 
-// TooDeep tells whether a JSON value is nested deeper than MaxDepth. It need not have been checked.
+// TooDeep reports whether a JSON value is nested deeper than MaxDepth. It need not have been checked.
 func TooDeep(value []byte) bool {
 	_, deep := deepMember(value)
 	return deep
@@ -55,7 +55,7 @@ func stringEnd(raw []byte, i int) int {
 	return min(i+1, len(raw))
 }
 
-// memberName is a name that is fit for a pointer, or "": anybody may have written it.
+// memberName returns a name that is fit for a pointer, or "": anybody may have written it.
 func memberName(quoted []byte) string {
 	const longest = 100
 	if len(quoted) < 2 || len(quoted) > longest {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// nested is a JSON value of so many levels, lists and objects in turn.
+// nested returns a JSON value of so many levels, lists and objects in turn.
 func nested(levels int) string {
 	var open, closing strings.Builder
 	for i := range levels {

@@ -196,7 +196,7 @@ func (w *encoder) raw(name string, r *json.RawMessage, k rawKind) {
 	}
 }
 
-// absentRaw is what stands on the wire for nil and for null; nil is nothing.
+// absentRaw returns what stands on the wire for nil and for null; nil is nothing.
 func absentRaw(k rawKind) []byte {
 	switch k {
 	case rawRequired:

@@ -50,7 +50,7 @@ func (g *Guard) Check(e Event) error {
 // Open returns what is open; see Verifier.
 func (g *Guard) Open() []OpenItem { return g.verifier.Open() }
 
-// End tells whether the stream may end here: every run that has begun must have ended.
+// End reports whether the stream may end here: every run that has begun must have ended.
 func (g *Guard) End() error {
 	if g.verifier.phase == phaseFinished || g.verifier.phase == phaseFailed {
 		return nil
@@ -83,7 +83,7 @@ func (g *Guard) call(id string) {
 	}
 }
 
-// pending are the calls that this run has not answered.
+// pending returns the calls that this run has not answered.
 func (g *Guard) pending() []string {
 	return slices.DeleteFunc(slices.Clone(g.calls), func(id string) bool { return g.answered[id] })
 }
@@ -108,7 +108,7 @@ func (g *Guard) checkFinish(e *RunFinished) error {
 	return nil
 }
 
-// awaits tells whether these are the calls that the run has not answered. Who joins a run late is shown its calls in
+// awaits reports whether these are the calls that the run has not answered. Who joins a run late is shown its calls in
 // a snapshot, among those of runs before it: of these any may be named.
 func (g *Guard) awaits(named []string) bool {
 	own := slices.DeleteFunc(slices.Clone(named), func(id string) bool {
@@ -117,7 +117,7 @@ func (g *Guard) awaits(named []string) bool {
 	return slices.Equal(own, g.pending())
 }
 
-// unanswered are the tool calls of messages that have no result.
+// unanswered returns the tool calls of messages that have no result.
 func unanswered(messages []Message) []string {
 	var calls []string
 	for _, m := range messages {

@@ -69,7 +69,7 @@ func (e *OrderError) Error() string {
 	return "agui: " + string(e.Type) + " " + e.ID + ": " + e.Detail
 }
 
-// ownerName is a subagentRunId for people.
+// ownerName returns a subagentRunId for people.
 func ownerName(subagentRunID string) string {
 	if subagentRunID == "" {
 		return "the parent agent"

@@ -20,7 +20,7 @@ func (l *location) enterIndex(i int)      { *l = append(*l, step{index: i, array
 func (l *location) leave()                { *l = (*l)[:len(*l)-1] }
 func (l location) member(n string) string { return l.String() + "/" + escapeToken(n) }
 
-// String is the RFC 6901 pointer; "" is the document itself.
+// String returns the RFC 6901 pointer; "" is the document itself.
 func (l location) String() string {
 	var b strings.Builder
 	for _, s := range l {

@@ -136,7 +136,7 @@ func keptBySnapshot(e *MessagesSnapshot) func(*Message) bool {
 	}
 }
 
-// SnapshotActivities is the metadata of a MESSAGES_SNAPSHOT that is complete for some types of
+// SnapshotActivities returns the metadata of a MESSAGES_SNAPSHOT that is complete for some types of
 // activities: the reference client, since 1.0, drops those of these types that the snapshot lacks, and
 // keeps all others.
 func SnapshotActivities(types []string) (Metadata, error) {

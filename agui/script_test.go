@@ -114,7 +114,7 @@ func scriptRareEvent(t *testing.T, verb, id, parent, owner string) Event {
 	return nil
 }
 
-// transcript is the reverse of script for what chunks expand to.
+// transcript returns the reverse of script for what chunks expand to.
 func transcript(events []Event) string {
 	var words []string
 	word := func(verb, id, owner string) {

@@ -105,7 +105,7 @@ func ownerOf(e Event) string {
 	case *SubagentError:
 		return e.SubagentRunID
 	}
-	if owner := attribution(e); owner != nil {
+	if owner := subagentOf(e); owner != nil {
 		return *owner
 	}
 	return ""
@@ -114,13 +114,13 @@ func ownerOf(e Event) string {
 // Attribute makes an event one of a subagent's, unless it is somebody's already or of a type that belongs
 // to no agent. It changes the event.
 func Attribute(e Event, subagentRunID string) {
-	if owner := attribution(e); owner != nil && *owner == "" {
+	if owner := subagentOf(e); owner != nil && *owner == "" {
 		*owner = subagentRunID
 	}
 }
 
-// attribution is where an event says which agent it is of; nil = it does not say. Chunks are not looked at.
-func attribution(e Event) *string {
+// subagentOf returns where an event says which agent it is of; nil = it does not say. Chunks are not looked at.
+func subagentOf(e Event) *string {
 	switch e := e.(type) {
 	case *TextMessageStart:
 		return &e.SubagentRunID

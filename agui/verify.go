@@ -129,13 +129,13 @@ func (v *Verifier) check(e Event) error {
 	case *TextMessageStart:
 		return v.start(e.EventType(), spaceMessage, e.MessageID, e.SubagentRunID)
 	case *TextMessageContent:
-		return v.goOn(e.EventType(), EventTextMessageStart, spaceMessage, e.MessageID, e.SubagentRunID)
+		return v.continueOpen(e.EventType(), EventTextMessageStart, spaceMessage, e.MessageID, e.SubagentRunID)
 	case *TextMessageEnd:
 		return v.end(e.EventType(), EventTextMessageStart, spaceMessage, e.MessageID, e.SubagentRunID)
 	case *ToolCallStart:
 		return v.startToolCall(e)
 	case *ToolCallArgs:
-		return v.goOn(e.EventType(), EventToolCallStart, spaceToolCall, e.ToolCallID, e.SubagentRunID)
+		return v.continueOpen(e.EventType(), EventToolCallStart, spaceToolCall, e.ToolCallID, e.SubagentRunID)
 	case *ToolCallEnd:
 		return v.end(e.EventType(), EventToolCallStart, spaceToolCall, e.ToolCallID, e.SubagentRunID)
 	case *ToolCallResult:
@@ -162,7 +162,7 @@ func (v *Verifier) checkRest(e Event) error {
 	case *ReasoningMessageStart:
 		return v.start(e.EventType(), spaceReasoning, e.MessageID, e.SubagentRunID)
 	case *ReasoningMessageContent:
-		return v.goOn(e.EventType(), EventReasoningMessageStart, spaceReasoning, e.MessageID, e.SubagentRunID)
+		return v.continueOpen(e.EventType(), EventReasoningMessageStart, spaceReasoning, e.MessageID, e.SubagentRunID)
 	case *ReasoningMessageEnd:
 		return v.end(e.EventType(), EventReasoningMessageStart, spaceReasoning, e.MessageID, e.SubagentRunID)
 	case *ReasoningEncryptedValue:
@@ -332,7 +332,7 @@ func (v *Verifier) startToolCall(e *ToolCallStart) error {
 	return nil
 }
 
-func (v *Verifier) goOn(t, opener EventType, space, id, tag string) error {
+func (v *Verifier) continueOpen(t, opener EventType, space, id, tag string) error {
 	if v.recall(OpenItem{Type: opener, ID: id, SubagentRunID: tag}) && tag != "" {
 		v.own(entity{space, id}, tag, false)
 	}
@@ -343,7 +343,7 @@ func (v *Verifier) goOn(t, opener EventType, space, id, tag string) error {
 }
 
 func (v *Verifier) end(t, opener EventType, space, id, tag string) error {
-	if err := v.goOn(t, opener, space, id, tag); err != nil {
+	if err := v.continueOpen(t, opener, space, id, tag); err != nil {
 		return err
 	}
 	i := v.find(opener, id)

@@ -28,7 +28,7 @@ func (n *node) postAccepting(in agui.RunAgentInput, header ...string) answer {
 	return n.do(http.MethodPost, "/v1/agents/a/runs", string(body), header...)
 }
 
-// events are those of a response, whatever its wire.
+// events returns those of a response, whatever its wire.
 func (a answer) events(t *testing.T) []agui.Event {
 	t.Helper()
 	var events []agui.Event

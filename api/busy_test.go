@@ -229,7 +229,7 @@ func TestSteer(t *testing.T) {
 	}
 }
 
-// busyWith is a workflow that refuses whatever it is offered.
+// busyWith returns a workflow that refuses whatever it is offered.
 func busyWith(active string) func(string, runs.Submit) (runs.Submitted, error) {
 	return func(string, runs.Submit) (runs.Submitted, error) {
 		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: active})

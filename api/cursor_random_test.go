@@ -60,7 +60,7 @@ const (
 	recordDigits   = 12
 )
 
-// place is the position of a frame, as text.
+// place returns the position of a frame, as text.
 func place(frame string) string { return cursors(frame)[0][:positionDigits] }
 
 // mutate makes another cursor of some.

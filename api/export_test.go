@@ -2,5 +2,5 @@ package api
 
 import "github.com/gin-gonic/gin"
 
-// Routes are all routes of the server.
+// Routes returns all routes of the server.
 func (s *Server) Routes() gin.RoutesInfo { return s.routes().Routes() }

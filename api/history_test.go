@@ -184,7 +184,7 @@ func eventTypes(t *testing.T, body string) []string {
 	return types
 }
 
-// lastCursor is the cursor of a stream's last event.
+// lastCursor returns the cursor of a stream's last event.
 func lastCursor(body string) string {
 	all := cursors(body)
 	if len(all) == 0 {

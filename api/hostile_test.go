@@ -224,7 +224,7 @@ func TestNumbersSurvive(t *testing.T) {
 	}
 }
 
-// trickle is a connection that sends what it is told to, and then nothing.
+// trickle returns a connection that sends what it is told to, and then nothing.
 func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 	n.t.Helper()
 	var d net.Dialer

@@ -66,7 +66,7 @@ func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: "https://agents.example"}
 }
 
-// take is the workflows' part.
+// take returns the workflows' part.
 func (o *office) take(workflow string, in runs.Decide) (out runs.Decided, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,7 +151,7 @@ func (o *office) happens(what inbox.EventType, a *inbox.Approval) {
 	}
 }
 
-// listed are the ids that the inbox has, and the feed's cursor behind them.
+// listed returns the ids that the inbox has, and the feed's cursor behind them.
 func (o *office) listed(query string) (ids []string, page approvalsPage) {
 	o.t.Helper()
 	a := o.do(http.MethodGet, "/v1/approvals"+query, "")
@@ -424,7 +424,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// said is what the log has of a decision that a workflow took.
+// said returns what the log has of a decision that a workflow took.
 func (o *office) said(workflow, call string) *stream.Decision {
 	o.t.Helper()
 	o.mu.Lock()

@@ -134,7 +134,7 @@ func (c *contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return c.compiled[pointer], nil
 }
 
-// operation is what is said of a request, and where; nil = nothing.
+// operation returns what is said of a request, and where; nil = nothing.
 func (c *contract) operation(method, path string) (op map[string]any, pointer string) {
 	for template, route := range c.routes {
 		if op, ok := c.paths[template][strings.ToLower(method)].(map[string]any); ok && route.MatchString(path) {

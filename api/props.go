@@ -58,8 +58,8 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	return p, request.CheckOptionalID(parentThreadPointer, p.ParentThreadID)
 }
 
-// seen is the sequence of the last record that a client was shown, by its newest cursor; 0 = unknown, also for a cursor of another log.
-func (s *Server) seen(cursor string) (uint64, error) {
+// seenSequence returns the sequence of the last record that a client was shown, by its newest cursor; 0 = unknown, also for a cursor of another log.
+func (s *Server) seenSequence(cursor string) (uint64, error) {
 	if cursor == "" {
 		return 0, nil
 	}

@@ -111,7 +111,7 @@ func unknownParameters(unknown, known []string) string {
 	return text + strings.Join(known, ", ")
 }
 
-// describedPath is the path of a route as openapi.yaml has it: "/a/{b}" for "/a/:b".
+// describedPath returns the path of a route as openapi.yaml has it: "/a/{b}" for "/a/:b".
 func describedPath(route string) string {
 	segments := strings.Split(route, "/")
 	for i, s := range segments {

@@ -35,7 +35,7 @@ func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
 	}
 }
 
-// queryOf is the query parameters that are described of a route, with their schemas.
+// queryOf returns the query parameters that are described of a route, with their schemas.
 func (c *contract) queryOf(method, path string) map[string]any {
 	found := map[string]any{}
 	op, pointer := c.operation(method, path)

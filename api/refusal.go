@@ -35,8 +35,8 @@ func missingResults(app *temporal.ApplicationError) error {
 	return p
 }
 
-// stillOpen refuses an input whose decisions were taken, but more approvers have to vote.
-func stillOpen(asking string) error {
+// errStillOpen refuses an input whose decisions were taken, but more approvers have to vote.
+func errStillOpen(asking string) error {
 	p := problem.New(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
 	p.ActiveRun, p.Counted = asking, true
 	return p
@@ -46,7 +46,7 @@ func errRunIDReused(run stream.Run) *problem.Problem {
 	return problem.New(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
 }
 
-// refusedBy is the problem for a workflow's refusal of a run.
+// refusedBy returns the problem for a workflow's refusal of a run.
 func refusedBy(run stream.Run, err error) error {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {

@@ -232,7 +232,7 @@ func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (load
 	if err != nil {
 		return loadedThread{}, err
 	}
-	return loadedThread{now, agent}, mayHaveOutputs(agent, in.input, now)
+	return loadedThread{now, agent}, checkOutputState(agent, in.input, now)
 }
 
 // resolution is what an input says about the interrupts and the client tool calls of its thread.
@@ -274,7 +274,7 @@ type admission struct {
 
 // admit judges the messages of an input against the thread (see docs/concepts/history.md), and decides what happens if the thread is busy.
 func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThread, r resolution) (admission, error) {
-	seen, err := s.seen(in.props.Seen)
+	seen, err := s.seenSequence(in.props.Seen)
 	if err != nil {
 		return admission{}, err
 	}
@@ -314,7 +314,7 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 		return false, refusedBy(in.run, err)
 	}
 	if taken.Open {
-		return false, stillOpen(thread.RunID)
+		return false, errStillOpen(thread.RunID)
 	}
 	return placed, nil
 }
@@ -335,7 +335,7 @@ func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loa
 	return true, err
 }
 
-// speaker is the agent of a run that is asked for: the one that is named, or the one that it has handed the thread over to.
+// speaker returns the agent of a run that is asked for: the one that is named, or the one that it has handed the thread over to.
 func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	name := thread.Speaker(named.Name)
 	if name == named.Name {
@@ -348,8 +348,8 @@ func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (ca
 	return p, err
 }
 
-// mayHaveOutputs refuses a state that the outputs of the agent's steps would replace: they are members of it.
-func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
+// checkOutputState refuses a state that the outputs of the agent's steps would replace: they are members of it.
+func checkOutputState(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
 	if len(agent.Steps) == 0 && agent.Workflow == "" {
 		return nil
 	}

@@ -115,7 +115,7 @@ func (f fireStub) Get(_ context.Context, to any) (err error) {
 	return err
 }
 
-// firingOf is what Temporal has of a schedule.
+// firingOf returns what Temporal has of a schedule.
 func (n *node) firingOf(tenant, id string) runs.FireInput {
 	n.t.Helper()
 	var in runs.FireInput
@@ -128,7 +128,7 @@ func (n *node) firingOf(tenant, id string) runs.FireInput {
 	return in
 }
 
-// scheduleWith is a schedule with some members of its own.
+// scheduleWith returns a schedule with some members of its own.
 func scheduleWith(t *testing.T, members map[string]any) string {
 	t.Helper()
 	body := map[string]any{

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// segmentAt is the segment of a run that a reader is shown, and the position in it: a reader that joins gets the last one. Others get the one of their
+// segmentAt returns the segment of a run that a reader is shown, and the position in it: a reader that joins gets the last one. Others get the one of their
 // cursor or, if they have all of it, the next from its start.
 func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
 	if o.Join {

@@ -129,7 +129,7 @@ func newShared(t *testing.T) *shared {
 	return s
 }
 
-// approvals is what somebody's inbox lists.
+// approvals returns what somebody's inbox lists.
 func (s *shared) approvals(header ...string) (page approvalsPage) {
 	s.t.Helper()
 	a := s.do(http.MethodGet, "/v1/approvals", "", header...)
@@ -219,7 +219,7 @@ func (s *shared) apart(before uint64, answered string) {
 	}
 }
 
-// routes are all that are registered, with ids of alpha's in their places.
+// routes returns all that are registered, with ids of alpha's in their places.
 func (n *node) routes() []gin.RouteInfo {
 	routes := n.server.Routes()
 	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk", ":schedule", "s")
@@ -265,7 +265,7 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	}
 }
 
-// bodyOf is a body that a route takes, by the template of its path.
+// bodyOf returns a body that a route takes, by the template of its path.
 func bodyOf(template string) string {
 	switch template {
 	case "/v1/threads/:thread/messages":
@@ -413,7 +413,7 @@ func (s *shared) tries(r gin.RouteInfo, header []string) answer {
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
 }
 
-// frameTypes are those that a socket takes, as they stand in its code.
+// frameTypes returns those that a socket takes, as they stand in its code.
 func frameTypes(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "sockets/session.go", nil, 0)

@@ -43,7 +43,7 @@ func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
 	return &watched{t: n.t, body: lines}, runs.next(n)
 }
 
-// bareViewer is a connection of a viewer: nothing of a client library reads ahead, or costs anything.
+// bareViewer returns a connection of a viewer: nothing of a client library reads ahead, or costs anything.
 func bareViewer(t *testing.T, base, path string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
@@ -59,7 +59,7 @@ func bareViewer(t *testing.T, base, path string) net.Conn {
 
 const eventsOfR1 = "/v1/threads/t/runs/r1/events"
 
-// frames are the events of a body, each with its id.
+// frames returns the events of a body, each with its id.
 func frames(body string) []string {
 	var all []string
 	for frame := range strings.SplitSeq(body, "\n\n") {
@@ -117,7 +117,7 @@ func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
 	}
 }
 
-// counted is the value of a counter.
+// counted returns the value of a counter.
 func counted(t *testing.T, reader metric.Reader, name string, attr attribute.KeyValue) int64 {
 	t.Helper()
 	var now metricdata.ResourceMetrics
@@ -185,7 +185,7 @@ func TestWhatAViewerCosts(t *testing.T) {
 	steady.until("last")
 }
 
-// held is what the process holds of heap and stacks, garbage aside.
+// held returns what the process holds of heap and stacks, garbage aside.
 func held() int64 {
 	for range 3 { // pools give up what they hold in the second
 		runtime.GC()

@@ -39,7 +39,7 @@ type wsFrame struct {
 	Result     json.RawMessage `json:"result"`
 }
 
-// line is an event as it stands in a stream of server-sent events.
+// line returns an event as it stands in a stream of server-sent events.
 func (f wsFrame) line() string { return "id: " + f.Cursor + "\ndata: " + string(f.Event) }
 
 func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + "/v1/ws" }
@@ -169,7 +169,7 @@ func subscribeFrame(id, run, after string) map[string]any {
 	return f
 }
 
-// sseLines are the events of a response of server-sent events.
+// sseLines returns the events of a response of server-sent events.
 func sseLines(body string) []string {
 	var lines []string
 	for frame := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {

@@ -13,7 +13,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// startApart is the production shape on one machine: api and worker as processes of their own, and
+// startApart returns the production shape on one machine: api and worker as processes of their own, and
 // the servers that they talk to in a third.
 func startApart(ctx context.Context, e *environment) (*running, error) {
 	r := &running{}

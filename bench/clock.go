@@ -16,5 +16,5 @@ var epoch, epochMicros = func() (time.Time, int64) {
 	return time.Now(), ts.Nano() / 1000
 }()
 
-// micros is the machine's monotonic clock, the same in all its processes, in microseconds.
+// micros returns the machine's monotonic clock, the same in all its processes, in microseconds.
 func micros() int64 { return epochMicros + time.Since(epoch).Microseconds() }

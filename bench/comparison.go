@@ -159,7 +159,7 @@ func (o outcome) handedMillis() float64  { return o.handed.Seconds() * 1000 }
 func (o outcome) historyBytes() float64  { return float64(o.bytes) }
 func (o outcome) historyEvents() float64 { return float64(o.events) }
 
-// middle is the median of one number of outcomes.
+// middle returns the median of one number of outcomes.
 func middle(outcomes []outcome, of func(outcome) float64) float64 {
 	values := make([]float64, len(outcomes))
 	for i, o := range outcomes {

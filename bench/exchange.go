@@ -28,7 +28,7 @@ const (
 	eventBytes = 4 << 20
 )
 
-// runBody is the input of a thread's run.
+// runBody returns the input of a thread's run.
 func runBody(thread, state string) []byte {
 	return fmt.Appendf(nil, `{"threadId":%q,"runId":"run-%s","protocolVersion":"1.0","messages":[{"id":"m1","role":"user","content":"Count."}],"tools":[],"context":[],"state":%s,"forwardedProps":{}}`,
 		thread, thread, state)

@@ -37,7 +37,7 @@ func (s *site) footprint(ctx context.Context, name string) (f footprint, err err
 	return f, err
 }
 
-// cores is how many cores a process used between two footprints.
+// cores returns how many cores a process used between two footprints.
 func (f footprint) cores(since footprint) float64 {
 	return (f.cpu - since.cpu).Seconds() / f.at.Sub(since.at).Seconds()
 }
@@ -81,7 +81,7 @@ func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return figures, lines.Err()
 }
 
-// socketMemory is what the kernel holds for all TCP connections of the machine, in bytes: what was
+// socketMemory returns what the kernel holds for all TCP connections of the machine, in bytes: what was
 // sent and has not been read is there, and in no process.
 func socketMemory() (float64, error) {
 	text, err := os.ReadFile("/proc/net/sockstat")

@@ -46,7 +46,7 @@ func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*
 	return &total, g.Wait()
 }
 
-// user is one client that makes a run after the other.
+// user returns one client that makes a run after the other.
 func (l *load) user(ctx context.Context, p pace, another func() bool) (*sample, error) {
 	s := &sample{}
 	c, err := dial(ctx, l.target)

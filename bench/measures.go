@@ -81,7 +81,7 @@ func millis(microseconds []int64, q float64) float64 {
 	return float64(quantile(microseconds, q)) / 1000
 }
 
-// medians are the medians of each measure over repetitions.
+// medians returns the medians of each measure over repetitions.
 func medians(repetitions []measures) measures {
 	all := map[measure][]float64{}
 	for _, m := range repetitions {

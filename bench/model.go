@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// serveModel is a model that speaks OpenAI's chat completions and knows nothing but to count.
+// serveModel returns a model that speaks OpenAI's chat completions and knows nothing but to count.
 func serveModel(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", complete)

@@ -31,7 +31,7 @@ func (d *duel) rounds(full int) int {
 	return full
 }
 
-// definitions are the pipelines that are measured.
+// definitions returns the pipelines that are measured.
 func (p *plan) definitions() map[string]string {
 	return map[string]string{
 		"few": pipelineOf("few", fewSteps), "many": pipelineOf("many", fewSteps+p.Pipelines["steps"]),
@@ -39,7 +39,7 @@ func (p *plan) definitions() map[string]string {
 	}
 }
 
-// pipelineOf is an agent of so many steps, each of which calls a tool that answers at once.
+// pipelineOf returns an agent of so many steps, each of which calls a tool that answers at once.
 func pipelineOf(name string, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\ntools: [calculate]\nsteps:\n", name)

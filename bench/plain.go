@@ -45,7 +45,7 @@ type plain struct {
 	model     string // base URL
 }
 
-// servePlain is a worker of plain workflows.
+// servePlain returns a worker of plain workflows.
 func servePlain(ctx context.Context) error {
 	c, err := client.DialContext(ctx, client.Options{
 		HostPort: os.Getenv("TEMPORAL_ADDRESS"), Namespace: os.Getenv("TEMPORAL_NAMESPACE"),
@@ -74,7 +74,7 @@ func servePlain(ctx context.Context) error {
 	return nil
 }
 
-// Calculate is the call of a step.
+// Calculate returns the call of a step.
 func (p *plain) Calculate(ctx context.Context, expression string) (string, error) {
 	args, err := json.Marshal(map[string]string{"expression": expression})
 	if err != nil {

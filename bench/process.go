@@ -93,7 +93,7 @@ func (p *process) await(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// tail is the end of what a process had to say.
+// tail returns the end of what a process had to say.
 func (p *process) tail() string {
 	text, err := os.ReadFile(p.log.Name())
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// serveProxy is the handler that one would write without durability: it asks the model and turns
+// serveProxy returns the handler that one would write without durability: it asks the model and turns
 // the answer into AG-UI events as it comes. It uses the product's own model client and encoders, so
 // that what differs is durability alone.
 func serveProxy(ctx context.Context) error {
@@ -104,7 +104,7 @@ func (p *proxied) send(e agui.Event) error {
 	return p.out.Flush()
 }
 
-// said are the texts of the conversation; the bench sends nothing else.
+// said returns the texts of the conversation; the bench sends nothing else.
 func said(in *agui.RunAgentInput) []llm.Message {
 	messages := make([]llm.Message, 0, len(in.Messages))
 	for _, m := range in.Messages {

@@ -19,7 +19,7 @@ type report struct {
 	Scales      map[string][]finding  `json:"scales,omitempty"`
 }
 
-// markdown is the report for people.
+// markdown returns the report for people.
 func (r *report) markdown() string {
 	var b strings.Builder
 	m := r.Machine

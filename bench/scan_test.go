@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// stream is a run of n tokens, the i-th of them sent at time i, as our own encoder writes it.
+// stream returns a run of n tokens, the i-th of them sent at time i, as our own encoder writes it.
 func stream(t *testing.T, n int, end ...agui.Event) []string {
 	t.Helper()
 	var token []byte

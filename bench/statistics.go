@@ -16,7 +16,7 @@ func quantile(values []int64, q float64) int64 {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// median is the middle value, or the mean of the two in the middle; NaN of none.
+// median returns the middle value, or the mean of the two in the middle; NaN of none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

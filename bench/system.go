@@ -81,7 +81,7 @@ func (r *running) stop() error {
 	return errors.Join(errs...)
 }
 
-// tails is the end of what each process had to say, to explain a failure.
+// tails returns the end of what each process had to say, to explain a failure.
 func (r *running) tails() string {
 	var b strings.Builder
 	for _, p := range r.processes {
@@ -90,7 +90,7 @@ func (r *running) tails() string {
 	return b.String()
 }
 
-// startDirect is the client that reads the model itself: there is nothing to start.
+// startDirect returns the client that reads the model itself: there is nothing to start.
 func startDirect(_ context.Context, e *environment) (*running, error) {
 	return &running{target: target{
 		base: e.model,
@@ -102,7 +102,7 @@ func startDirect(_ context.Context, e *environment) (*running, error) {
 	}}, nil
 }
 
-// agentTarget is an AG-UI endpoint; its agents are called like the model that they use.
+// agentTarget returns an AG-UI endpoint; its agents are called like the model that they use.
 func agentTarget(base string) target {
 	return target{
 		base: base,
@@ -175,7 +175,7 @@ func (e *environment) writeAgents() (string, error) {
 	return agents, nil
 }
 
-// answers tells whether a URL is answered with success.
+// answers reports whether a URL is answered with success.
 func answers(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // tick is the unit of CPU times in /proc: 10 ms, whatever the kernel's own.
 const tick = time.Second / 100
 
-// cpuOf is the CPU time that a process has used, those of its threads that ended included.
+// cpuOf returns the CPU time that a process has used, those of its threads that ended included.
 func cpuOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -22,7 +22,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	return parseStat(text)
 }
 
-// cpu is the CPU time that a system's processes have used together.
+// cpu returns the CPU time that a system's processes have used together.
 func (r *running) cpu() (time.Duration, error) { return cpuOfAll(r.processes) }
 
 func cpuOfAll(processes []*process) (all time.Duration, err error) {
@@ -49,7 +49,7 @@ func parseStat(text []byte) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// memoryOf is what a process holds of memory and the most that it ever held, in bytes.
+// memoryOf returns what a process holds of memory and the most that it ever held, in bytes.
 func memoryOf(pid int) (now, peak int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -75,7 +75,7 @@ func memoryOf(pid int) (now, peak int64, err error) {
 	return now, peak, nil
 }
 
-// cpuOfMachine is the CPU time that everything on the machine has used.
+// cpuOfMachine returns the CPU time that everything on the machine has used.
 func cpuOfMachine() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// response is what a server sends for frames, in chunks of a few of them.
+// response returns what a server sends for frames, in chunks of a few of them.
 func response(frames []string) string {
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
@@ -36,7 +36,7 @@ func newTestViewer() *viewer {
 	return &viewer{scan: scan{dialect: dialectAGUI, wanted: tokensPerRun, sample: &sample{}}}
 }
 
-// taken is a viewer that is sent a text in pieces of any size.
+// taken returns a viewer that is sent a text in pieces of any size.
 func (v *viewer) taken(text string, r *rand.Rand) error {
 	for len(text) > 0 {
 		n := min(13+r.IntN(300), len(text))

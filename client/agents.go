@@ -36,7 +36,7 @@ func (c *Client) Agents(ctx context.Context) (Document[AgentList], error) {
 	return document[AgentList](ctx, c, get("/v1/agents", nil))
 }
 
-// Agent is one agent.
+// Agent returns one agent.
 func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], error) {
 	return document[Agent](ctx, c, get(agentPath(agent), nil))
 }
@@ -64,21 +64,21 @@ func (c *Client) Revisions(ctx context.Context, agent string, p Paging) (Documen
 	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), p.query()))
 }
 
-// Definition is a revision of an agent in full: as YAML, or as JSON.
+// Definition returns a revision of an agent in full: as YAML, or as JSON.
 func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON bool) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision), nil)
 	if !asJSON {
 		r.header["Accept"] = "application/yaml"
 	}
-	return c.ask(ctx, r)
+	return c.send(ctx, r)
 }
 
-// Diff is what a revision has changed, as a unified diff of YAML: against the one it replaced, or against from.
+// Diff returns what a revision has changed, as a unified diff of YAML: against the one it replaced, or against from.
 func (c *Client) Diff(ctx context.Context, agent, revision, from string) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision, "diff"), nil)
 	if from != "" {
 		r.query = url.Values{"from": {from}}
 	}
 	r.header["Accept"] = "text/plain, application/json"
-	return c.ask(ctx, r)
+	return c.send(ctx, r)
 }

@@ -170,7 +170,7 @@ type Decided struct {
 	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 
-// Err is the refusal of a decision; nil = it was taken.
+// Err returns the refusal of a decision; nil = it was taken.
 func (d Decided) Err() error {
 	if d.Status < 300 {
 		return nil

@@ -39,7 +39,7 @@ func TestSilence(t *testing.T) {
 		c := newConnection(t.Context(), time.Minute)
 		defer c.close()
 		begun := time.Now()
-		c.take(&http.Response{Body: &slow{ctx: c.ctx, pause: 59 * time.Second, left: 10}})
+		c.adopt(&http.Response{Body: &slow{ctx: c.ctx, pause: 59 * time.Second, left: 10}})
 		text, err := io.ReadAll(c)
 		if took := time.Since(begun); len(text) != 10 || !errors.Is(err, errSilent) || took != 10*59*time.Second+time.Minute {
 			t.Errorf("%d pieces in %s, %v", len(text), took, err)

@@ -44,7 +44,7 @@ func (p *pace) again(ctx context.Context, err error) error {
 		p.lostAt = now
 	}
 	late := now.Add(pause).After(p.lostAt.Add(p.client.config.Patience))
-	if late || !p.client.reached.Load() && isNobodyThere(err) {
+	if late || !p.client.reached.Load() && isUnreachable(err) {
 		return &UnreachableError{URL: p.client.base, Err: err}
 	}
 	if p.client.config.OnRetry != nil {
@@ -69,15 +69,15 @@ func (p *pace) pause(err error) (time.Duration, bool) {
 	)
 	switch {
 	case errors.As(err, &problem):
-		return max(problem.RetryAfter, p.pauses.NextBackOff()), problem.passing()
+		return max(problem.RetryAfter, p.pauses.NextBackOff()), problem.isTemporary()
 	case errors.As(err, &tooLarge), errors.As(err, &frame):
 		return 0, false
 	}
 	return p.pauses.NextBackOff(), true
 }
 
-// isNobodyThere tells whether an attempt came to no server at all, or to one that is not who it should be.
-func isNobodyThere(err error) bool {
+// isUnreachable reports whether an attempt came to no server at all, or to one that is not who it should be.
+func isUnreachable(err error) bool {
 	var (
 		dial        *net.OpError
 		certificate *tls.CertificateVerificationError

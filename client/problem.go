@@ -56,8 +56,8 @@ func (p *Problem) Error() string {
 	return p.Code + ": " + text
 }
 
-// passing tells whether the same request may be answered later: it is unknown what became of it.
-func (p *Problem) passing() bool {
+// isTemporary reports whether the same request may be answered later: it is unknown what became of it.
+func (p *Problem) isTemporary() bool {
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
@@ -65,7 +65,7 @@ func (p *Problem) passing() bool {
 	return false
 }
 
-// Code is the code of the problem that an error is; "" if it is none.
+// Code returns the code of the problem that an error is; "" if it is none.
 func Code(err error) string {
 	var p *Problem
 	if errors.As(err, &p) {

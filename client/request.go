@@ -54,7 +54,7 @@ func (c *Client) open(ctx context.Context, r request) (*connection, error) {
 		return nil, err
 	}
 	c.reached.Store(true)
-	conn.take(resp)
+	conn.adopt(resp)
 	if resp.StatusCode < 300 {
 		return conn, nil
 	}
@@ -87,8 +87,8 @@ func (c *Client) answer(ctx context.Context, r request) (*http.Response, error) 
 	return c.config.HTTP.Do(req)
 }
 
-// ask sends a request until there is an answer, and reads it.
-func (c *Client) ask(ctx context.Context, r request) ([]byte, error) {
+// send sends a request until there is an answer, and reads it.
+func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	pace := c.pace()
 	for {
 		body, err := c.try(ctx, r)
@@ -125,7 +125,7 @@ func (c *Client) try(ctx context.Context, r request) ([]byte, error) {
 
 // document asks for one thing; an answer without a body leaves the value as it is.
 func document[T any](ctx context.Context, c *Client, r request) (d Document[T], err error) {
-	body, err := c.ask(ctx, r)
+	body, err := c.send(ctx, r)
 	if err != nil {
 		return d, err
 	}
@@ -160,7 +160,7 @@ func newConnection(ctx context.Context, silence time.Duration) *connection {
 	return &connection{ctx: ctx, cancel: cancel, silence: silence, timer: time.AfterFunc(silence, func() { cancel(errSilent) })}
 }
 
-func (c *connection) take(resp *http.Response) {
+func (c *connection) adopt(resp *http.Response) {
 	c.resp = resp
 	c.timer.Reset(c.silence)
 }

@@ -83,7 +83,7 @@ func runPath(thread, run string) string { return threadPath(thread) + path("runs
 func (c *Client) command(ctx context.Context, path string, body any) error {
 	r, err := post(path, body)
 	if err == nil {
-		_, err = c.ask(ctx, r)
+		_, err = c.send(ctx, r)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (c *Client) Schedules(ctx context.Context, p Paging) (Document[Page[Schedul
 	return document[Page[Schedule]](ctx, c, get("/v1/schedules", p.query()))
 }
 
-// Schedule is one schedule.
+// Schedule returns one schedule.
 func (c *Client) Schedule(ctx context.Context, id string) (Document[Schedule], error) {
 	return document[Schedule](ctx, c, get(schedulePath(id), nil))
 }
@@ -86,6 +86,6 @@ func (c *Client) TriggerSchedule(ctx context.Context, id, overlap string) error 
 
 // DeleteSchedule removes a schedule. Its runs stay.
 func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
-	_, err := c.ask(ctx, request{method: http.MethodDelete, path: schedulePath(id)})
+	_, err := c.send(ctx, request{method: http.MethodDelete, path: schedulePath(id)})
 	return err
 }

@@ -21,7 +21,7 @@ type Event struct {
 	agui.Event
 }
 
-// Ends tells whether the event is the last one of its run.
+// Ends reports whether the event is the last one of its run.
 func (e Event) Ends() bool {
 	t := e.EventType()
 	return t == agui.EventRunFinished || t == agui.EventRunError
@@ -100,17 +100,17 @@ func (r *reader[E]) connection(ctx context.Context, pace *pace, yield func(E, er
 	for {
 		f, err := frames.next()
 		if err != nil {
-			return r.lost(err)
+			return r.connectionError(err)
 		}
 		pace.reset()
-		if err := r.take(f, yield); err != nil {
+		if err := r.show(f, yield); err != nil {
 			return err
 		}
 	}
 }
 
-// lost says what the end of a connection means.
-func (r *reader[E]) lost(err error) error {
+// connectionError says what the end of a connection means.
+func (r *reader[E]) connectionError(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -121,8 +121,8 @@ func (r *reader[E]) lost(err error) error {
 	return io.ErrUnexpectedEOF
 }
 
-// take shows a frame, and what came before the first cursor.
-func (r *reader[E]) take(f frame, yield func(E, error) bool) error {
+// show shows a frame, and what came before the first cursor.
+func (r *reader[E]) show(f frame, yield func(E, error) bool) error {
 	event, err := r.decode(f)
 	if err != nil {
 		return &FrameError{err}

@@ -51,7 +51,7 @@ func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thr
 	return document[Page[Thread]](ctx, c, get("/v1/threads", q))
 }
 
-// Thread is one thread in short.
+// Thread returns one thread in short.
 func (c *Client) Thread(ctx context.Context, thread string) (Document[Thread], error) {
 	return document[Thread](ctx, c, get(threadPath(thread), nil))
 }
@@ -61,7 +61,7 @@ func (c *Client) Messages(ctx context.Context, thread string, p Paging) (Documen
 	return document[Page[agui.Message]](ctx, c, get(threadPath(thread)+"/messages", p.query()))
 }
 
-// State is the state of a thread, any JSON value.
+// State returns the state of a thread, any JSON value.
 func (c *Client) State(ctx context.Context, thread string) (json.RawMessage, error) {
 	answer, err := document[struct{ State json.RawMessage }](ctx, c, get(threadPath(thread)+"/state", nil))
 	return answer.Value.State, err
@@ -88,6 +88,6 @@ func (c *Client) Runs(ctx context.Context, thread string, p Paging) (Document[Pa
 
 // DeleteThread removes a thread with all that it holds.
 func (c *Client) DeleteThread(ctx context.Context, thread string) error {
-	_, err := c.ask(ctx, request{method: http.MethodDelete, path: threadPath(thread)})
+	_, err := c.send(ctx, request{method: http.MethodDelete, path: threadPath(thread)})
 	return err
 }

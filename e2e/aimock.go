@@ -135,7 +135,7 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// text is the content, whether it is a string or parts.
+// text returns the content, whether it is a string or parts.
 func (m chatMessage) text() string {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {

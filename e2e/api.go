@@ -45,10 +45,10 @@ type input struct {
 
 func user(text string) message { return message{ID: "msg-" + rand.Text(), Role: "user", Content: text} }
 
-// newThread is an id that no other test uses.
+// newThread returns an id that no other test uses.
 func newThread() string { return "thread-" + rand.Text() }
 
-// newInput is the first run of a thread of its own.
+// newInput returns the first run of a thread of its own.
 func newInput(prompt string) input {
 	return input{ThreadID: newThread(), RunID: "run-1", ProtocolVersion: "1.0", Messages: []message{user(prompt)}}
 }

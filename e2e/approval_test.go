@@ -54,7 +54,7 @@ func worksOut(t *testing.T, prompt, then string, expressions ...string) {
 		fixture{Match: match{UserMessage: prompt, HasToolResult: &yes}, Response: response{Content: then}})
 }
 
-// resultsOf are the results of tool calls that a model was sent last.
+// resultsOf returns the results of tool calls that a model was sent last.
 func resultsOf(t *testing.T, prompt string) []string {
 	t.Helper()
 	calls := sharedModel.calls(t, prompt)

@@ -100,7 +100,7 @@ func (d *docks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, d.ship(p.What, answers[0].Content.City))
 }
 
-// call is the tool of the MCP server: it ends with its question, and is called anew with the answer.
+// call returns the tool of the MCP server: it ends with its question, and is called anew with the answer.
 func (d *docks) call(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p parcel
 	if err := json.Unmarshal(req.Params.Arguments, &p); err != nil {

@@ -74,7 +74,7 @@ func until(ctx context.Context, t *testing.T, otherwise string, so func() bool) 
 	}
 }
 
-// audited is what a thread's audit says became of a question.
+// audited returns what a thread's audit says became of a question.
 func audited(ctx context.Context, t *testing.T, e *endpoint, thread, id string) string {
 	t.Helper()
 	var page struct {

@@ -75,7 +75,7 @@ func (b *browser) tell(t *testing.T, command map[string]any) seen {
 	}
 }
 
-// proxy is an address that stays while the api behind an endpoint comes and goes.
+// proxy returns an address that stays while the api behind an endpoint comes and goes.
 func (p *endpoint) proxy(t *testing.T) string {
 	t.Helper()
 	forward := &httputil.ReverseProxy{

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// asks is what a client wants of us beside what the protocol has.
+// asks returns what a client wants of us beside what the protocol has.
 func asks(props map[string]any) map[string]any { return map[string]any{"perdure": props} }
 
-// after is the next run of a thread, whose client has not seen the answers of those before it.
+// after returns the next run of a thread, whose client has not seen the answers of those before it.
 func (in input) after(runID, onBusy string, next message) input {
 	in.RunID, in.Messages = runID, append(slices.Clone(in.Messages), next)
 	in.ForwardedProps = asks(map[string]any{"onBusy": onBusy})

@@ -51,7 +51,7 @@ func wantCancelled(t *testing.T, g generation, d *driven) {
 	}
 }
 
-// outcome is the type of the outcome in a RUN_FINISHED; empty = it has none.
+// outcome returns the type of the outcome in a RUN_FINISHED; empty = it has none.
 func outcome(e event) string {
 	var finished struct {
 		Outcome struct {

@@ -50,7 +50,7 @@ type gateway struct {
 	*process
 }
 
-// newCluster is a cluster without servers. What it leaves behind is inspected when the test ends.
+// newCluster returns a cluster without servers. What it leaves behind is inspected when the test ends.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if err := buildCluster(); err != nil {

@@ -26,7 +26,7 @@ type story struct {
 	shows string
 }
 
-// slowly is an answer in about as many pieces as it has words.
+// slowly returns an answer in about as many pieces as it has words.
 func slowly(r response) fixture { return lasting(r, 15) }
 
 // lasting is such an answer with so many milliseconds between its pieces.
@@ -34,7 +34,7 @@ func lasting(r response, latency int) fixture {
 	return fixture{Response: r, ChunkSize: 8, Latency: latency}
 }
 
-// cutShort is an answer whose connection ends behind some pieces.
+// cutShort returns an answer whose connection ends behind some pieces.
 func cutShort(r response, chunks int) fixture {
 	f := slowly(r)
 	f.TruncateAfterChunks = chunks
@@ -49,7 +49,7 @@ func calculates(expressions ...string) response {
 	return r
 }
 
-// corpus is every kind of run that there is.
+// corpus returns every kind of run that there is.
 func corpus() map[string]story {
 	const sum = "1+2+3+4+5+6+7+8+9+10+11+12+13+14+15"
 	var (
@@ -148,7 +148,7 @@ func interrupts(t *testing.T, in input) *follower {
 	return shared.follow(t, next)
 }
 
-// answers is the run that answers what the story's run asks.
+// answers returns the run that answers what the story's run asks.
 func (s story) answers(t *testing.T, in input) *follower {
 	t.Helper()
 	next := in
@@ -255,7 +255,7 @@ func (s story) play(t *testing.T, c *crowd, live *follower) (next *follower) {
 	return next
 }
 
-// missing is what is left of a list of types when those that events have were crossed out in order.
+// missing returns what is left of a list of types when those that events have were crossed out in order.
 func missing(types string, events []event) string {
 	list := strings.Fields(types)
 	for _, e := range events {

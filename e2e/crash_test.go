@@ -233,7 +233,7 @@ func (r *crashed) finish(t *testing.T, p *endpoint) {
 	wantMessages(t, r.want, show(t, r.in.Messages, fresh))
 }
 
-// lastWithdrawal is where the last attempt's own events begin, as far as a reader can tell.
+// lastWithdrawal returns where the last attempt's own events begin, as far as a reader can tell.
 func lastWithdrawal(events []event) int {
 	for i, e := range slices.Backward(events) {
 		if e.Type == "TEXT_MESSAGE_START" {

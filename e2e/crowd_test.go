@@ -194,10 +194,10 @@ func (c *crowd) read(v *visitor) reading {
 	return end
 }
 
-// threadPath is where a thread is read, run after run.
+// threadPath returns where a thread is read, run after run.
 func threadPath(in input) string { return "/v1/threads/" + url.PathEscape(in.ThreadID) + "/events" }
 
-// shownRun is the run that the visitor was shown last.
+// shownRun returns the run that the visitor was shown last.
 func (v *visitor) shownRun() string {
 	for _, e := range slices.Backward(v.events) {
 		if e.Type == "RUN_STARTED" {
@@ -217,7 +217,7 @@ func (v *visitor) readThrough(run string) error {
 	}
 }
 
-// upTo is the live reader when it had been shown n events.
+// upTo returns the live reader when it had been shown n events.
 func (c *crowd) upTo(n int) *follower {
 	f := *c.live
 	f.events = f.events[:n]

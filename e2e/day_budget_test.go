@@ -37,7 +37,7 @@ func startWithDays(t *testing.T) *perdure {
 	return p
 }
 
-// dayOf is the day on which a test counts. Near its end there is none.
+// dayOf returns the day on which a test counts. Near its end there is none.
 func dayOf(t *testing.T) string {
 	t.Helper()
 	now := time.Now().UTC()

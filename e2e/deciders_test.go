@@ -130,7 +130,7 @@ func (q *quarrel) open(t *testing.T) {
 	}
 }
 
-// opinion is a person's about a call; that of the other one may be the same.
+// opinion returns a person's about a call; that of the other one may be the same.
 func (q *quarrel) opinion(call, person int) opinion {
 	switch q.random.IntN(8) {
 	case 0:

@@ -74,7 +74,7 @@ func (p *endpoint) addresses(ctx context.Context) (addresses, error) {
 	}
 }
 
-// url is an address of the api that runs now.
+// url returns an address of the api that runs now.
 func (p *endpoint) url(path string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,7 +64,7 @@ func (e *errand) watch(t *testing.T, seen func(n int)) {
 	}
 }
 
-// asks tells whether the run has ended with questions: then they are approved, and the reader reads on.
+// asks reports whether the run has ended with questions: then they are approved, and the reader reads on.
 func (e *errand) asks(t *testing.T) bool {
 	t.Helper()
 	e.reader.cut()
@@ -101,7 +101,7 @@ type product struct {
 	Work     []string            // what the tools were asked, each thing once
 }
 
-// product is what one has of the order who reads it when it is over.
+// product returns what one has of the order who reads it when it is over.
 func (e *errand) product(t *testing.T) product {
 	t.Helper()
 	f := e.reader
@@ -143,7 +143,7 @@ func (e *errand) again(t *testing.T) []event {
 	return all
 }
 
-// plain is a text without the order's name.
+// plain returns a text without the order's name.
 func (e *errand) plain(text string) string { return strings.ReplaceAll(text, e.name, "ORDER") }
 
 func (e *errand) messages(messages []message) []string {
@@ -159,7 +159,7 @@ func (e *errand) messages(messages []message) []string {
 	return list
 }
 
-// steps are those that begin and end, by the name of the subagent that does them.
+// steps returns those that begin and end, by the name of the subagent that does them.
 func steps(events []event) map[string][]string {
 	names, list := map[string]string{"": ""}, map[string][]string{}
 	for _, e := range events {
@@ -218,7 +218,7 @@ func (e *errand) once(t *testing.T, cuts int) {
 // unknown is what is said of a call that is not known to have been made.
 const unknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
 
-// settled is the product with what a call has come to that a kill has cut off, if one was.
+// settled returns the product with what a call has come to that a kill has cut off, if one was.
 func (got product) settled(want product) product {
 	if i := slices.Index(got.Messages, "tool: "+unknown); i >= 0 {
 		got.Messages = slices.Sorted(slices.Values(append(slices.Delete(slices.Clone(got.Messages), i, i+1), `tool: {"kept":"bill"}`+"\n")))

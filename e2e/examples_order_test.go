@@ -76,7 +76,7 @@ func (s *orderStore) restart(t *testing.T) {
 	s.open(t, strings.TrimPrefix(s.url, "http://"))
 }
 
-// did is what the store has done, in its order.
+// did returns what the store has done, in its order.
 func (s *orderStore) did(t *testing.T) (deeds []string) {
 	t.Helper()
 	resp, err := http.Get(s.url + "/journal")

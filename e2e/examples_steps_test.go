@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// stateOf is a thread's state.
+// stateOf returns a thread's state.
 func (p *endpoint) stateOf(t *testing.T, in input) map[string]any {
 	t.Helper()
 	resp, err := p.get(t.Context(), "/v1/threads/"+in.ThreadID+"/state", "")

@@ -70,7 +70,7 @@ func openBookshop(t *testing.T) bookshop {
 	return s
 }
 
-// refunds are what the shop has paid back.
+// refunds returns what the shop has paid back.
 func (s bookshop) refunds(t *testing.T) (amounts []float64) {
 	t.Helper()
 	resp, err := http.Get(s.url + "/refunds")

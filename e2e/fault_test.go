@@ -157,7 +157,7 @@ var calm = []fault{
 	endless(flawed("model: falls silent and never ends", neverEnds, whileCalled, 0)),
 }
 
-// flawed is a fault of the model, in an otherwise healthy process.
+// flawed returns a fault of the model, in an otherwise healthy process.
 func flawed(name string, what flaw, cannot func(phase) string, again int) fault {
 	return fault{
 		name: name, cannot: cannot, where: dev, again: again,
@@ -226,7 +226,7 @@ func (f fault) counted(a *actor) error {
 	return nil
 }
 
-// hit tells whether a brief phase was hit: the log has what ends it, but not from before the fault.
+// hit reports whether a brief phase was hit: the log has what ends it, but not from before the fault.
 func (a *actor) hit(records []record) bool {
 	at := slices.IndexFunc(records, a.phase.next)
 	return at >= 0 && records[at].at.After(a.struck)

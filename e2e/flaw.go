@@ -48,7 +48,7 @@ func noFinish(a *speech) bool {
 	return false
 }
 
-// halfCall is a call whose arguments are cut, and which the model takes for whole.
+// halfCall returns a call whose arguments are cut, and which the model takes for whole.
 func halfCall(a *speech) bool {
 	a.end("tool_calls")
 	return false
@@ -66,7 +66,7 @@ func invalidUTF8(a *speech) bool {
 	return true
 }
 
-// sameIDs is a second call under the id of the first.
+// sameIDs returns a second call under the id of the first.
 func sameIDs(a *speech) bool {
 	for _, p := range a.play.toolCall(1, func(int) string { return mark + " again " }) {
 		a.say(p)

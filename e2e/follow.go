@@ -114,7 +114,7 @@ func (f *follower) connect() error {
 	return err
 }
 
-// last is the id of the last event.
+// last returns the id of the last event.
 func (f *follower) last() string {
 	if len(f.events) == 0 {
 		return ""
@@ -162,7 +162,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.status, e.body) }
 
-// passing tells whether the same request may succeed soon: nobody listens just now, whoever did is
+// passing reports whether the same request may succeed soon: nobody listens just now, whoever did is
 // gone, or it is unknown whether the request took effect.
 func passing(err error) bool {
 	var (

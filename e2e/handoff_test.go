@@ -62,7 +62,7 @@ func (c *conversation) want(t *testing.T, last string) {
 	}
 }
 
-// handsIn are the hand-offs that clients are told of.
+// handsIn returns the hand-offs that clients are told of.
 func handsIn(t *testing.T, events []event) (all []string) {
 	t.Helper()
 	for _, e := range events {

@@ -18,7 +18,7 @@ func (in input) held() input {
 	return in
 }
 
-// custom is the value of a custom event.
+// custom returns the value of a custom event.
 func custom[T any](t *testing.T, e event, name string) (value T) {
 	t.Helper()
 	if e.Type != "CUSTOM" || e.member("name") != name {

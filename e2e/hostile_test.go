@@ -36,7 +36,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// spokenIn is the last text of a stream.
+// spokenIn returns the last text of a stream.
 func spokenIn(events []event) (text string) {
 	for _, e := range events {
 		switch e.Type {

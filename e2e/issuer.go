@@ -32,7 +32,7 @@ func startIssuer(t *testing.T) *issuer {
 	return &issuer{url: server.URL, key: key}
 }
 
-// token is one for Perdure that is good for so long, with more claims.
+// token returns one for Perdure that is good for so long, with more claims.
 func (i *issuer) token(t *testing.T, subject string, lasts time.Duration, more map[string]any) string {
 	t.Helper()
 	claims := map[string]any{"iss": i.url, "aud": "perdure", "sub": subject, "exp": time.Now().Add(lasts).Unix(), "iat": time.Now().Unix()}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// superseded are the messages that inputs removed from the conversation of a thread.
+// superseded returns the messages that inputs removed from the conversation of a thread.
 func (p *perdure) superseded(t *testing.T, thread string) []message {
 	t.Helper()
 	var tails struct{ Items []struct{ RunID string } }
@@ -65,7 +65,7 @@ func TestRandomLists(t *testing.T) {
 	})
 }
 
-// randomList is what a client may have of a thread whose lists there were.
+// randomList returns what a client may have of a thread whose lists there were.
 func randomList(random *rand.Rand, lists [][]message) []message {
 	if len(lists) == 0 {
 		return nil

@@ -109,7 +109,7 @@ func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	}
 }
 
-// largestPayload is the size in bytes of the largest of what a history holds for us.
+// largestPayload returns the size in bytes of the largest of what a history holds for us.
 func largestPayload(t *testing.T, h *historypb.History) int {
 	t.Helper()
 	largest := 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// contests is how often two things are done at the same moment: ten times, or as E2E_MOMENTS says.
+// contests returns how often two things are done at the same moment: ten times, or as E2E_MOMENTS says.
 func contests() int {
 	if n, err := strconv.Atoi(os.Getenv("E2E_MOMENTS")); err == nil {
 		return n
@@ -51,7 +51,7 @@ func (a told) wantSame(t *testing.T, again told) {
 	}
 }
 
-// hasHeard tells whether something stands in the conversation of a thread.
+// hasHeard reports whether something stands in the conversation of a thread.
 func hasHeard(t *testing.T, in input, what string) bool {
 	t.Helper()
 	resp, err := shared.get(t.Context(), "/v1/threads/"+in.ThreadID+"/messages", "")

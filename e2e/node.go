@@ -86,7 +86,7 @@ type line struct {
 	Code    int `json:"code"`
 }
 
-// eventType is the type of an event's line.
+// eventType returns the type of an event's line.
 func (l line) eventType() string { return event{Data: l.Event}.member("type") }
 
 // driven is a running client.

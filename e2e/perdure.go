@@ -81,7 +81,7 @@ func (p *perdure) start(t *testing.T) {
 	}
 }
 
-// command is the process as a user would start it, with any free ports.
+// command returns the process as a user would start it, with any free ports.
 func (p *perdure) command() *exec.Cmd {
 	cmd := exec.Command(p.program, "dev", "--addr", p.addr, "--data", p.data,
 		"--agents", p.agents, "--temporal-port", "0", "--nats-port", "0")

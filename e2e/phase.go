@@ -61,7 +61,7 @@ func ofType(eventType string) func(event) bool {
 	return func(e event) bool { return e.Type == eventType }
 }
 
-// brief tells whether nothing can be made to stand still in the phase.
+// brief reports whether nothing can be made to stand still in the phase.
 func (ph phase) brief() bool { return ph.next != nil }
 
 // actor is a run of the matrix: a play, who reads it, and what struck it.

@@ -82,7 +82,7 @@ func (p *play) begin(turn int, began time.Time) *performance {
 	return pf
 }
 
-// strikes tells whether a performance has come to where the play stands still.
+// strikes reports whether a performance has come to where the play stands still.
 func (p *play) strikes(pf *performance, at int) bool {
 	return pf.attempt == 1 && pf.turn == p.turn && at == p.at
 }
@@ -108,7 +108,7 @@ func (p *play) pause(ctx context.Context, pf *performance, at int) bool {
 	}
 }
 
-// performances are those of a turn so far, as copies.
+// performances returns those of a turn so far, as copies.
 func (p *play) performances(turn int) []performance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ type piece struct {
 	start *modelCall
 }
 
-// script is what the model says in a turn, differently in each attempt.
+// script returns what the model says in a turn, differently in each attempt.
 func (p *play) script(turn, attempt int) []piece {
 	word := func(i int) string { return fmt.Sprintf("%s %d.%d.%d ", mark, turn, attempt, i) }
 	var list []piece
@@ -147,7 +147,7 @@ func (p *play) script(turn, attempt int) []piece {
 	return append(list, p.toolCall(0, word)...)
 }
 
-// toolCall is one call in pieces.
+// toolCall returns one call in pieces.
 func (p *play) toolCall(call int, word func(int) string) []piece {
 	list := []piece{{kind: "arguments", call: call, start: &modelCall{ID: "call_same", Name: p.tool},
 		text: fmt.Sprintf(`{"play":"%s","note":"%d `, p.id, call)}}
@@ -157,7 +157,7 @@ func (p *play) toolCall(call int, word func(int) string) []piece {
 	return append(list, piece{kind: "arguments", call: call, text: `"}`})
 }
 
-// delta is the piece as the API has it.
+// delta returns the piece as the API has it.
 func (p piece) delta() string {
 	switch p.kind {
 	case "thought":

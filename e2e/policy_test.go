@@ -210,7 +210,7 @@ func awaitNotice(t *testing.T, p *endpoint, in input, event runs.NotificationEve
 	}
 }
 
-// noticesOf are the notices about a thread, each once, as its workflow asked for them.
+// noticesOf returns the notices about a thread, each once, as its workflow asked for them.
 func noticesOf(t *testing.T, p *endpoint, in input) []runs.Notification {
 	t.Helper()
 	c, err := p.temporal(t.Context())

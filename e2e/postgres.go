@@ -70,7 +70,7 @@ func searchPostgres(dir string) error {
 	return errors.Join(err, searchFiles(files))
 }
 
-// postgresPrograms is the folder of PostgreSQL's programs. Distributions keep that of the server out
+// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep that of the server out
 // of the path.
 func postgresPrograms(t *testing.T) string {
 	t.Helper()

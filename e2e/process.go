@@ -100,7 +100,7 @@ func (p *process) stop() error {
 	return nil
 }
 
-// running tells whether the process has not ended.
+// running reports whether the process has not ended.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:

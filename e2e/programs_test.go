@@ -74,7 +74,7 @@ func (w *ownWorker) restartWorker(t *testing.T) {
 	w.startWorker(t)
 }
 
-// called are the tools that a client has seen called, in their order, with their results.
+// called returns the tools that a client has seen called, in their order, with their results.
 func called(t *testing.T, events []event) (calls []string) {
 	t.Helper()
 	for _, e := range events {

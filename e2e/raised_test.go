@@ -154,7 +154,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	}
 }
 
-// inboxOf is what waits on a thread, as soon as the inbox has it.
+// inboxOf returns what waits on a thread, as soon as the inbox has it.
 func (p *endpoint) inboxOf(t *testing.T, in input) map[string]any {
 	t.Helper()
 	for {

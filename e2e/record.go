@@ -57,7 +57,7 @@ func (r *recorder) keep(test string, f *follower) error {
 	return err
 }
 
-// recording is what the reader has read.
+// recording returns what the reader has read.
 func (f *follower) recording(test string) recording {
 	stream := recording{Test: test, Generation: f.in.generation().name, Messages: f.in.Messages, State: f.in.State}
 	for _, e := range f.events {
@@ -66,7 +66,7 @@ func (f *follower) recording(test string) recording {
 	return stream
 }
 
-// sum is the same for the same stream, whoever reads it.
+// sum returns the same for the same stream, whoever reads it.
 func (r recording) sum() ([sha256.Size]byte, error) {
 	r.Test = ""
 	content, err := json.Marshal(r)
@@ -167,7 +167,7 @@ func byOwner(messages []map[string]any) []map[string]any {
 	return messages
 }
 
-// listed is a stream for people, an event a line.
+// listed returns a stream for people, an event a line.
 func listed(events []json.RawMessage) string {
 	var b bytes.Buffer
 	for i, e := range events {

@@ -24,7 +24,7 @@ type recording struct {
 	Compact    bool              `json:"compact,omitempty"`  // as clients do that keep what they read
 }
 
-// ended tells whether the last event ends a run.
+// ended reports whether the last event ends a run.
 func (r recording) ended() bool {
 	last := event{Data: r.Events[len(r.Events)-1]}
 	last.Type = last.member("type")
@@ -49,7 +49,7 @@ type remark struct {
 // tolerable is what the client says about the end of a call that was withdrawn, see withdrawn.
 const tolerable = "TOOL_CALL_END: No message found containing tool call"
 
-// verdict is what the client and its schema have against a stream.
+// verdict returns what the client and its schema have against a stream.
 func (r reading) verdict() error {
 	var errs []error
 	if r.Error != "" {
@@ -66,7 +66,7 @@ func (r reading) verdict() error {
 	return errors.Join(errs...)
 }
 
-// conversation is the messages that the client shows. Reasoning that was withdrawn, and that clients
+// conversation returns the messages that the client shows. Reasoning that was withdrawn, and that clients
 // keep, is emptied and not shown.
 func (r reading) conversation() []map[string]any {
 	var shown []map[string]any

@@ -79,7 +79,7 @@ func (r *relay) asked(t *testing.T, containing string) []modelRequest {
 	return list
 }
 
-// containing are the bodies of the requests that contain a text, in order.
+// containing returns the bodies of the requests that contain a text, in order.
 func (r *relay) containing(text string) [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *relay) containing(text string) [][]byte {
 	return found
 }
 
-// items is what the conversation consists of: types, and roles of messages.
+// items returns what the conversation consists of: types, and roles of messages.
 func (a modelRequest) items() string {
 	var kinds []string
 	for _, item := range a.Input {

@@ -23,7 +23,7 @@ func picks(t *testing.T, prompt, then string, of ...string) {
 		fixture{Match: match{UserMessage: prompt, HasToolResult: &yes}, Response: response{Content: then}})
 }
 
-// callsOf are the ids of the tool calls that a run has made.
+// callsOf returns the ids of the tool calls that a run has made.
 func callsOf(events []event) []string {
 	var ids []string
 	for _, e := range events {

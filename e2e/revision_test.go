@@ -31,7 +31,7 @@ func (p *endpoint) publish(t *testing.T, agent, definition string) string {
 	return strings.Trim(resp.Header.Get("ETag"), `"`)
 }
 
-// revisionOf is what RUN_STARTED says.
+// revisionOf returns what RUN_STARTED says.
 func revisionOf(t *testing.T, events []event) string {
 	t.Helper()
 	var started struct {
@@ -44,7 +44,7 @@ func revisionOf(t *testing.T, events []event) string {
 	return started.Metadata["perdure.revision"]
 }
 
-// instructions are what the model was told before each of the calls that a prompt has led to.
+// instructions returns what the model was told before each of the calls that a prompt has led to.
 func instructions(t *testing.T, prompt string) []string {
 	t.Helper()
 	var told []string

@@ -157,7 +157,7 @@ func (r *round) killDev() {
 	p.start(r.t)
 }
 
-// door is an address behind which there is always an api.
+// door returns an address behind which there is always an api.
 func (r *round) door() *endpoint {
 	c := r.cluster()
 	r.open = newEndpoint(c.threads)

@@ -134,7 +134,7 @@ func freePorts(t *testing.T, n int) []int {
 	return nil
 }
 
-// listens tells whether a port can be listened on.
+// listens reports whether a port can be listened on.
 func listens(t *testing.T, port int) bool {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

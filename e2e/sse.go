@@ -17,7 +17,7 @@ type event struct {
 	Data json.RawMessage
 }
 
-// terminal tells whether the event ends its run.
+// terminal reports whether the event ends its run.
 func (e event) terminal() bool { return e.Type == "RUN_FINISHED" || e.Type == "RUN_ERROR" }
 
 // member reads a string member of the event.

@@ -185,7 +185,7 @@ func (e *errand) through(t *testing.T, seen func(runs int)) (last event) {
 	}
 }
 
-// run is the id of the run that has begun last.
+// run returns the id of the run that has begun last.
 func (e *errand) run() string {
 	for _, seen := range slices.Backward(e.reader.events) {
 		if seen.Type == "RUN_STARTED" {
@@ -195,7 +195,7 @@ func (e *errand) run() string {
 	return ""
 }
 
-// kept is what was done, and does not undo anything, as the conversation has it.
+// kept returns what was done, and does not undo anything, as the conversation has it.
 func (e *errand) kept(t *testing.T) (done []string) {
 	t.Helper()
 	for _, m := range show(t, e.reader.in.Messages, e.again(t)) {

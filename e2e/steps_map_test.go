@@ -140,7 +140,7 @@ func checkMapHistory(t *testing.T, p *endpoint, in input, items int) {
 	}
 }
 
-// histories are those of all executions of a thread, the last one first.
+// histories returns those of all executions of a thread, the last one first.
 func (p *endpoint) histories(t *testing.T, in input) []*historypb.History {
 	t.Helper()
 	c, err := p.temporal(t.Context())

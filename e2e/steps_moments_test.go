@@ -25,13 +25,13 @@ func newSite(w *workshop, p *endpoint, kill func(t *testing.T)) *site {
 	return &site{workshop: w, p: p, kill: kill, undisturbed: map[string]product{}, events: map[string]int{}}
 }
 
-// devSite is one process, which is killed with the servers in it.
+// devSite returns one process, which is killed with the servers in it.
 func devSite(t *testing.T) *site {
 	t.Helper()
 	return openSite(t, nil)
 }
 
-// openSite is a devSite with settings of its own, whose workshop does something before it answers.
+// openSite returns a devSite with settings of its own, whose workshop does something before it answers.
 func openSite(t *testing.T, before func(context.Context, *deed) bool, settings ...string) *site {
 	t.Helper()
 	w := openWorkshop(t)
@@ -48,7 +48,7 @@ func openSite(t *testing.T, before func(context.Context, *deed) bool, settings .
 	})
 }
 
-// workerSite is a cluster with one worker, which is killed by itself: those who watch notice nothing.
+// workerSite returns a cluster with one worker, which is killed by itself: those who watch notice nothing.
 func workerSite(t *testing.T) *site {
 	t.Helper()
 	w, c := openWorkshop(t), newCluster(t)

@@ -232,7 +232,7 @@ func TestForkedPipeline(t *testing.T) {
 	}
 }
 
-// fork is the first run of a fork of the errand's thread, as it is now.
+// fork returns the first run of a fork of the errand's thread, as it is now.
 func (e *errand) fork(t *testing.T, p *endpoint) input {
 	t.Helper()
 	run := ""

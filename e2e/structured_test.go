@@ -73,7 +73,7 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 	}
 }
 
-// formatOf are the members of a request in which an API is handed a schema.
+// formatOf returns the members of a request in which an API is handed a schema.
 func formatOf(t *testing.T, body []byte) string {
 	t.Helper()
 	var members struct {

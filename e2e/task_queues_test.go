@@ -105,7 +105,7 @@ func startTills(t *testing.T, server string) (c *cluster, g *gateway, others []s
 	return c, g, []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + token}
 }
 
-// missingTools is what an agent lacks.
+// missingTools returns what an agent lacks.
 func missingTools(t *testing.T, e *endpoint, agent string) []string {
 	t.Helper()
 	resp, err := e.get(t.Context(), "/v1/agents/"+agent, "")

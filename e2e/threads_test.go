@@ -21,7 +21,7 @@ func (p *endpoint) delete(t *testing.T, thread string) int {
 	return resp.StatusCode
 }
 
-// conversation is what a thread has by now.
+// conversation returns what a thread has by now.
 func (p *endpoint) conversation(t *testing.T, thread string) []message {
 	t.Helper()
 	var page struct {
@@ -31,7 +31,7 @@ func (p *endpoint) conversation(t *testing.T, thread string) []message {
 	return page.Items
 }
 
-// exchange is a question, and the answer that the model has for it.
+// exchange returns a question, and the answer that the model has for it.
 func exchange(t *testing.T) (question, answer message) {
 	t.Helper()
 	question, answer = user(say("What about this?")), says(say("This."))

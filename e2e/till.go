@@ -49,7 +49,7 @@ func openTill(t *testing.T) *till {
 	return s
 }
 
-// folder is a folder of agents that has the cashier.
+// folder returns a folder of agents that has the cashier.
 func (s *till) folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func (s *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "charged %d", c.Amount)
 }
 
-// charges are what was charged under a note.
+// charges returns what was charged under a note.
 func (s *till) charges(note string) []charge {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -152,7 +152,7 @@ func (s *timetable) over(t *testing.T) {
 	s.ask(t, http.MethodGet, "/"+s.id, nil, http.StatusNotFound, nil)
 }
 
-// ended tells whether n of its latest runs have ended well, and nothing goes on for them.
+// ended reports whether n of its latest runs have ended well, and nothing goes on for them.
 func ended(n int) func(scheduled) bool {
 	return func(now scheduled) bool {
 		over := 0

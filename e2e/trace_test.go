@@ -76,7 +76,7 @@ func (p traceparent) begin(t *testing.T, url string, in input) {
 	}
 }
 
-// of are the spans of the trace.
+// of returns the spans of the trace.
 func (p traceparent) of(spans []*tracepb.Span) []*tracepb.Span {
 	var own []*tracepb.Span
 	for _, s := range spans {

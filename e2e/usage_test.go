@@ -290,14 +290,14 @@ type usage struct {
 	Estimated estimate          `json:"estimated"`
 }
 
-// figures are the sums of all of it, and of the estimated part.
+// figures returns the sums of all of it, and of the estimated part.
 func (u usage) figures() (all, estimated figures) {
 	all, estimated = sumOf(u.Usage), sumOf(u.Estimated.Usage)
 	estimated.calls = u.Estimated.Calls
 	return all, estimated
 }
 
-// reported is what the last event of a run reports.
+// reported returns what the last event of a run reports.
 func reported(end event) (u usage, err error) {
 	var e struct {
 		usage

@@ -32,7 +32,7 @@ func (a *actor) verdict(ctx context.Context, at *endpoint) error {
 	return errors.Join(a.ending(), a.content(shown), a.once(records), a.nothingBehind(ctx, at), a.readAgain(ctx, at, shown), a.join(ctx, at, shown))
 }
 
-// shown is what the reader has at the end. A call that is withdrawn goes before it ends, which clients
+// shown returns what the reader has at the end. A call that is withdrawn goes before it ends, which clients
 // remark on; reasoning that is withdrawn is left behind empty.
 func (a *actor) shown() ([]message, error) {
 	events := a.reader.events
@@ -98,7 +98,7 @@ func (a *actor) content(shown []message) error {
 	return nil
 }
 
-// survivors are the messages that the journal tells: of each turn what the last attempt said that came
+// survivors returns the messages that the journal tells: of each turn what the last attempt said that came
 // to its end.
 func (a *actor) survivors(shown []message) ([]message, error) {
 	want := slices.Clone(a.reader.in.Messages)
@@ -132,7 +132,7 @@ const (
 	invalidCall    = "invalid arguments: "
 )
 
-// effect is the result of a call: what the tool said the last time it ran, or why it has none. Those
+// effect returns the result of a call: what the tool said the last time it ran, or why it has none. Those
 // words are the product's, and taken from where they are shown.
 func (a *actor) effect(c modelCall, nth int, shown []message) (string, error) {
 	var args struct {

@@ -52,7 +52,7 @@ func openWorkshop(t *testing.T) *workshop {
 	return w
 }
 
-// agents is a folder with the agents that work there, and their tools.
+// agents returns a folder with the agents that work there, and their tools.
 func (w *workshop) agents(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func (w *workshop) work(ctx context.Context, d *deed, answer func()) {
 	answer() // a caller that is gone needs no answer
 }
 
-// done are the deeds of an order so far, as copies.
+// done returns the deeds of an order so far, as copies.
 func (w *workshop) done(order string) []deed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +133,7 @@ func (w *workshop) count(more int) {
 	w.busiest = max(w.busiest, w.busy)
 }
 
-// fails tells whether the call is the first one for what it is about.
+// fails reports whether the call is the first one for what it is about.
 func (w *workshop) fails(d *deed) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func taskOf(messages []chatMessage) (s task, called bool) {
 	return s, called
 }
 
-// calls is what the model calls first.
+// calls returns what the model calls first.
 func (s task) calls() string {
 	tool, arguments := "keep", fmt.Sprintf(`{"order":%q,"what":%q}`, s.Order, s.Call)
 	if s.Hands != "" {

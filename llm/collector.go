@@ -43,7 +43,7 @@ func (c *Collector) Add(chunk Chunk) {
 	}
 }
 
-// Message is the assistant message received so far.
+// Message returns the assistant message received so far.
 func (c *Collector) Message() Message {
 	message := Message{Role: RoleAssistant, Reasoning: slices.Clone(c.reasoning)}
 	if c.thought.Len() > 0 {
@@ -59,7 +59,7 @@ func (c *Collector) Message() Message {
 	return message
 }
 
-// Finish is the last chunk, or nil while the completion is not over.
+// Finish returns the last chunk, or nil while the completion is not over.
 func (c *Collector) Finish() *Finish { return c.finish }
 
 func (c *Collector) endReasoning(provider string, data json.RawMessage) {

@@ -50,7 +50,7 @@ type Output struct {
 	Native *bool
 }
 
-// Hands tells whether the provider is handed the schema of an answer; known is what it is where nobody has said so.
+// Hands reports whether the provider is handed the schema of an answer; known is what it is where nobody has said so.
 func (o *Output) Hands(known bool) bool {
 	switch {
 	case o == nil:

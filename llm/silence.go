@@ -19,7 +19,7 @@ type limited struct {
 }
 
 func (l *limited) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
-	return func(yield func(Chunk, error) bool) { listen(ctx, l.Model, req, l.limit, yield) }
+	return func(yield func(Chunk, error) bool) { callOnce(ctx, l.Model, req, l.limit, yield) }
 }
 
 func (l *limited) Unusable(model string, role Role, media Media) Unusable {
@@ -29,8 +29,8 @@ func (l *limited) Unusable(model string, role Role, media Media) Unusable {
 	return ""
 }
 
-// listen is one call. The model ends with the cause of its context, which is the error that is due.
-func listen(ctx context.Context, model Model, req *Request, limit time.Duration, yield func(Chunk, error) bool) {
+// callOnce returns one call. The model ends with the cause of its context, which is the error that is due.
+func callOnce(ctx context.Context, model Model, req *Request, limit time.Duration, yield func(Chunk, error) bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() {

@@ -19,7 +19,7 @@ func (f *Branches) NoteEnd(index int, seq uint64) {
 	f.EndedIndex, f.EndedSeq = index, seq
 }
 
-// EndRecords are the last records of the branches that may need compensation, by index; 0 = the branch needs none.
+// EndRecords returns the last records of the branches that may need compensation, by index; 0 = the branch needs none.
 func (f *Branches) EndRecords() []uint64 {
 	records := make([]uint64, f.Count)
 	var index int
@@ -72,7 +72,7 @@ type BranchFailure struct {
 	Branches []int `json:"branches"`
 }
 
-// BranchFailures are the failed branches, by index.
+// BranchFailures returns the failed branches, by index.
 func (f *Branches) BranchFailures() []pipeline.BranchFailure {
 	if f == nil {
 		return nil

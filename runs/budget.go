@@ -51,34 +51,34 @@ func (b *Budget) Resume(l Limits, w *Interrupts) {
 // Extend moves the deadline.
 func (b *Budget) Extend(by time.Duration) { b.Deadline = b.Deadline.Add(by) }
 
-// IsOverdue tells whether the run's time is over.
+// IsOverdue reports whether the run's time is over.
 func (b *Budget) IsOverdue(now time.Time) bool { return !now.Before(b.Deadline) }
 
 // Use counts model calls.
 func (b *Budget) Use(u Usage) { b.Usage = addUsage(b.Usage, u) }
 
-// tokens is how many were used for the input.
+// tokens returns how many were used for the input.
 func (b *Budget) tokens() int64 { return b.Spent.Tokens + Tokens(b.Usage) }
 
-// cost is what was spent for the input, in millionths.
+// cost returns what was spent for the input, in millionths.
 func (b *Budget) cost() int64 {
 	cost, _ := Cost(b.Usage)
 	return b.Spent.Cost + cost
 }
 
-// used is what was done for the input until now.
-func (b *Budget) used(l Limits, now time.Time) Spent {
+// spent returns what was done for the input until now.
+func (b *Budget) spent(l Limits, now time.Time) Spent {
 	s := b.Spent
 	s.Tokens, s.Cost = b.tokens(), b.cost()
 	s.Duration = l.Duration - b.Deadline.Sub(now)
 	return s
 }
 
-// Carried is what the run after an interrupt takes over; nil = nothing.
+// Carried returns what the run after an interrupt takes over; nil = nothing.
 func (b *Budget) Carried(l Limits, now time.Time) *Spent {
 	switch {
 	case l.Soft != nil:
-		used := b.used(l, now)
+		used := b.spent(l, now)
 		return &used
 	case b.Spent.Day != (DayAllowance{}):
 		return &Spent{Day: b.Spent.Day}
@@ -110,13 +110,13 @@ func (b *Budget) Remaining(l, child Limits) Limits {
 	return child
 }
 
-// Exceeded is the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
+// Exceeded returns the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
 // of hard limits; a turn or a duration beyond the limit does not begin.
 func (b *Budget) Exceeded(l Limits, now time.Time) *ExceededLimit {
 	if l.Soft == nil {
 		return nil
 	}
-	used, allowed, soft := b.used(l, now), b.Spent.Allowed, *l.Soft
+	used, allowed, soft := b.spent(l, now), b.Spent.Allowed, *l.Soft
 	for _, x := range []struct {
 		code                      string
 		soft, allowed, used, most int64

@@ -68,10 +68,10 @@ const (
 	ErrorOtherEdit = "other_edit"
 )
 
-// Approves tells whether the call is made.
+// Approves reports whether the call is made.
 func (d Decision) Approves() bool { return d.Kind == DecisionApprove || d.Kind == DecisionEdit }
 
-// isRepeatedBy tells whether another one says the same.
+// isRepeatedBy reports whether another one says the same.
 func (d Decision) isRepeatedBy(other Decision) bool {
 	return d.Digest == other.Digest && d.Kind == other.Kind
 }

@@ -36,7 +36,7 @@ const (
 	maxFrom   = 8
 )
 
-// Is tells whether the call has an index in the message. It is false if h is nil.
+// Is reports whether the call has an index in the message. It is false if h is nil.
 func (h *Handoff) Is(index int) bool { return h != nil && h.Index == index }
 
 // Append returns the trail after a further handoff. h may be nil.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// isKept tells whether the run that continues works on the same matter: the client has not abandoned the call.
+// isKept reports whether the run that continues works on the same matter: the client has not abandoned the call.
 func (c Interrupt) isKept() bool { return c.Decision == nil || c.Decision.Kind != DecisionAbandon }
 
 // AnnounceInterrupts is the input of ActivityAnnounce, which tells readers and the inbox what an open run waits for. The output is
@@ -18,7 +18,7 @@ type AnnounceInterrupts struct {
 	Concurrent bool `json:"concurrent,omitempty"`
 }
 
-// DecidedHandoff is the handoff of a turn whose interrupts are resolved, with the decision about it; nil = there is none.
+// DecidedHandoff returns the handoff of a turn whose interrupts are resolved, with the decision about it; nil = there is none.
 func (w *Interrupts) DecidedHandoff() *Handoff {
 	if w.Handoff == nil {
 		return nil
@@ -38,7 +38,7 @@ func (w *Interrupts) StepName(step string) string {
 	return fmt.Sprintf("%s-%d", step, w.Round)
 }
 
-// Reserve is how many bytes decisions about the open interrupts may take, and notifications of them; 0 if w is nil.
+// Reserve returns how many bytes decisions about the open interrupts may take, and notifications of them; 0 if w is nil.
 func (w *Interrupts) Reserve() int {
 	if w == nil {
 		return 0
@@ -97,7 +97,7 @@ const (
 	maxVote       = 192
 )
 
-// Fits tells whether a payload has room for the interrupts with their run, and for all decisions about them.
+// Fits reports whether a payload has room for the interrupts with their run, and for all decisions about them.
 func (w *Interrupts) Fits(in Input) bool { return w.FitsWith(in, 0) }
 
 // FitsWith is Fits if so many more bytes travel along.
@@ -190,19 +190,19 @@ func (w *Interrupts) AdoptTimes(done Finished) {
 	}
 }
 
-// HasMissedDeadline tells whether an interrupt expired with the deadline of its step.
+// HasMissedDeadline reports whether an interrupt expired with the deadline of its step.
 func (w *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
 	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
 		return c.Child == 0 && c.Decision != nil && c.Decision.Kind == DecisionExpire && !c.Expires.Before(l.Deadline)
 	})
 }
 
-// AsksPeople tells whether people decide about one of the calls, as opposed to the client's own tools.
+// AsksPeople reports whether people decide about one of the calls, as opposed to the client's own tools.
 func (w *Interrupts) AsksPeople() bool {
 	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.AsksPeople() })
 }
 
-// Outcome is how a run ends with these: OutcomeInterrupt if people are asked, else OutcomeSuccess with pending tool calls.
+// Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else OutcomeSuccess with pending tool calls.
 func (w *Interrupts) Outcome() Outcome {
 	if _, asks := w.Open(); asks {
 		return OutcomeInterrupt
@@ -223,7 +223,7 @@ func (w *Interrupts) Find(callID string) *Interrupt {
 	return nil
 }
 
-// Since is when the interrupt opened. others is when the interrupts around it did.
+// Since returns when the interrupt opened. others is when the interrupts around it did.
 func (c *Interrupt) Since(others time.Time) time.Time {
 	if c.Opened.IsZero() {
 		return others
@@ -241,7 +241,7 @@ func (w *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
 	return ids, asks
 }
 
-// answeredBy tells whether a decision fits the call: results are for the client's own tools, other kinds for calls that people
+// answeredBy reports whether a decision fits the call: results are for the client's own tools, other kinds for calls that people
 // decide about, and a tool's question is answered, not approved.
 func (c Interrupt) answeredBy(d Decision) bool {
 	return d.CallID == c.ID && c.Client == (d.Kind == DecisionToolResult) && d.Question == c.number() && !(c.Asked != nil && d.Approves())
@@ -270,12 +270,12 @@ func (w *Interrupts) CancelAll(now time.Time) {
 	}
 }
 
-// HasDecision tells whether a call is decided.
+// HasDecision reports whether a call is decided.
 func (w *Interrupts) HasDecision() bool {
 	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision != nil })
 }
 
-// IsResolved tells whether all calls are decided.
+// IsResolved reports whether all calls are decided.
 func (w *Interrupts) IsResolved() bool {
 	ids, _ := w.Open()
 	return len(ids) == 0
@@ -290,14 +290,14 @@ func (w *Interrupts) Abandon() {
 	}
 }
 
-// FailsRun tells whether an interrupt expired whose rule then fails the run.
+// FailsRun reports whether an interrupt expired whose rule then fails the run.
 func (w *Interrupts) FailsRun() bool {
 	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
 		return c.Approval != nil && c.Decision.Kind == DecisionExpire && c.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
-// HasEdits tells whether calls are made with other arguments than the model's.
+// HasEdits reports whether calls are made with other arguments than the model's.
 func (w *Interrupts) HasEdits() bool {
 	return w != nil && slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
 }
@@ -310,7 +310,7 @@ func (w *Interrupts) NoteDelivered(d Decision) {
 	}
 }
 
-// FitsAnswered tells whether a payload of so many bytes has room for decisions about all open interrupts.
+// FitsAnswered reports whether a payload of so many bytes has room for decisions about all open interrupts.
 func (w *Interrupts) FitsAnswered(bytes, decisions int) bool {
 	open, _ := w.Open()
 	return bytes+(len(open)+decisions)*maxDecision+w.maxPending() <= MaxPayload

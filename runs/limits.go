@@ -71,7 +71,7 @@ type LimitInterrupt struct {
 // ScopeLimit marks messages about limits: they are for people, and no model is sent them.
 const ScopeLimit = "limit"
 
-// LimitsOfRun are the limits of a run of an agent.
+// LimitsOfRun returns the limits of a run of an agent.
 func LimitsOfRun(l agents.Limits) Limits {
 	limits := LimitsOfSubagent(l)
 	if s := l.Soft; s != nil {
@@ -80,10 +80,10 @@ func LimitsOfRun(l agents.Limits) Limits {
 	return limits
 }
 
-// CountsCost tells whether models must have a price.
+// CountsCost reports whether models must have a price.
 func (l Limits) CountsCost() bool { return l.Cost > 0 || l.Soft != nil && l.Soft.Cost > 0 }
 
-// LimitsOfSubagent are the limits of an agent that works for another one. They have no soft limits: a subagent does not ask
+// LimitsOfSubagent returns the limits of an agent that works for another one. They have no soft limits: a subagent does not ask
 // people whether it may continue.
 func LimitsOfSubagent(l agents.Limits) Limits {
 	return Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools, Cost: int64(l.Cost)}

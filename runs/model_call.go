@@ -46,10 +46,10 @@ type ModelAnswer struct {
 // MaxCalls bounds ModelAnswer.Calls. Further calls are known by their index in the message.
 const MaxCalls = 64
 
-// Count is how many calls the answer makes.
+// Count returns how many calls the answer makes.
 func (a ModelAnswer) Count() int { return max(a.CallCount, len(a.Calls)) }
 
-// Ordered is how many of the named calls have a queue or a sequence.
+// Ordered returns how many of the named calls have a queue or a sequence.
 func (a ModelAnswer) Ordered() (n int) {
 	for _, c := range a.Calls {
 		if c.Placed() {
@@ -76,13 +76,13 @@ type Call struct {
 	Sequence int `json:"sequence,omitempty"`
 }
 
-// IsInterrupt tells whether the call waits for the client or for people.
+// IsInterrupt reports whether the call waits for the client or for people.
 func (c Call) IsInterrupt() bool { return c.Client || c.Approval != nil }
 
-// Placed tells whether the call has a queue or a sequence.
+// Placed reports whether the call has a queue or a sequence.
 func (c Call) Placed() bool { return c.Queue != "" || c.Sequence > 0 }
 
-// Agent is the agent that the call hands work to; nil = none.
+// Agent returns the agent that the call hands work to; nil = none.
 func (c Call) Agent(subagents []AgentRef) *AgentRef {
 	if c.Subagent < 1 || c.Subagent > len(subagents) {
 		return nil

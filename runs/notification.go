@@ -86,10 +86,10 @@ func (w *Interrupts) NoteOpened() {
 	w.notify(EventOpened, w.Opened, asked...)
 }
 
-// maxPending is how many bytes all pending notifications may take.
+// maxPending returns how many bytes all pending notifications may take.
 func (w *Interrupts) maxPending() int { return 7 * (96 + 3*len(w.Calls)) }
 
-// Notification is the first pending one. It has no calls if all were decided meanwhile: the next notification tells that.
+// Notification returns the first pending one. It has no calls if all were decided meanwhile: the next notification tells that.
 func (w *Interrupts) Notification(thread Ref) Notification {
 	news := w.Pending[0]
 	thread.ID = w.RunID
@@ -106,8 +106,8 @@ func (w *Interrupts) Notification(thread Ref) Notification {
 	return n
 }
 
-// IsNotified tells whether no notification is pending.
+// IsNotified reports whether no notification is pending.
 func (w *Interrupts) IsNotified() bool { return !w.HasPending() }
 
-// HasPending tells whether notifications are to be sent. The interrupts must have been announced.
+// HasPending reports whether notifications are to be sent. The interrupts must have been announced.
 func (w *Interrupts) HasPending() bool { return w != nil && w.After > 0 && len(w.Pending) > 0 }

@@ -53,7 +53,7 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 	return &all, nil
 }
 
-// Fits tells whether a value may enter a history.
+// Fits reports whether a value may enter a history.
 func Fits(value any) bool {
 	body, err := Encode(value) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body) <= MaxPayload

@@ -130,10 +130,10 @@ func (w *Position) Prefix() string {
 	return fmt.Sprintf("do/%d/", w.Number)
 }
 
-// IsEnd tells whether the pipeline has come to its end.
+// IsEnd reports whether the pipeline has come to its end.
 func (a Advanced) IsEnd() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
 
-// question is the record with what the active step asks people; 0 = it asks nothing.
+// question returns the record with what the active step asks people; 0 = it asks nothing.
 func (w *Position) question() uint64 {
 	if w == nil || w.Active == nil || len(w.Active.Place.Prompts) == 0 {
 		return 0

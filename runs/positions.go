@@ -19,7 +19,7 @@ type Positions struct {
 	Failed *FailedStep `json:"failed,omitempty"`
 }
 
-// HasBegun tells whether the log has a record of the run.
+// HasBegun reports whether the log has a record of the run.
 func (p *Positions) HasBegun() bool { return p.Main > 0 }
 
 // ProvideLanes makes room for calls on the first n lanes.

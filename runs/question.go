@@ -12,10 +12,10 @@ type Question struct {
 	Number int    `json:"number"`
 }
 
-// AsksPeople tells whether people decide, as opposed to the client's own tools.
+// AsksPeople reports whether people decide, as opposed to the client's own tools.
 func (c *Interrupt) AsksPeople() bool { return c.Approval != nil || c.Asked != nil }
 
-// number is the number of the question that is open, from 1; 0 = the interrupt is about making the call.
+// number returns the number of the question that is open, from 1; 0 = the interrupt is about making the call.
 func (c *Interrupt) number() int {
 	if c.Asked == nil {
 		return 0
@@ -31,7 +31,7 @@ func (c *Interrupt) Question() string {
 	return fmt.Sprintf("%s/%d", c.ID, c.Asked.Number)
 }
 
-// OpenQuestions are the names of the open interrupts.
+// OpenQuestions returns the names of the open interrupts.
 func (w *Interrupts) OpenQuestions() []string {
 	var names []string
 	for i := range w.Calls {

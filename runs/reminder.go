@@ -5,7 +5,7 @@ import "time"
 // MaxReminders bounds the reminders of one approval.
 const MaxReminders = 50
 
-// NextTime is when time next changes a call: it expires, is escalated, or people are reminded; zero = never.
+// NextTime returns when time next changes a call: it expires, is escalated, or people are reminded; zero = never.
 func (w *Interrupts) NextTime() time.Time {
 	var next time.Time
 	for i := range w.Calls {
@@ -60,7 +60,7 @@ func (w *Interrupts) ApplyTime(now time.Time) {
 
 func (c *Interrupt) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
 
-// escalations is how many are due when the approval has been open for a time.
+// escalations returns how many are due when the approval has been open for a time.
 func (a *Approval) escalations(open time.Duration) int {
 	come := 0
 	for _, after := range a.Escalate {
@@ -71,7 +71,7 @@ func (a *Approval) escalations(open time.Duration) int {
 	return come
 }
 
-// reminders is how many are due when the approval has been open for a time.
+// reminders returns how many are due when the approval has been open for a time.
 func (a *Approval) reminders(open time.Duration) int {
 	if a.Remind <= 0 {
 		return 0

@@ -11,7 +11,7 @@ type Steering struct {
 	Told int `json:"told,omitempty"`
 }
 
-// Has tells whether something was said before: the same proposal is taken once.
+// Has reports whether something was said before: the same proposal is taken once.
 func (s *Steering) Has(input uint64) bool { return slices.Contains(s.Steered, input) }
 
 // Add keeps a proposal for the next model call.

@@ -81,7 +81,7 @@ func addEstimate(a, b *Estimate) *Estimate {
 	return &Estimate{Calls: a.Calls + b.Calls, Input: a.Input + b.Input, Output: a.Output + b.Output, Cost: a.Cost + b.Cost}
 }
 
-// total is the provider's total, or else the sum of input and output; nil = none of them is known.
+// total returns the provider's total, or else the sum of input and output; nil = none of them is known.
 func (u Usage) total() *int64 {
 	if u.Total != nil {
 		return u.Total
@@ -89,7 +89,7 @@ func (u Usage) total() *int64 {
 	return addCount(u.Input, u.Output)
 }
 
-// Tokens is the sum of all tokens; unknown counts are zero.
+// Tokens returns the sum of all tokens; unknown counts are zero.
 func Tokens(usage []Usage) int64 {
 	var n int64
 	for _, u := range usage {
@@ -117,7 +117,7 @@ func Sum(usage ...[]Usage) []Usage {
 	return sum
 }
 
-// Cost is the sum of all costs, in millionths; unknown ones are zero. known tells whether one is known.
+// Cost returns the sum of all costs, in millionths; unknown ones are zero. known tells whether one is known.
 func Cost(usage []Usage) (sum int64, known bool) {
 	for _, u := range usage {
 		sum, known = sum+value(u.Cost), known || u.Cost != nil

@@ -44,7 +44,7 @@ func (s RememberScope) narrowest(other RememberScope) RememberScope {
 	return other
 }
 
-// Contradicts tells whether one of the decisions differs from what was decided before.
+// Contradicts reports whether one of the decisions differs from what was decided before.
 func (w *Interrupts) Contradicts(decisions []Decision) bool {
 	return slices.ContainsFunc(decisions, func(d Decision) bool {
 		c := w.Find(d.CallID)
@@ -63,7 +63,7 @@ func (w *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*
 
 func (a *Approval) quorum() int { return max(1, a.Quorum) }
 
-// canonical is the digest that calls with equal arguments share.
+// canonical returns the digest that calls with equal arguments share.
 func (a *Approval) canonical() string { return cmp.Or(a.Canonical, a.Args) }
 
 // maxVotes bounds the votes without a decision: one less than the quorum, for the model's arguments and for one edit.
@@ -177,7 +177,7 @@ func (c *Interrupt) Tallies() []Tally {
 	return c.tallies()
 }
 
-// missing is how many further votes for some arguments complete the quorum; "" = the model's arguments.
+// missing returns how many further votes for some arguments complete the quorum; "" = the model's arguments.
 func (c *Interrupt) missing(args string) int {
 	missing := c.Approval.quorum()
 	for _, v := range c.Votes {
@@ -188,12 +188,12 @@ func (c *Interrupt) missing(args string) int {
 	return missing
 }
 
-// agrees tells whether a vote is for the arguments with which the call is made.
+// agrees reports whether a vote is for the arguments with which the call is made.
 func (c *Interrupt) agrees(v Decision) bool {
 	return c.Decision.Approves() && (v.Args == c.Decision.Args || v.Args == "" && c.Decision.Args == c.Approval.Args)
 }
 
-// DecidingVotes are the votes of a quorum without the last one, which is the decision.
+// DecidingVotes returns the votes of a quorum without the last one, which is the decision.
 func (c *Interrupt) DecidingVotes() []Vote {
 	var votes []Vote
 	for _, v := range c.Votes {

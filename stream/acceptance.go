@@ -33,7 +33,7 @@ type Said struct {
 	Message *agui.Message `json:"message,omitempty"`
 }
 
-// WithoutContent is the acceptance without messages, for the opening of a run: the proposal has them.
+// WithoutContent returns the acceptance without messages, for the opening of a run: the proposal has them.
 func (a Acceptance) WithoutContent() Acceptance {
 	a.Tail, a.Updated = nil, nil
 	return a

@@ -47,7 +47,7 @@ func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Atte
 	return a
 }
 
-// Resumed tells whether an earlier attempt of the step began and did not finish. Whether its side effects happened is unknown.
+// Resumed reports whether an earlier attempt of the step began and did not finish. Whether its side effects happened is unknown.
 func (a *Attempt) Resumed() bool { return a.resume }
 
 // Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with the reason as its cause.
@@ -118,7 +118,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	return a.ended(ctx)
 }
 
-// Writer is the attempt's name in the log.
+// Writer returns the attempt's name in the log.
 func (a *Attempt) Writer() string { return a.writer }
 
 func (a *Attempt) wake() {
@@ -277,7 +277,7 @@ func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 	return frame, note, true
 }
 
-// stored is what a line takes in a frame: what is too large is a reference there.
+// stored returns what a line takes in a frame: what is too large is a reference there.
 func stored(line []byte) int { return min(len(line), MaxLine) + 1 }
 
 func (a *Attempt) idle() {

@@ -37,7 +37,7 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 
 // audited searches for an entry, and returns the lane's last sequence.
 func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, found bool, err error) {
-	for rec, err := range l.under(ctx, subject) {
+	for rec, err := range l.recordsUnder(ctx, subject) {
 		if err != nil {
 			return 0, false, err
 		}
@@ -51,16 +51,16 @@ func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, fo
 
 // Audit yields the audit entries of a thread, in their order.
 func (l *Log) Audit(ctx context.Context, t Thread) iter.Seq2[*Record, error] {
-	return l.under(ctx, l.ThreadSubject(t)+".*."+string(LaneAudit))
+	return l.recordsUnder(ctx, l.ThreadSubject(t)+".*."+string(LaneAudit))
 }
 
 // AuditAll yields the audit entries of all threads of all tenants.
 func (l *Log) AuditAll(ctx context.Context) iter.Seq2[*Record, error] {
-	return l.under(ctx, l.prefix+".*.*.*."+string(LaneAudit))
+	return l.recordsUnder(ctx, l.prefix+".*.*.*."+string(LaneAudit))
 }
 
-// under yields the records that are under a subject by now.
-func (l *Log) under(ctx context.Context, subject string) iter.Seq2[*Record, error] {
+// recordsUnder yields the records that are under a subject by now.
+func (l *Log) recordsUnder(ctx context.Context, subject string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		last, err := l.Last(ctx, subject)
 		switch {

@@ -41,7 +41,7 @@ func hasReference(lines [][]byte) bool {
 	return false
 }
 
-// referred is how many bytes the lines refer to.
+// referred returns how many bytes the lines refer to.
 func referred(lines [][]byte) int {
 	size := 0
 	for _, line := range lines {
@@ -82,7 +82,7 @@ func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, 
 	}
 	name := fmt.Sprintf("%s.%x", thread, sha256.Sum256(line))
 	if err := l.storeBlob(ctx, name, line); err != nil {
-		return nil, fmt.Errorf("stream: store blob: %w", unreached(err))
+		return nil, fmt.Errorf("stream: store blob: %w", asUnavailable(err))
 	}
 	return json.Marshal(reference{Blob: name, Size: len(line)})
 }
@@ -96,7 +96,7 @@ func (l *Log) storeBlob(ctx context.Context, name string, data []byte) error {
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
 			_, err = l.blobs.PutBytes(ctx, name, data)
 		}
-		if err == nil || hopeless(err) {
+		if err == nil || isPermanent(err) {
 			return err
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -131,7 +131,7 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 		}
 		data, err := l.loadBlob(ctx, ref.Blob)
 		if err != nil {
-			return nil, fmt.Errorf("stream: blob %s: %w", ref.Blob, unreached(err))
+			return nil, fmt.Errorf("stream: blob %s: %w", ref.Blob, asUnavailable(err))
 		}
 		loaded[i] = data
 	}

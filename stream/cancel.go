@@ -64,11 +64,11 @@ func (c *Cancels) Context(ctx context.Context, r Run) (context.Context, context.
 	c.work[subject][id] = cancel
 	return ctx, func() {
 		cancel(nil)
-		c.forget(subject, id)
+		c.remove(subject, id)
 	}
 }
 
-func (c *Cancels) forget(subject string, id int) {
+func (c *Cancels) remove(subject string, id int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.work[subject], id)

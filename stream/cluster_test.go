@@ -104,7 +104,7 @@ func startNodes(t *testing.T) natsCluster {
 	return c
 }
 
-// freePort is one that stays free while its node is down: outgoing connections take theirs from above.
+// freePort returns one that stays free while its node is down: outgoing connections take theirs from above.
 func freePort(t *testing.T) int {
 	t.Helper()
 	const lowest, highest = 15000, 32000

@@ -55,7 +55,7 @@ func (l *Log) consume(ctx context.Context, behind uint64, to deliver) (*consumer
 		lost: l.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED),
 	}
 	if err := c.start(ctx, behind, to); err != nil {
-		c.forget()
+		c.requestDelete()
 		return nil, err
 	}
 	return c, nil
@@ -104,11 +104,11 @@ func (c *consumer) stop() {
 	c.mu.Unlock()
 	c.consume.Stop()
 	<-c.consume.Closed()
-	c.forget()
+	c.requestDelete()
 }
 
-// forget asks the server to delete the consumer, and waits for no answer: an unused consumer expires.
-func (c *consumer) forget() {
+// requestDelete asks the server to delete the consumer, and waits for no answer: an unused consumer expires.
+func (c *consumer) requestDelete() {
 	c.log.nc.RemoveStatusListener(c.lost)
 	if c.log.nc.IsConnected() {
 		_ = c.log.nc.Publish("$JS.API.CONSUMER.DELETE."+c.log.name+"."+c.name, nil)

@@ -64,7 +64,7 @@ const (
 // IsZero reports whether the cursor is the zero cursor.
 func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Profile == "" && c.Epoch == "" }
 
-// String is the cursor's text: the position first and of fixed width, so that texts sort. The zero cursor's text is empty.
+// String returns the cursor's text: the position first and of fixed width, so that texts sort. The zero cursor's text is empty.
 func (c Cursor) String() string {
 	if c.IsZero() {
 		return ""
@@ -132,7 +132,7 @@ func decodeUnseen(s string) (Unseen, error) {
 	return Unseen{Shown: behind, SupersededAt: died}, nil
 }
 
-// CursorAt is the cursor after a record, for a reader of the current generation.
+// CursorAt returns the cursor after a record, for a reader of the current generation.
 func (l *Log) CursorAt(seq uint64) Cursor {
 	return Cursor{Position: Position{Seq: seq}, Profile: Profile1, Epoch: l.epoch}
 }

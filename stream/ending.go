@@ -20,7 +20,7 @@ type sealing struct {
 	Agent string `json:"agent"`
 }
 
-// sealedFor is the agent that has the thread after a terminal record; "" = the agent with which the run began.
+// sealedFor returns the agent that has the thread after a terminal record; "" = the agent with which the run began.
 func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	var note sealing
 	if !r.HasResult() {
@@ -36,7 +36,7 @@ const (
 	endedFailed = "error"
 )
 
-// End is the terminal record of a run; nil = it has none.
+// End returns the terminal record of a run; nil = it has none.
 func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
 	rec, err := l.Last(ctx, l.LaneSubject(run, LaneMain))
 	if err != nil || rec == nil || rec.Kind != KindTerminal {

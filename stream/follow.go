@@ -173,7 +173,7 @@ type Tail struct {
 	at       uint64 // every record up to here has been returned
 }
 
-// Log is the log that is followed.
+// Log returns the log that is followed.
 func (f *Follower) Log() *Log { return f.log }
 
 // Tail attaches to a run. It misses no record that is written from now on, so attach before the run is started.
@@ -193,10 +193,10 @@ func (f *Follower) tail(thread Thread, token, subject string) *Tail {
 	return t
 }
 
-// At is the sequence up to which every record has been returned.
+// At returns the sequence up to which every record has been returned.
 func (t *Tail) At() uint64 { return t.at }
 
-// Log is the log that is read.
+// Log returns the log that is read.
 func (t *Tail) Log() *Log { return t.follower.log }
 
 // Has reports whether a record belongs to the run, or the thread, that is read.
@@ -309,7 +309,7 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 // of the thread but not always of the run, so catchUp reads the thread. During an outage the reader waits, as it would at the feed.
 func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
 	part, err := t.follower.part(ctx, t.follower.log.ThreadSubject(t.thread)+".>", t.at+1, evicted)
-	if errors.Is(err, ErrUnavailable) && !hopeless(err) && ctx.Err() == nil {
+	if errors.Is(err, ErrUnavailable) && !isPermanent(err) && ctx.Err() == nil {
 		return news{at: t.at, again: time.After(longestPause)}, nil
 	}
 	if err != nil {

@@ -44,7 +44,7 @@ type Fork struct {
 	Handed *Handed `json:"handed,omitempty"`
 }
 
-// Agent is the one that the fork begins with.
+// Agent returns the one that the fork begins with.
 func (n *Fork) Agent() string {
 	if n.Handed != nil {
 		return n.Handed.To
@@ -84,8 +84,8 @@ func (l *Log) writeFork(ctx context.Context, to Thread, origin Origin, note any)
 		publishing, cancel := context.WithTimeout(ctx, publishPatience)
 		_, err = l.js.PublishMsg(publishing, message(subject, s, nil, body), jetstream.WithExpectLastSequenceForSubject(0, all), jetstream.WithRetryAttempts(0))
 		cancel()
-		if err != nil && hopeless(err) {
-			return nil, fmt.Errorf("stream: fork: %w", unreached(err))
+		if err != nil && isPermanent(err) {
+			return nil, fmt.Errorf("stream: fork: %w", asUnavailable(err))
 		}
 		if err != nil && !refused(err) {
 			if err := sleep(ctx, pause); err != nil {
@@ -115,12 +115,12 @@ func (r *Record) forks(ctx context.Context, of Origin) error {
 func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, asUnavailable(err)
 	}
 	filter := l.prefix + "." + Token(tenant) + ".*." + Token(run) + "." + string(LaneMain)
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
-		return nil, unreached(err)
+		return nil, asUnavailable(err)
 	}
 	var threads []Thread
 	for subject := range info.State.Subjects {
@@ -140,7 +140,7 @@ func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error)
 	return threads, nil
 }
 
-// threadID is the ID of the thread in which a record opens a run.
+// threadID returns the ID of the thread in which a record opens a run.
 func (r *Record) threadID(ctx context.Context) (string, error) {
 	events, err := r.Events(ctx)
 	if err != nil {

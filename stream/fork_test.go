@@ -18,7 +18,7 @@ import (
 
 func threadNamed(id string) stream.Thread { return stream.Thread{Tenant: thread.Tenant, ID: id} }
 
-// forked is a log with two runs, and a fork of the first.
+// forked returns a log with two runs, and a fork of the first.
 func forked(t *testing.T) (*stream.Log, stream.Thread) {
 	t.Helper()
 	l, to := streamtest.Open(t), threadNamed("a fork")
@@ -221,7 +221,7 @@ func TestFollowersOfAFork(t *testing.T) {
 	}
 }
 
-// past is what a view shows without waiting.
+// past returns what a view shows without waiting.
 func past(t *testing.T, v *view.View) []view.Frame {
 	t.Helper()
 	defer v.Close()

@@ -15,7 +15,7 @@ const (
 	CustomToolCalls = "perdure.toolCalls"
 )
 
-// HeldEvents are the events for the interrupts and the client tool calls of a held run.
+// HeldEvents returns the events for the interrupts and the client tool calls of a held run.
 func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, q := range questions {

@@ -37,7 +37,7 @@ func (p *speaker) place() stream.Place {
 
 func (p *speaker) id() string { return fmt.Sprintf("%s-%d", p.lane, p.step) }
 
-// next is what the attempt says next, in one record.
+// next returns what the attempt says next, in one record.
 func (p *speaker) next() []agui.Event {
 	p.pieces++
 	id, said := p.id(), fmt.Sprintf("%d ", p.pieces)
@@ -58,7 +58,7 @@ func (p *speaker) next() []agui.Event {
 	return []agui.Event{text(id, said)}
 }
 
-// last is what the attempt ends with.
+// last returns what the attempt ends with.
 func (p *speaker) last() []agui.Event {
 	var events []agui.Event
 	if p.pieces == 0 {
@@ -174,7 +174,7 @@ func audienceOf(t *testing.T, script string) *audience {
 	}
 }
 
-// read is what a reader is shown who comes, behind an event or nil, when the log has so many records, and
+// read returns what a reader is shown who comes, behind an event or nil, when the log has so many records, and
 // stays.
 func (a *audience) read(behind *view.Frame, has int) []view.Frame {
 	a.t.Helper()
@@ -306,7 +306,7 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 	}
 }
 
-// deaths are the records by which attempts died for others, in the order of the log.
+// deaths returns the records by which attempts died for others, in the order of the log.
 func (a *audience) deaths() (at []int) {
 	begun := map[string]bool{}
 	for i, r := range a.records {

@@ -52,15 +52,15 @@ func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
 	})
 }
 
-// Index is the bucket of the index.
+// Index returns the bucket of the index.
 func (l *Log) Index() jetstream.KeyValue { return l.index }
 
-// indexKey is the key of a thread, by its subject. Keys must not have the character that begins the tokens of long IDs.
+// indexKey returns the key of a thread, by its subject. Keys must not have the character that begins the tokens of long IDs.
 func (l *Log) indexKey(threadSubject string) string {
 	return IndexPrefix + IndexToken(strings.TrimPrefix(threadSubject, l.prefix+"."))
 }
 
-// IndexToken is a token in a key of the index.
+// IndexToken returns a token in a key of the index.
 func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "=") }
 
 // listOpened lists a run that began. seq 0 means that the opening is not the lane's last record.
@@ -144,7 +144,7 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 		}
 		msg := nats.NewMsg(l.indexSubject(key))
 		msg.Data = body
-		if _, err = l.publish(ctx, msg, revision); err == nil || hopeless(err) {
+		if _, err = l.publish(ctx, msg, revision); err == nil || isPermanent(err) {
 			return err
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -165,7 +165,7 @@ func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry)
 	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		listed, err := l.tryList(ctx, l.indexKey(threadSubject), entry)
-		if listed || err != nil && (!errors.Is(err, ErrUnavailable) || hopeless(err)) {
+		if listed || err != nil && (!errors.Is(err, ErrUnavailable) || isPermanent(err)) {
 			return err
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -174,7 +174,7 @@ func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry)
 	}
 }
 
-// tryList is one attempt. It returns false without an error if it is unknown what was written.
+// tryList returns one attempt. It returns false without an error if it is unknown what was written.
 func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
 	was, revision, err := l.listed(ctx, key)
 	if err != nil || !entry.replaces(&was) {
@@ -195,7 +195,7 @@ func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool,
 		msg.Header.Set(jetstream.MsgTTLHeader, purgedFor.String())
 	}
 	_, err = l.publish(ctx, msg, revision)
-	if err != nil && hopeless(err) {
+	if err != nil && isPermanent(err) {
 		return true, fmt.Errorf("stream: list thread: %w", err)
 	}
 	return err == nil, nil
@@ -251,7 +251,7 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 		return err
 	}
 	all := map[string]*restored{}
-	for rec, err := range l.under(ctx, l.prefix+".*.*.*."+string(LaneMain)) {
+	for rec, err := range l.recordsUnder(ctx, l.prefix+".*.*.*."+string(LaneMain)) {
 		if err != nil {
 			return err
 		}

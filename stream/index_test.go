@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// listed is what the index has, by thread.
+// listed returns what the index has, by thread.
 func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.IndexEntry {
 	t.Helper()
 	keys, err := l.Index().Keys(ctx)

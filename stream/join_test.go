@@ -56,7 +56,7 @@ func (s *story) supersede(p stream.Place, keep bool) {
 	s.step()
 }
 
-// lane is the place of a step on another lane than main.
+// lane returns the place of a step on another lane than main.
 func (s *story) lane(lane stream.Lane, step string) stream.Place {
 	return stream.Place{Run: s.run, Lane: lane, Step: step, Execution: "e1"}
 }
@@ -100,7 +100,7 @@ func assistant(id, content string, calls ...agui.ToolCall) agui.Message {
 	return m
 }
 
-// answer is a tool's: the event, and the message that it makes.
+// answer returns a tool's: the event, and the message that it makes.
 func answer(id, call, content string) (agui.Event, agui.Message) {
 	return &agui.ToolCallResult{MessageID: id, ToolCallID: call, Content: agui.TextContent(content), Role: agui.RoleTool},
 		agui.Message{ID: id, Role: agui.RoleTool, ToolCallID: call, Content: agui.TextContent(content)}

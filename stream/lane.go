@@ -54,7 +54,7 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 		if err != nil {
 			return 0, err
 		}
-		begun, err := p.ours(last)
+		begun, err := p.judgeLast(last)
 		switch {
 		case err != nil:
 			return 0, err
@@ -84,7 +84,7 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 		if err != nil {
 			return nil, nil, err
 		}
-		begun, err := p.ours(found)
+		begun, err := p.judgeLast(found)
 		if err != nil {
 			return nil, nil, err
 		}

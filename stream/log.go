@@ -121,7 +121,7 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	return epoch, nil
 }
 
-// Epoch is the name of this log, which cursors carry.
+// Epoch returns the name of this log, which cursors carry.
 func (l *Log) Epoch() string { return l.epoch }
 
 // ErrFull: the log answers, but has no room. Writes wait until it has.
@@ -151,10 +151,10 @@ func (l *Log) Ready(ctx context.Context) error {
 // codesNoRoom are JetStream's error codes if an account or a server has no room.
 var codesNoRoom = []jetstream.ErrorCode{10002, 10023, 10047}
 
-// Blobs is the object store with the lines that are too large for a record, and the checkpoints of snapshots.
+// Blobs returns the object store with the lines that are too large for a record, and the checkpoints of snapshots.
 func (l *Log) Blobs() jetstream.ObjectStore { return l.blobs }
 
-// Conn is the connection that the log uses.
+// Conn returns the connection that the log uses.
 func (l *Log) Conn() *nats.Conn { return l.nc }
 
 // KeyValue opens a bucket of the log, with its number of replicas, and creates it if it is missing.

@@ -96,7 +96,7 @@ var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Fol
 	},
 }
 
-// pageOf is what a page of events from the middle of a thread costs, whatever follows.
+// pageOf returns what a page of events from the middle of a thread costs, whatever follows.
 func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Follower, stream.Run) error {
 	return func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
 		v := viewer(f).Thread(last.Thread, view.ThreadOptions{After: &after})

@@ -62,8 +62,8 @@ func (l *Log) appendOn(ctx context.Context, msg *nats.Msg, s stamp, expected uin
 		if err == nil {
 			return seq, nil
 		}
-		if hopeless(err) {
-			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, unreached(err))
+		if isPermanent(err) {
+			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
 		if !refused(err) {
 			if err := sleep(ctx, pause); err != nil {

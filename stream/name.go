@@ -39,11 +39,11 @@ const (
 // MaxToolLanes bounds how many tool calls of one agent write concurrently.
 const MaxToolLanes = 8
 
-// Tool is the i-th slot for parallel tool calls of the agent that speaks on a lane, 0 ≤ i < MaxToolLanes.
+// Tool returns the i-th slot for parallel tool calls of the agent that speaks on a lane, 0 ≤ i < MaxToolLanes.
 // Those of the run's own agent are t0 to t7, those of a subagent on s2 are s2t0 to s2t7.
 func (l Lane) Tool(i int) Lane { return l.slot('t', i) }
 
-// Subagent is the lane of a subagent that works for the call in the i-th slot: s2, or within another s2s0.
+// Subagent returns the lane of a subagent that works for the call in the i-th slot: s2, or within another s2s0.
 func (l Lane) Subagent(i int) Lane { return l.slot('s', i) }
 
 func (l Lane) slot(kind byte, i int) Lane {
@@ -72,7 +72,7 @@ func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPr
 
 var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Token is an ID in subjects and in Temporal's IDs: the ID itself if it consists of at most 64 letters, digits, "-" and "_", else "~"
+// Token returns an ID in subjects and in Temporal's IDs: the ID itself if it consists of at most 64 letters, digits, "-" and "_", else "~"
 // and 160 bits of its SHA-256. Different IDs have different tokens: no plain ID begins with "~".
 func Token(id string) string {
 	if isPlain(id) {
@@ -111,7 +111,7 @@ func (l *Log) ThreadSubject(t Thread) string {
 // RunSubject begins the subjects of a run's records.
 func (l *Log) RunSubject(r Run) string { return l.ThreadSubject(r.Thread) + "." + Token(r.ID) }
 
-// LaneSubject is the subject of a lane.
+// LaneSubject returns the subject of a lane.
 func (l *Log) LaneSubject(r Run, lane Lane) string { return l.RunSubject(r) + "." + string(lane) }
 
 // splitSubject takes a record's subject apart without allocating: thread is everything up to the

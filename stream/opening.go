@@ -74,7 +74,7 @@ func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
 	return rec != nil, err
 }
 
-// LastOf is the sequence of a thread's last record; 0 = the log has none.
+// LastOf returns the sequence of a thread's last record; 0 = the log has none.
 func (l *Log) LastOf(ctx context.Context, t Thread) (uint64, error) {
 	rec, err := l.Last(ctx, l.ThreadSubject(t)+".>")
 	return rec.Sequence(), err

@@ -35,9 +35,9 @@ type Place struct {
 	Subagent string
 }
 
-// ours judges the last record of the lane for a step. begun tells that it is a record of the step. The error is ErrOver if
+// judgeLast judges the last record of the lane for a step. begun tells that it is a record of the step. The error is ErrOver if
 // another step or execution has written, and ErrLogLost if the record After is missing.
-func (p Place) ours(last *Record) (begun bool, err error) {
+func (p Place) judgeLast(last *Record) (begun bool, err error) {
 	switch found := lastSeq(last); {
 	case found == p.After, p.After == 0 && found <= p.Since:
 		return false, nil

@@ -86,7 +86,7 @@ func TestProfileOf(t *testing.T) {
 	}
 }
 
-// speak is what a profile makes of an event.
+// speak returns what a profile makes of an event.
 func speak(p stream.Profile, e agui.Event) ([]byte, error) {
 	raw, err := agui.Encode(e)
 	if err != nil {

@@ -226,7 +226,7 @@ func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) 
 // DecisionToolResult is the kind of a decision that has the result of a client tool call.
 const DecisionToolResult = "result"
 
-// ClientResult is the result of a client tool call as a decision, with its digest: over the call, the content and the error.
+// ClientResult returns the result of a client tool call as a decision, with its digest: over the call, the content and the error.
 func ClientResult(m *agui.Message) (*Decision, [32]byte) {
 	said := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
 	return &Decision{CallID: m.ToolCallID, Kind: DecisionToolResult, Result: &said}, said.Digest()

@@ -44,8 +44,8 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 		if err == nil {
 			return seq, nil
 		}
-		if hopeless(err) {
-			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, unreached(err))
+		if isPermanent(err) {
+			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
 		if !refused(err) || try > 0 {
 			if err := sleep(ctx, pause); err != nil {
@@ -83,7 +83,7 @@ func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uin
 func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		last, err := l.Last(ctx, subject)
-		if !errors.Is(err, ErrUnavailable) || hopeless(err) {
+		if !errors.Is(err, ErrUnavailable) || isPermanent(err) {
 			return last, err
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -92,14 +92,14 @@ func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	}
 }
 
-// hopeless reports whether the same request can never succeed.
-func hopeless(err error) bool {
+// isPermanent reports whether the same request can never succeed.
+func isPermanent(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// unreached marks a failure to reach the log as ErrUnavailable, unless the caller's context has ended.
-func unreached(err error) error {
+// asUnavailable marks a failure to reach the log as ErrUnavailable, unless the caller's context has ended.
+func asUnavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, ErrLogLost) {
 		return err
 	}

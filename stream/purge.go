@@ -34,10 +34,10 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	}
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
-		return unreached(err)
+		return asUnavailable(err)
 	}
 	if err := s.Purge(ctx, jetstream.WithPurgeSubject(all)); err != nil {
-		return fmt.Errorf("stream: purge thread %q: %w", t.ID, unreached(err))
+		return fmt.Errorf("stream: purge thread %q: %w", t.ID, asUnavailable(err))
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
 
 // purgeBlobs removes the blobs that the records of a thread refer to.
 func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
-	for rec, err := range l.under(ctx, l.ThreadSubject(t)+".>") {
+	for rec, err := range l.recordsUnder(ctx, l.ThreadSubject(t)+".>") {
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	err := l.blobs.Delete(ctx, name)
 	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
-		return fmt.Errorf("stream: purge blob: %w", unreached(err))
+		return fmt.Errorf("stream: purge blob: %w", asUnavailable(err))
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 func (l *Log) Missing(ctx context.Context, seq uint64) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
-		return unreached(err)
+		return asUnavailable(err)
 	}
 	if seq > s.CachedInfo().State.LastSeq {
 		return nil

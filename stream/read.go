@@ -52,17 +52,17 @@ type storedMessage struct {
 
 // Last asks the leader for the last record under a subject, which may end in ">". nil = none.
 func (l *Log) Last(ctx context.Context, subject string) (*Record, error) {
-	return l.ask(ctx, getRequest{LastFor: subject})
+	return l.sendGet(ctx, getRequest{LastFor: subject})
 }
 
 // First asks the leader for the first record of a subject at or after a sequence. nil = none.
 func (l *Log) First(ctx context.Context, subject string, from uint64) (*Record, error) {
-	return l.ask(ctx, getRequest{NextFor: subject, Seq: max(from, 1)})
+	return l.sendGet(ctx, getRequest{NextFor: subject, Seq: max(from, 1)})
 }
 
 // At asks the leader for the record with a sequence. nil = none.
 func (l *Log) At(ctx context.Context, seq uint64) (*Record, error) {
-	return l.ask(ctx, getRequest{Seq: seq})
+	return l.sendGet(ctx, getRequest{Seq: seq})
 }
 
 // Kept decodes into v what a step has kept for later steps (see Result.Kept). The error is ErrLogLost if the record is not one of the
@@ -108,7 +108,7 @@ func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) 
 	return note.Detail, nil
 }
 
-func (l *Log) ask(ctx context.Context, req getRequest) (*Record, error) {
+func (l *Log) sendGet(ctx context.Context, req getRequest) (*Record, error) {
 	m, err := l.askStream(ctx, l.name, req)
 	if err != nil || m == nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 	defer cancel()
 	msg, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, asUnavailable(err)
 	}
 	var resp getResponse
 	if err := json.Unmarshal(msg.Data, &resp); err != nil {
@@ -220,7 +220,7 @@ func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Rec
 			case err != nil:
 				return nil, err
 			case r.Seq > to && len(p.records) == 0:
-				return nil, l.lacks(ctx, to)
+				return nil, l.missingRecordError(ctx, to)
 			}
 			if r.Seq > to || !p.add(r) {
 				break
@@ -233,11 +233,11 @@ func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Rec
 			return nil, err
 		}
 	}
-	return nil, l.lacks(ctx, to)
+	return nil, l.missingRecordError(ctx, to)
 }
 
-// lacks judges a record that existed and was not found: it was purged, or the replicas lag.
-func (l *Log) lacks(ctx context.Context, seq uint64) error {
+// missingRecordError judges a record that existed and was not found: it was purged, or the replicas lag.
+func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
 		err = l.Missing(ctx, seq)
@@ -260,18 +260,18 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 		inbox := l.nc.NewInbox() // not the connection's inbox for answers: it would receive every message twice
 		sub, err := l.nc.SubscribeSync(inbox)
 		if err != nil {
-			yield(nil, unreached(err))
+			yield(nil, asUnavailable(err))
 			return
 		}
 		defer func() { _ = sub.Unsubscribe() }()
 		if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+l.name, inbox, body); err != nil {
-			yield(nil, unreached(err))
+			yield(nil, asUnavailable(err))
 			return
 		}
 		for before := "0"; ; {
 			msg, err := nextOf(ctx, sub)
 			if err != nil {
-				yield(nil, unreached(err))
+				yield(nil, asUnavailable(err))
 				return
 			}
 			switch status := msg.Header.Get("Status"); status {
@@ -312,7 +312,7 @@ func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
 	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, at, msg.Header.Get(header), msg.Data)
 }
 
-// LastRevision is the revision of the newest change to the keys of a bucket that match keys; 0 = there was none.
+// LastRevision returns the revision of the newest change to the keys of a bucket that match keys; 0 = there was none.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
 	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
 	if err != nil || m == nil {

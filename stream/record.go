@@ -134,7 +134,7 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}, nil
 }
 
-// Sequence is the record's sequence; 0 = r is nil.
+// Sequence returns the record's sequence; 0 = r is nil.
 func (r *Record) Sequence() uint64 {
 	if r == nil {
 		return 0
@@ -142,7 +142,7 @@ func (r *Record) Sequence() uint64 {
 	return r.Seq
 }
 
-// RunToken is the token of the record's run (see Token).
+// RunToken returns the token of the record's run (see Token).
 func (r *Record) RunToken() string { return r.run }
 
 // OfThread reports whether the record belongs to a thread.
@@ -151,16 +151,16 @@ func (r *Record) OfThread(t Thread) bool { return r.thread == r.log.ThreadSubjec
 // Shared reports whether the record has events that change what lanes share (see Lane.Shares).
 func (r *Record) Shared() bool { return r.shared }
 
-// Size is how many bytes the events of the record take, with what they refer to.
+// Size returns how many bytes the events of the record take, with what they refer to.
 func (r *Record) Size() int { return r.size }
 
-// Weight is how many bytes the record takes, with what its events and its result refer to.
+// Weight returns how many bytes the record takes, with what its events and its result refer to.
 func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
 
 // Is reports whether the record belongs to a run, of any thread.
 func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
 
-// Events are the record's AG-UI events as JSON. Large ones are loaded from the object store, once for all readers; ctx bounds that.
+// Events returns the record's AG-UI events as JSON. Large ones are loaded from the object store, once for all readers; ctx bounds that.
 func (r *Record) Events(ctx context.Context) ([][]byte, error) { return r.load(ctx, 0, r.events) }
 
 // HasResult reports whether the record has a result.

@@ -31,7 +31,7 @@ type Result struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// AnswerID is the ID of the assistant's message; "" = the result has none.
+// AnswerID returns the ID of the assistant's message; "" = the result has none.
 func (r *Result) AnswerID() string {
 	for _, m := range r.Messages {
 		if m.Role == agui.RoleAssistant {

@@ -8,7 +8,7 @@ import (
 // SegmentMark is in no ID of a client: the API refuses such IDs.
 const SegmentMark = "\x00segment\x00"
 
-// Segment is the n-th segment of a run, from 1. Some clients, such as CopilotKit, answer the interrupts of a run with the run's own ID.
+// Segment returns the n-th segment of a run, from 1. Some clients, such as CopilotKit, answer the interrupts of a run with the run's own ID.
 // In the log each answer begins a run of its own, a segment; the client sees one ID.
 func (r Run) Segment(n int) Run {
 	if n > 1 {
@@ -17,7 +17,7 @@ func (r Run) Segment(n int) Run {
 	return r
 }
 
-// Shown is the run's ID as its client knows it.
+// Shown returns the run's ID as its client knows it.
 func (r Run) Shown() string { return ShownRunID(r.ID) }
 
 // ShownRunID is Run.Shown of a run with this ID.

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// LastEvent is the last event of a record; nil = it has none.
+// LastEvent returns the last event of a record; nil = it has none.
 func (r *Record) LastEvent(ctx context.Context) (agui.Event, error) {
 	events, err := r.Events(ctx)
 	if err != nil || len(events) == 0 {
@@ -34,7 +34,7 @@ const (
 	StatusIdle Status = "idle"
 )
 
-// StatusAfter is the status of a thread whose last run ended with this event.
+// StatusAfter returns the status of a thread whose last run ended with this event.
 func StatusAfter(last agui.Event) Status {
 	if e, ok := last.(*agui.RunFinished); ok && e.Outcome != nil && len(e.Outcome.Interrupts)+len(e.Outcome.PendingToolCallIDs) > 0 {
 		return StatusWaiting

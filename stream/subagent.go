@@ -56,11 +56,11 @@ func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error 
 func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
-		return nil, fmt.Errorf("stream: lanes: %w", unreached(err))
+		return nil, fmt.Errorf("stream: lanes: %w", asUnavailable(err))
 	}
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(l.RunSubject(run)+".*"))
 	if err != nil {
-		return nil, fmt.Errorf("stream: lanes: %w", unreached(err))
+		return nil, fmt.Errorf("stream: lanes: %w", asUnavailable(err))
 	}
 	var lanes []Lane
 	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {

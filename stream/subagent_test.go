@@ -57,7 +57,7 @@ func (s *story) leave(slot int, id, message, call string) {
 		&agui.StepFinished{StepName: "model", SubagentRunID: id}, &agui.SubagentFinished{SubagentRunID: id}, shown)
 }
 
-// quiet is a story that nobody listens to.
+// quiet returns a story that nobody listens to.
 func quiet(t *testing.T) *story {
 	t.Helper()
 	return &story{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}

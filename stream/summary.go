@@ -9,5 +9,5 @@ type Summary struct {
 	Digest   string `json:"digest"`
 }
 
-// Summary is the lane of summaries for the agent of a lane: the slot after those of its tools.
+// Summary returns the lane of summaries for the agent of a lane: the slot after those of its tools.
 func (l Lane) Summary() Lane { return l.Tool(MaxToolLanes) }

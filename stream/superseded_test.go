@@ -112,7 +112,7 @@ func TestNothingDisappears(t *testing.T) {
 	}
 }
 
-// someClaim is the list of a client: right, lost, stale, trimmed, edited, shortened, with new IDs or new instructions, and
+// someClaim returns the list of a client: right, lost, stale, trimmed, edited, shortened, with new IDs or new instructions, and
 // usually with a new message.
 func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
 	c := snapshot.Claim{History: []snapshot.History{"", "", "", "", "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace}[random.IntN(8)]}

@@ -67,7 +67,7 @@ func (s *story) tellAbandoned() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3"})
 }
 
-// ended tells whether frames reach the end of the story's last run. Old clients are told of a cancelled
+// ended reports whether frames reach the end of the story's last run. Old clients are told of a cancelled
 // one as an error.
 func ended(frames []view.Frame) bool {
 	if len(frames) == 0 {

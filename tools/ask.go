@@ -99,7 +99,7 @@ func Raise(ctx context.Context, q Question) error {
 	return &Raised{Question: q, Index: len(a.answers)}
 }
 
-// Answers are those that the questions of a call have got so far. A tool that keeps a state of its own finds in the
+// Answers returns those that the questions of a call have got so far. A tool that keeps a state of its own finds in the
 // last one where it was.
 func Answers(ctx context.Context) []Answer {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {

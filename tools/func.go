@@ -29,7 +29,7 @@ func MaxResult(bytes int) Option { return func(o *options) { o.spec.MaxResult = 
 // Idempotent says that calling twice does no more than calling once.
 func Idempotent() Option { return func(o *options) { o.spec.Idempotent = true } }
 
-// Attempts is how often one call may be made if it comes to no end; see [Spec].
+// Attempts returns how often one call may be made if it comes to no end; see [Spec].
 func Attempts(n int) Option { return func(o *options) { o.spec.Attempts = n } }
 
 // TaskQueue leaves calls to the workers of a Temporal task queue; see [Spec].

@@ -50,7 +50,7 @@ func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) 
 	return kept, note
 }
 
-// usable tells whether there is something to show, and it is said what it is. What a provider would
+// usable reports whether there is something to show, and it is said what it is. What a provider would
 // refuse must not get into the conversation: each later call would be refused for it.
 func usable(m llm.Media) bool {
 	switch m.Kind {

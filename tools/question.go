@@ -126,7 +126,7 @@ type RefusedError struct {
 	Words  string       // of who declined; may be empty
 }
 
-// Error is what the model is told by a tool that returns it.
+// Error returns what the model is told by a tool that returns it.
 func (e *RefusedError) Error() string {
 	switch {
 	case e.Status == Expired:

@@ -111,7 +111,7 @@ func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsEr
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			add(append(slices.Clone(at), name), "unknown argument%s", s.known(at))
+			add(append(slices.Clone(at), name), "unknown argument%s", s.knownArguments(at))
 		}
 	case *kind.Type:
 		add(at, "expected %s, got %s", strings.Join(k.Want, " or "), k.Got)
@@ -129,8 +129,8 @@ func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsEr
 	}
 }
 
-// known lists the arguments there are, for the model that made one up.
-func (s *Schema) known(at []string) string {
+// knownArguments lists the arguments there are, for the model that made one up.
+func (s *Schema) knownArguments(at []string) string {
 	if len(at) > 0 || len(s.compiled.Properties) == 0 {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (p *interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	return next, nil
 }
 
-// nextStep is the step of the next advance.
+// nextStep returns the step of the next advance.
 func (p *interpreter) nextStep() runs.Step {
 	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }

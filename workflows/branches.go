@@ -99,10 +99,10 @@ func (f *branches) startMore(ctx workflow.Context) {
 	}
 }
 
-// hasFailed tells whether the step has failed with one of its branches.
+// hasFailed reports whether the step has failed with one of its branches.
 func (f *branches) hasFailed() bool { return f.fan.StopOnFailure && len(f.fan.Failures) > 0 }
 
-// isStopped tells whether no branch starts any more, and no interrupts are taken.
+// isStopped reports whether no branch starts any more, and no interrupts are taken.
 func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.hasFailed() || f.expired }
 
 // cancelAll cancels the branches that are under way, and withdraws their interrupts.
@@ -143,7 +143,7 @@ func (f *branches) await(ctx workflow.Context) {
 	f.children.replyResolved(ctx)
 }
 
-// interruptsSoFar are the interrupts of the branches that have ended with some.
+// interruptsSoFar returns the interrupts of the branches that have ended with some.
 func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
 	waits := f.run.waitsOf(ctx, runs.ModelAnswer{})
 	for _, s := range f.suspended {
@@ -220,7 +220,7 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 	}
 }
 
-// hasRoomFor tells whether there is room for the message of a failure.
+// hasRoomFor reports whether there is room for the message of a failure.
 func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	n := len(strconv.Quote(why.Message))
 	for _, reason := range f.fan.Failures {
@@ -232,7 +232,7 @@ func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	return n <= maxWords
 }
 
-// outcome is how the step ends. more tells that branches are left.
+// outcome returns how the step ends. more tells that branches are left.
 func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
 	failed := f.hasFailed()
@@ -309,7 +309,7 @@ func (p *interpreter) branchPath(f *runs.Branches, index int) string {
 	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), f.Path, index)
 }
 
-// branchID is the workflow ID of a branch.
+// branchID returns the workflow ID of a branch.
 func (p *interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
 	if within := p.run.child.branchPrefix(); within != "" {

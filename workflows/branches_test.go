@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// fans are the steps with branches as the advance behind them was told of them.
+// fans returns the steps with branches as the advance behind them was told of them.
 func (k *walking) fans() (fans []*runs.Branches) {
 	for _, a := range k.advances {
 		if a.Position.Branches != nil && !a.Resumes && len(a.Suspended) == 0 {

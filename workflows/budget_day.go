@@ -10,7 +10,7 @@ import (
 // used up, and reports that instead of calling the model. The run then asks, as about other soft limits, and repeats the turn
 // when it may. Subagents, branches and compensation cannot ask: their calls are made.
 
-// dayAllowance is how far people have let the run go on its tenant's day; nil = the run cannot ask them.
+// dayAllowance returns how far people have let the run go on its tenant's day; nil = the run cannot ask them.
 func (r *run) dayAllowance() *runs.DayAllowance {
 	if r.child != nil || r.isCompensating() {
 		return nil

@@ -46,7 +46,7 @@ func (p *interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	return next
 }
 
-// mayHaveEnded tells whether the active call may have ended without the workflow knowing. The next advance finds out, and what
+// mayHaveEnded reports whether the active call may have ended without the workflow knowing. The next advance finds out, and what
 // needs compensation.
 func (p *interpreter) mayHaveEnded() bool {
 	l := p.run.activeStep()

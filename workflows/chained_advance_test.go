@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// rode are the ids of the advances that calls went on with.
+// rode returns the ids of the advances that calls went on with.
 func (k *walking) rode() string {
 	var ids []string
 	for _, a := range k.advances {

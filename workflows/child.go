@@ -33,7 +33,7 @@ func (c *child) branch() *runs.Child {
 	return &c.Child
 }
 
-// depth is how many agents have handed on the work that arrived here.
+// depth returns how many agents have handed on the work that arrived here.
 func (c *child) depth() int {
 	if c == nil {
 		return 0
@@ -125,12 +125,12 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	return max(left, 0) / n, left >= 0
 }
 
-// isForSubagent tells whether the call starts a subagent.
+// isForSubagent reports whether the call starts a subagent.
 func (c call) isForSubagent() bool {
 	return c.delegate != nil && c.isMade()
 }
 
-// isMade tells whether the call is made, as opposed to answered without.
+// isMade reports whether the call is made, as opposed to answered without.
 func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() }
 
 // startSubagent starts the subagent for a call, and returns its workflow ID.

@@ -149,7 +149,7 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Calls})
 }
 
-// canSuspend tells whether the run can end with all open interrupts: a payload has room for them, and nothing else is about to
+// canSuspend reports whether the run can end with all open interrupts: a payload has room for them, and nothing else is about to
 // happen. A run that cannot stays open until enough of them are decided.
 func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
@@ -194,7 +194,7 @@ func (c *children) suspend(ctx workflow.Context) {
 		}
 		a.suspended = true
 		taken := c.send(ctx, a, runs.ReplySignal{Suspends: true, Calls: a.waits.Of(1).Calls})
-		told = append(told, func() { c.sent(ctx, a, taken.Get(ctx, nil)) })
+		told = append(told, func() { c.onReplyFailed(ctx, a, taken.Get(ctx, nil)) })
 	}
 	for _, await := range told {
 		await()

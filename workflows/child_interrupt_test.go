@@ -68,7 +68,7 @@ func newBranching(t *testing.T, branches int) *branching {
 	return b
 }
 
-// walk is the activity that walks: the agent's own steps, and those of a branch.
+// walk returns the activity that walks: the agent's own steps, and those of a branch.
 func (b *branching) walk(in runs.Advance) (runs.Advanced, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

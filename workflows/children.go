@@ -74,7 +74,7 @@ func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
 	})
 }
 
-// isInterrupted tells whether a child waits for interrupts.
+// isInterrupted reports whether a child waits for interrupts.
 func (c *children) isInterrupted() bool {
 	return slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied })
 }
@@ -100,7 +100,7 @@ func (c *children) find(id string) *runningChild {
 	return c.running[i]
 }
 
-// isIdle tells whether nothing is under way but waiting for interrupts.
+// isIdle reports whether nothing is under way but waiting for interrupts.
 func (c *children) isIdle() bool {
 	return len(c.running) > 0 && c.otherWork() == 0 && !slices.ContainsFunc(c.running, func(m *runningChild) bool { return !m.isIdle })
 }
@@ -139,7 +139,7 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.Interr
 	}
 }
 
-// ownSize is the size of this subagent's state as it would be carried on now, with the children that have ended.
+// ownSize returns the size of this subagent's state as it would be carried on now, with the children that have ended.
 func (c *children) ownSize(ctx workflow.Context) runs.AncestorSize {
 	return runs.AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
 }
@@ -157,7 +157,7 @@ func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	}
 }
 
-// reportsIdle tells whether the parent is to be told that all children wait: once for each number of replies received.
+// reportsIdle reports whether the parent is to be told that all children wait: once for each number of replies received.
 func (c *children) reportsIdle() bool {
 	if c.reportedIdle == c.run.child.replies+1 || !c.isIdle() {
 		return false
@@ -179,7 +179,7 @@ func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 }
 
 func (c *children) reply(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) {
-	c.sent(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
+	c.onReplyFailed(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
 }
 
 func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) workflow.Future {
@@ -188,8 +188,8 @@ func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySi
 	return a.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
 }
 
-// sent handles a reply that did not arrive. A child that has ended or is cancelled does not need it.
-func (c *children) sent(ctx workflow.Context, a *childInterrupt, err error) {
+// onReplyFailed handles a reply that did not arrive. A child that has ended or is cancelled does not need it.
+func (c *children) onReplyFailed(ctx workflow.Context, a *childInterrupt, err error) {
 	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.child.id) != nil {
 		c.fails(err)
 	}
@@ -248,7 +248,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	}
 }
 
-// nextCheck is when time changes an interrupt, at the latest at the given time; zero = no child waits.
+// nextCheck returns when time changes an interrupt, at the latest at the given time; zero = no child waits.
 func (c *children) nextCheck(at time.Time) (until time.Time) {
 	for _, a := range c.interrupts {
 		if !a.isOpen() || c.stopped() {

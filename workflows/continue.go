@@ -20,7 +20,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 		return nil
 	}
 	if r.thread != nil {
-		r.thread.notifier.handOver(ctx, r.interrupts.past())
+		r.thread.notifier.handOver(ctx, r.interrupts.notifiable())
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.child != nil {
@@ -41,7 +41,7 @@ func (t *thread) pause(ctx workflow.Context) error {
 	}
 	_, _ = workflow.AwaitWithTimeout(ctx, r.in.ParkPatience(), unpaused)
 	r.excludeWait(ctx, since)
-	t.notifier.handOver(ctx, r.interrupts.past())
+	t.notifier.handOver(ctx, r.interrupts.notifiable())
 	if r.paused && ctx.Err() == nil {
 		return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 	}
@@ -53,7 +53,7 @@ func (r *run) excludeWait(ctx workflow.Context, since time.Time) {
 	r.budget.Extend(workflow.Now(ctx).Sub(since))
 }
 
-// carry is what another execution needs in order to continue the run.
+// carry returns what another execution needs in order to continue the run.
 func (r *run) carry() runs.Input {
 	next := r.in
 	next.Progress = &runs.Progress{
@@ -69,7 +69,7 @@ func (r *run) carry() runs.Input {
 	return next
 }
 
-// fits tells whether the run could be carried on as it is: what continues as new is one payload, and an execution that
+// fits reports whether the run could be carried on as it is: what continues as new is one payload, and an execution that
 // cannot continue would try for ever.
 func (r *run) fits() bool { return r.fitsAs(r.carry()) }
 
@@ -80,21 +80,21 @@ func (r *run) fitsAs(next runs.Input) bool {
 	return err == nil && len(body)+r.interrupts.held.Reserve() <= runs.MaxCarried
 }
 
-// fits tells whether the thread could be carried on with these runs in the queue and this steering.
+// fits reports whether the thread could be carried on with these runs in the queue and this steering.
 func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	next := t.run.carry()
 	next.Queue, next.Progress.Steering = queue, steering
 	return t.run.fitsAs(next)
 }
 
-// mayContinue tells whether to continue as new.
+// mayContinue reports whether to continue as new.
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
 	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.mustStay()
 }
 
-// mustStay tells whether the execution cannot continue as new, because a program is running.
+// mustStay reports whether the execution cannot continue as new, because a program is running.
 func (r *run) mustStay() bool {
 	return r.in.Program != "" && (r.thread == nil || !r.thread.phase.isOver())
 }

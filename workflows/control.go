@@ -97,5 +97,5 @@ func (t *thread) handleCancel(c runs.Cancel) {
 	}
 }
 
-// isActive tells whether a run is the thread's and has not ended.
+// isActive reports whether a run is the thread's and has not ended.
 func (t *thread) isActive(runID string) bool { return !t.phase.isOver() && runID == t.run.in.Run.ID }

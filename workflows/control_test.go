@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// waiting is a run that is offered while another one is active.
+// waiting returns a run that is offered while another one is active.
 func waiting(id string) runs.Input {
 	in := input
 	in.Run.ID, in.Digest, in.Token = id, "d-"+id, "token-"+id

@@ -17,7 +17,7 @@ import (
 // an interrupt that is not known yet.
 func (t *thread) decide(ctx workflow.Context, in runs.Decide) (runs.Decided, error) {
 	t.catchUp(ctx)
-	if unknown := func() bool { return !t.phase.isOver() && !t.asked(in) }; unknown() {
+	if unknown := func() bool { return !t.phase.isOver() && !t.hasInterrupt(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // cancelled: it ends
 	}
 	var out runs.Decided
@@ -41,7 +41,7 @@ func (t *thread) catchUp(ctx workflow.Context) {
 // decidePatience is how long a decision may be ahead of its interrupt.
 const decidePatience = time.Second
 
-// asked tells whether one of the calls is an interrupt of the thread.
-func (t *thread) asked(in runs.Decide) bool {
+// hasInterrupt reports whether one of the calls is an interrupt of the thread.
+func (t *thread) hasInterrupt(in runs.Decide) bool {
 	return slices.ContainsFunc(in.Decisions, func(d runs.Decision) bool { return t.run.interruptsOf(d.CallID).Find(d.CallID) != nil })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// delegating is a model that hands work to an agent which consists of steps, and is done with the result.
+// delegating returns a model that hands work to an agent which consists of steps, and is done with the result.
 func delegating(t *testing.T, steps string) (k *walking, answers *[]runs.SubagentAnswer) {
 	t.Helper()
 	k = newWalking(t, steps)

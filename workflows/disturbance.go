@@ -13,7 +13,7 @@ import (
 // disturbances are the error codes of attempts that failed without a fault of the step.
 var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
-// isDisturbed tells whether an activity ran out of time because of disturbances. Temporal then reports the last attempt's error
+// isDisturbed reports whether an activity ran out of time because of disturbances. Temporal then reports the last attempt's error
 // instead of a timeout.
 func isDisturbed(err error) bool {
 	var app *temporal.ApplicationError
@@ -28,7 +28,7 @@ func isDisturbed(err error) bool {
 	return errors.As(err, &timedOut) && timedOut.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
 }
 
-// overdueEnding is how the run ends when an activity has run out of time: with the step's timeout if that is earlier than the
+// overdueEnding returns how the run ends when an activity has run out of time: with the step's timeout if that is earlier than the
 // run's deadline.
 func (r *run) overdueEnding() ending {
 	if l := r.activeStep(); l != nil && runs.Earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {

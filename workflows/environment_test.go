@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// newEnv is a test environment that does not take a workflow that gets no processor for a second for one that
+// newEnv returns a test environment that does not take a workflow that gets no processor for a second for one that
 // hangs, nor one to which nothing happens for three seconds for one that is stuck: a busy machine needs longer.
 func newEnv(t testing.TB) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite

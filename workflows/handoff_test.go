@@ -45,7 +45,7 @@ func newHanding(t *testing.T, first runs.ModelAnswer) *handing {
 	return h
 }
 
-// made are the calls in their order, each with who makes it.
+// made returns the calls in their order, each with who makes it.
 func (h *handing) made() (all []string) {
 	for _, c := range h.calls {
 		all = append(all, c.Agent+" "+c.CallID+" "+c.HandOverTo)

@@ -13,7 +13,7 @@ import (
 // stepHeld is the ID of the step in which held calls are made. Clients see the name of other tool steps.
 const stepHeld = "held"
 
-// holdIfFits tells whether a payload has room for the interrupts of a turn. A held run takes decisions about them from here on:
+// holdIfFits reports whether a payload has room for the interrupts of a turn. A held run takes decisions about them from here on:
 // a decision may arrive before the other calls of the turn have been made.
 func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	if !r.in.Hold {
@@ -87,7 +87,7 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 		if r.mustStay() || now.Before(late) && !historyIsLong(ctx) {
 			continue
 		}
-		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.IsResolved() {
+		if r.thread.notifier.handOver(ctx, r.interrupts.notifiable()); r.thread.awaitResults(ctx) && !w.IsResolved() {
 			r.excludeWait(ctx, since)
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 		}
@@ -96,7 +96,7 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	return nil
 }
 
-// waitUntil is how long to wait in this execution.
+// waitUntil returns how long to wait in this execution.
 func (r *run) waitUntil(next, late time.Time) time.Time {
 	if r.mustStay() {
 		return next

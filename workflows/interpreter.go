@@ -20,12 +20,12 @@ import (
 // that the next execution needs. Where nothing can come in between, the activity of a tool call makes the next advance, too
 // (chained_advance.go).
 
-// endingOf is how the run ends when it has compensated for what was done.
+// endingOf returns how the run ends when it has compensated for what was done.
 func endingOf(t *runs.PendingEnd) ending {
 	if t.Outcome == runs.OutcomeCancelled {
 		return ending{outcome: t.Outcome}
 	}
-	end := endWith(t.Failure)
+	end := failureEnding(t.Failure)
 	end.outcome = t.Outcome
 	return end
 }
@@ -96,7 +96,7 @@ func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
 	}
 }
 
-// compensationCtx is the context for the next step: a cancel of the run does not end compensation.
+// compensationCtx returns the context for the next step: a cancel of the run does not end compensation.
 func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	if !p.run.isCompensating() {
 		return ctx
@@ -105,7 +105,7 @@ func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	return ctx
 }
 
-// endOfSteps is how the run ends after its last step.
+// endOfSteps returns how the run ends after its last step.
 func (p *interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
 	switch then := p.position.End; {
 	case then != nil:
@@ -113,7 +113,7 @@ func (p *interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) endin
 	case last.Failed != nil && ctx.Err() != nil:
 		return ending{outcome: runs.OutcomeCancelled}
 	case last.Failed != nil:
-		return endWith(*last.Failed)
+		return failureEnding(*last.Failed)
 	}
 	return ending{outcome: runs.OutcomeSuccess}
 }
@@ -131,7 +131,7 @@ const (
 	stepAdvance = "advance/1"
 )
 
-// firstStepID is the ID of the run's first step.
+// firstStepID returns the ID of the run's first step.
 func (r *run) firstStepID() string {
 	switch {
 	case r.in.Program != "":
@@ -253,7 +253,7 @@ func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err
 	}
 }
 
-// isDoneDespiteCancel tells whether the active step is done, although the run is cancelled: then it is compensated for, too.
+// isDoneDespiteCancel reports whether the active step is done, although the run is cancelled: then it is compensated for, too.
 func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
 // onStepEnd turns the end of a step into the event for the next advance. over tells that the run ends instead.

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// waitsOf are the interrupts among the calls of an answer.
+// waitsOf returns the interrupts among the calls of an answer.
 func (r *run) waitsOf(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
 	w := &runs.Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
@@ -29,7 +29,7 @@ func (r *run) waitsOf(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts
 	return w
 }
 
-// expiry is when an interrupt that opens now expires; zero = never. after is the time that the rule gives, 0 = any. The active
+// expiry returns when an interrupt that opens now expires; zero = never. after is the time that the rule gives, 0 = any. The active
 // step's deadline limits it.
 func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	if after > 0 {
@@ -41,7 +41,7 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	return at
 }
 
-// decidedCalls are the calls to make or to answer after the decisions. They lack results that the client's input brought into the
+// decidedCalls returns the calls to make or to answer after the decisions. They lack results that the client's input brought into the
 // conversation, calls that the client abandoned, and, in a cancelled run, calls that nobody decided about.
 func decidedCalls(w *runs.Interrupts) []call {
 	var calls []call
@@ -55,7 +55,7 @@ func decidedCalls(w *runs.Interrupts) []call {
 	return append(calls, resumedCalls(w)...)
 }
 
-// decidedCall is the call of an interrupt, with its decision.
+// decidedCall returns the call of an interrupt, with its decision.
 func decidedCall(c runs.Interrupt, delegates []runs.AgentRef) call {
 	d := c.Decision
 	next := call{

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// asks is an answer whose first call runs, whose second waits for a person and whose third for the client.
+// asks returns an answer whose first call runs, whose second waits for a person and whose third for the client.
 func asks(seq uint64) runs.ModelAnswer {
 	a := says(seq, "now", "ask", "client")
 	a.Calls[1].Approval = &runs.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
@@ -24,7 +24,7 @@ func approves(call string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Input: 70}
 }
 
-// interrupted is a world whose run ends with questions.
+// interrupted returns a world whose run ends with questions.
 func interrupted(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)

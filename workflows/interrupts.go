@@ -22,7 +22,7 @@ type interrupts struct {
 }
 
 // hold makes w the interrupts of the current turn.
-func (i *interrupts) hold(w *runs.Interrupts) { i.held, i.answered, i.earlier = w, nil, i.past() }
+func (i *interrupts) hold(w *runs.Interrupts) { i.held, i.answered, i.earlier = w, nil, i.notifiable() }
 
 // unhold ends the wait for the interrupts of the turn without an answer.
 func (i *interrupts) unhold() {
@@ -53,7 +53,7 @@ func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool)
 	return began
 }
 
-// open are the calls that the active run and its children wait for, without those that decisions are about.
+// open returns the calls that the active run and its children wait for, without those that decisions are about.
 func (i *interrupts) open(decisions []runs.Decision) []string {
 	var ids []string
 	for _, w := range slices.Concat(i.concurrent, i.suspended, []*runs.Interrupts{i.held}) {
@@ -80,14 +80,14 @@ func (i *interrupts) cancel(now time.Time, all ...*runs.Interrupts) {
 	i.withdraw(all...)
 }
 
-// past are resolved interrupts of which people are still to be notified.
-func (i *interrupts) past() []*runs.Interrupts {
+// notifiable are resolved interrupts of which people are still to be notified.
+func (i *interrupts) notifiable() []*runs.Interrupts {
 	return slices.DeleteFunc(append(slices.Clone(i.earlier), i.answered), (*runs.Interrupts).IsNotified)
 }
 
-// untold are the first interrupts of which people are to be notified, those that the run began with before all others.
+// untold returns the first interrupts of which people are to be notified, those that the run began with before all others.
 func (i *interrupts) untold(began *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
-	for _, w := range slices.Concat([]*runs.Interrupts{began}, i.past(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
+	for _, w := range slices.Concat([]*runs.Interrupts{began}, i.notifiable(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
 		if w.HasPending() && !except[w] {
 			return w
 		}

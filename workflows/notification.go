@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// give sends a notification, as often as it takes. One that fails for good is left out: later ones tell the present state.
-func give(ctx workflow.Context, n runs.Notification) {
+// sendNotification sends a notification, as often as it takes. One that fails for good is left out: later ones tell the present state.
+func sendNotification(ctx workflow.Context, n runs.Notification) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: string(n.Event),
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
@@ -23,7 +23,7 @@ func give(ctx workflow.Context, n runs.Notification) {
 	}
 }
 
-// noticesID is the workflow ID for the notifications about interrupts of the thread that are left. It is unique for each.
+// noticesID returns the workflow ID for the notifications about interrupts of the thread that are left. It is unique for each.
 func noticesID(ctx workflow.Context, w *runs.Interrupts) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
@@ -33,7 +33,7 @@ func noticesID(ctx workflow.Context, w *runs.Interrupts) string {
 func SendNotifications(ctx workflow.Context, in runs.NotificationsInput) error {
 	for w := in.Interrupts; w.HasPending(); w.Pending = w.Pending[1:] {
 		if n := w.Notification(in.Thread); len(n.Calls) > 0 {
-			give(ctx, n)
+			sendNotification(ctx, n)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// events are the notices that were tried, in their order, each as often as it was.
+// events returns the notices that were tried, in their order, each as often as it was.
 func (w *world) events() []runs.NotificationEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -46,10 +46,10 @@ func (n *notifier) start(ctx workflow.Context) {
 func (n *notifier) send(ctx workflow.Context, notice runs.Notification) {
 	n.sending = true
 	defer func() { n.sending = false }()
-	give(ctx, notice)
+	sendNotification(ctx, notice)
 }
 
-// next are the interrupts of which people are to be notified first; nil = there are none.
+// next returns the interrupts of which people are to be notified first; nil = there are none.
 func (n *notifier) next() *runs.Interrupts { return n.interrupts.untold(n.run.Resume, n.handedOver) }
 
 // stop begins no further notification: the next execution sends the rest.
@@ -67,7 +67,7 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if sent, _ := workflow.AwaitWithTimeout(ctx, drainPatience, func() bool { return n.next() == nil }); !sent {
-		n.handOver(ctx, append([]*runs.Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.past()...))
+		n.handOver(ctx, append([]*runs.Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.notifiable()...))
 	}
 }
 

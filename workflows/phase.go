@@ -34,11 +34,11 @@ func (p phase) String() string {
 	return [...]string{"running", "suspending", "finishing", "finishing suspended", "ended"}[p]
 }
 
-// isOver tells whether the run takes no steering, pause or cancel any more.
+// isOver reports whether the run takes no steering, pause or cancel any more.
 func (p phase) isOver() bool { return p >= phaseFinishing }
 
-// takesDecisions tells whether decisions and tool results are taken; otherwise they wait for the next phase.
+// takesDecisions reports whether decisions and tool results are taken; otherwise they wait for the next phase.
 func (p phase) takesDecisions() bool { return p != phaseSuspending && p != phaseFinishingSuspended }
 
-// mayBecome tells whether another phase may follow.
+// mayBecome reports whether another phase may follow.
 func (p phase) mayBecome(next phase) bool { return slices.Contains(transitions[p], next) }

@@ -70,7 +70,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	case len(tree) > maxTree:
 		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: put what is long into an agent's definition", s.Name, len(tree), maxTree)
 	}
-	done, err := a.take(ctx)
+	done, err := a.claim(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	}
 }
 
-// take claims the agent for a step until done is called. A step whose context has ended is waited for.
-func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
+// claim claims the agent for a step until done is called. A step whose context has ended is waited for.
+func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError()
 	}
 	if a.doing != nil && a.doing.Err() != nil {
-		if err := a.rest(ctx); err != nil {
+		if err := a.waitIdle(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -125,8 +125,8 @@ func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
 	return func() { a.doing = nil }, nil
 }
 
-// rest waits until no step is under way.
-func (a *Agent) rest(ctx workflow.Context) error {
+// waitIdle waits until no step is under way.
+func (a *Agent) waitIdle(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return a.doing == nil })
 }
 
@@ -170,7 +170,7 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 // become continues the execution, in which a program runs, as another run.
 func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	r := t.run
-	t.notifier.handOver(ctx, append(r.interrupts.past(), r.in.Resume))
+	t.notifier.handOver(ctx, append(r.interrupts.notifiable(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
 	r.turn, r.log, r.steering = 1, runs.Positions{}, runs.Steering{}
@@ -186,7 +186,7 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 // Value evaluates a CEL expression over input, messages, state, steps and caller, and decodes the result into v. The result has at
 // most 8 KiB of JSON: something to branch on, and no content.
 func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
-	done, err := a.take(ctx)
+	done, err := a.claim(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (r *run) program(ctx workflow.Context) ending {
 	err := program(ctx, a)
 	if a.doing != nil {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
-		_ = a.rest(lasting)
+		_ = a.waitIdle(lasting)
 	}
 	a.over = true
 	var failed *StepError

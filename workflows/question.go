@@ -17,7 +17,7 @@ func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	t.questions = append(t.questions, w)
 }
 
-// fitsWithInterrupts tells whether a payload has room for the interrupts that calls of a turn have brought. A held run takes
+// fitsWithInterrupts reports whether a payload has room for the interrupts that calls of a turn have brought. A held run takes
 // decisions about them from here on.
 func (r *run) fitsWithInterrupts(w *runs.Interrupts) bool {
 	if !r.in.Hold || len(w.Suspended) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// asksTwice is a tool that ends with a question until two were answered. It notes its calls.
+// asksTwice returns a tool that ends with a question until two were answered. It notes its calls.
 func asksTwice(calls *[]runs.ToolCall) func(runs.ToolCall) (runs.ToolAnswer, error) {
 	return func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		*calls = append(*calls, in)

@@ -66,7 +66,7 @@ func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.come.Len() == 0 }) == nil
 }
 
-// interruptsOf are the interrupts that have the call of a decision; nil = none.
+// interruptsOf returns the interrupts that have the call of a decision; nil = none.
 func (r *run) interruptsOf(callID string) *runs.Interrupts {
 	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
 }

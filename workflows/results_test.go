@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// pending is a world whose run ends with two calls of the client's, and more, and nothing else.
+// pending returns a world whose run ends with two calls of the client's, and more, and nothing else.
 func pending(t *testing.T, more ...string) *world {
 	t.Helper()
 	w := newWorld(t)

@@ -185,7 +185,7 @@ func (r *run) step(turn int, id, name string) runs.Step {
 	return s
 }
 
-// ownStep is a step of the run's own agent, outside of its pipeline.
+// ownStep returns a step of the run's own agent, outside of its pipeline.
 func (r *run) ownStep(id string) runs.Step {
 	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
@@ -193,16 +193,16 @@ func (r *run) ownStep(id string) runs.Step {
 	}
 }
 
-// isCompensating tells whether the run undoes what it has done: then a cancel does not stop it.
+// isCompensating reports whether the run undoes what it has done: then a cancel does not stop it.
 func (r *run) isCompensating() bool {
 	w := r.pipeline.position
 	return w != nil && (w.End != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
-// isCancelled tells whether the whole run is cancelled, as opposed to a part of it.
+// isCancelled reports whether the whole run is cancelled, as opposed to a part of it.
 func (r *run) isCancelled() bool { return r.cancelled || r.executionCtx.Err() != nil }
 
-// activeStep is the agent or call that the pipeline has reached; nil = none.
+// activeStep returns the agent or call that the pipeline has reached; nil = none.
 func (r *run) activeStep() *runs.ActiveStep {
 	if r.pipeline.position == nil {
 		return nil
@@ -210,7 +210,7 @@ func (r *run) activeStep() *runs.ActiveStep {
 	return r.pipeline.position.Active
 }
 
-// activeAgent is the agent that speaks: that of the active step, or the run's own.
+// activeAgent returns the agent that speaks: that of the active step, or the run's own.
 func (r *run) activeAgent() runs.AgentRef {
 	if l := r.activeStep(); l != nil {
 		return l.AgentRef
@@ -218,7 +218,7 @@ func (r *run) activeAgent() runs.AgentRef {
 	return runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
-// stepName is the name that clients see of a step: after those of the pipeline's steps around it.
+// stepName returns the name that clients see of a step: after those of the pipeline's steps around it.
 func (r *run) stepName(name string) string {
 	if l := r.activeStep(); l != nil && name != "" {
 		return l.Place.Name + "/" + name
@@ -230,7 +230,7 @@ func (r *run) beginning() *runs.Beginning {
 	return &runs.Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.HasEdits()}
 }
 
-// opening is what the agent's first step opens: the run, or a subagent. Both are nil in a branch.
+// opening returns what the agent's first step opens: the run, or a subagent. Both are nil in a branch.
 func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	switch {
 	case r.child != nil && r.child.BranchPath != "":
@@ -307,13 +307,13 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	}
 }
 
-// why is the ending as the failure of a step.
+// why returns the ending as the failure of a step.
 func (e ending) why() pipeline.Failure {
 	return pipeline.Failure{Code: e.code, Message: e.message, Record: e.detail}
 }
 
-// endWith is the ending of a run whose steps failed.
-func endWith(f pipeline.Failure) ending {
+// failureEnding returns the ending of a run whose steps failed.
+func failureEnding(f pipeline.Failure) ending {
 	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 

@@ -74,7 +74,7 @@ func (f *fire) begin(ctx workflow.Context) error {
 	return err
 }
 
-// patiently is the context for an activity that takes a moment, and retries as long as the log is out of reach.
+// patiently returns the context for an activity that takes a moment, and retries as long as the log is out of reach.
 func patiently(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,

@@ -16,7 +16,7 @@ import (
 // stepLimit is the name that clients see of the step in which people are asked.
 const stepLimit = "limit"
 
-// excess is the first soft limit that the run has passed; nil = none, or the run compensates.
+// excess returns the first soft limit that the run has passed; nil = none, or the run compensates.
 func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
 	if r.isCompensating() {
 		return nil

@@ -47,7 +47,7 @@ func (s *spending) ask() {
 	}, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 }
 
-// excesses are what people were asked about.
+// excesses returns what people were asked about.
 func (s *spending) excesses() (all []runs.ExceededLimit) {
 	for _, a := range s.asked {
 		all = append(all, a.Exceeded)

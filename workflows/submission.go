@@ -12,7 +12,7 @@ import (
 
 // validateSubmit refuses an offer that the thread does not take.
 func (t *thread) validateSubmit(in runs.Submit) error {
-	if same, known := t.known(in); known {
+	if same, known := t.findOffer(in); known {
 		if !same {
 			return temporal.NewApplicationError("the run has another input", runs.ErrorRunIDReused)
 		}
@@ -33,8 +33,8 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 	return nil
 }
 
-// known finds an offer among the run that is active and those that wait.
-func (t *thread) known(in runs.Submit) (same, known bool) {
+// findOffer finds an offer among the run that is active and those that wait.
+func (t *thread) findOffer(in runs.Submit) (same, known bool) {
 	all := append([]runs.Input{t.run.in}, t.queue...)
 	if t.successor != nil {
 		all = append(all, *t.successor)
@@ -50,7 +50,7 @@ func (t *thread) known(in runs.Submit) (same, known bool) {
 // submit takes an offer that validateSubmit has let pass. A run that has ended need not be interrupted, although its
 // execution has not closed yet.
 func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, error) {
-	if _, known := t.known(in); known {
+	if _, known := t.findOffer(in); known {
 		active := in.RunID == t.run.in.Run.ID
 		return runs.Submitted{Attached: active, Queued: !active}, nil
 	}
@@ -154,7 +154,7 @@ func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 	return runs.OpenReject
 }
 
-// frees tells whether nothing has to be carried on after an offer: it answers or abandons all that the thread waits for,
+// frees reports whether nothing has to be carried on after an offer: it answers or abandons all that the thread waits for,
 // which are tool calls of the client without any result so far. Then the execution closes, and the run begins in a new one.
 func (t *thread) frees(in runs.Submit) bool {
 	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }

@@ -9,7 +9,7 @@ import (
 // A suspended child has ended with its interrupts, and has no workflow. They are interrupts of the run, like those of its own
 // agent. When all are decided, the next run starts the child again where it was.
 
-// suspendedChild is the state of this subagent or branch, from which it can begin again.
+// suspendedChild returns the state of this subagent or branch, from which it can begin again.
 func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
 	return &runs.SuspendedChild{
 		AgentRef: runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
@@ -34,7 +34,7 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 	return child
 }
 
-// suspendedSize is how many bytes this subagent's state takes in a payload, if those below it are suspended.
+// suspendedSize returns how many bytes this subagent's state takes in a payload, if those below it are suspended.
 func (r *run) suspendedSize(w *runs.Interrupts) int {
 	s := r.suspendedChild(w)
 	if r.child.BranchPath != "" {
@@ -47,7 +47,7 @@ func (r *run) suspendedSize(w *runs.Interrupts) int {
 	return len(body)
 }
 
-// resumedCalls are the calls for which suspended subagents continue to work.
+// resumedCalls returns the calls for which suspended subagents continue to work.
 func resumedCalls(w *runs.Interrupts) []call {
 	var calls []call
 	for i := range w.Suspended {

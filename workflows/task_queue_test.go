@@ -70,7 +70,7 @@ func (p *placing) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 100 + uint64(len(p.order))}, nil
 }
 
-// of is the part of the order that is about some calls.
+// of returns the part of the order that is about some calls.
 func (p *placing) of(ids ...string) []string {
 	var order []string
 	for _, o := range p.order {

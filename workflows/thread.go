@@ -86,7 +86,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	return result, err
 }
 
-// open are the interrupts that the thread waits for after its run's end; nil = none.
+// open returns the interrupts that the thread waits for after its run's end; nil = none.
 func (t *thread) open() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
 // awaitBehind has the thread wait for interrupts when its run has ended; nil = for none.
@@ -98,7 +98,7 @@ func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
 	w.NoteOpened()
 }
 
-// waitsBehind are the interrupts that the thread waits for after an end: those that people answer and, where the agent says
+// waitsBehind returns the interrupts that the thread waits for after an end: those that people answer and, where the agent says
 // what becomes of the next input, the client's tool calls. A queued run comes before tool calls that may be abandoned.
 func (t *thread) waitsBehind(end ending) *runs.Interrupts {
 	in := &t.run.in
@@ -165,7 +165,7 @@ func (t *thread) cancel() {
 	t.cancelRun()
 }
 
-// next is the run that waits longest, with the others behind it; nil = none waits.
+// next returns the run that waits longest, with the others behind it; nil = none waits.
 func (t *thread) next() *runs.Input {
 	if len(t.queue) == 0 {
 		return nil

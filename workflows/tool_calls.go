@@ -60,7 +60,7 @@ type call struct {
 	raised   *runs.Question // what its tool has asked
 }
 
-// freeCalls are the calls of an answer that are no interrupts, without the one that hands the thread over.
+// freeCalls returns the calls of an answer that are no interrupts, without the one that hands the thread over.
 func freeCalls(a runs.ModelAnswer) []call {
 	var calls []call
 	for i := range a.Count() {
@@ -135,15 +135,15 @@ func (t *toolCalls) await(ctx workflow.Context) {
 	t.children.replyResolved(ctx)
 }
 
-// isStopped tells whether no interrupts are taken any more.
+// isStopped reports whether no interrupts are taken any more.
 func (t *toolCalls) isStopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
 
 func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 
-// otherWork is how many calls are under way that are no subagents.
+// otherWork returns how many calls are under way that are no subagents.
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
-// interruptsSoFar are the interrupts that the turn has now.
+// interruptsSoFar returns the interrupts that the turn has now.
 func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
 	for _, s := range t.suspended {
@@ -207,7 +207,7 @@ func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.Chi
 	return child
 }
 
-// request is the activity input for a call on a lane.
+// request returns the activity input for a call on a lane.
 func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
@@ -231,7 +231,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	return in
 }
 
-// outlastsCancel tells whether a call ends by itself when the run is cancelled. A call that waits for workers of its own task
+// outlastsCancel reports whether a call ends by itself when the run is cancelled. A call that waits for workers of its own task
 // queue does not.
 func (r *run) outlastsCancel(c call) bool {
 	l := r.activeStep()

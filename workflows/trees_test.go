@@ -86,7 +86,7 @@ func plant(seed uint64, atOnce int) *agents.Definition {
 	}
 }
 
-// fate is what the step at a path comes to: the same whenever it is asked.
+// fate returns what the step at a path comes to: the same whenever it is asked.
 func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		h := fnv.New32a()

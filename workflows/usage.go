@@ -7,13 +7,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// checkRunLimits tells whether the run has used more tokens or money than it may. Compensation has no such limit.
+// checkRunLimits reports whether the run has used more tokens or money than it may. Compensation has no such limit.
 func (r *run) checkRunLimits() (end ending, over bool) {
 	if r.isCompensating() {
 		return ending{}, false
 	}
 	if why := r.budget.Overspent(r.in.Limits); why != nil {
-		return endWith(*why), true
+		return failureEnding(*why), true
 	}
 	return ending{}, false
 }
@@ -27,7 +27,7 @@ func (r *run) use(u runs.Usage) {
 	}
 }
 
-// checkLimits tells whether the run or the agent of the active step has used more than it may.
+// checkLimits reports whether the run or the agent of the active step has used more than it may.
 func (r *run) checkLimits() (end ending, over bool) {
 	if end, over = r.checkRunLimits(); over {
 		return end, true
@@ -35,7 +35,7 @@ func (r *run) checkLimits() (end ending, over bool) {
 	return r.checkStepLimits()
 }
 
-// checkStepLimits tells whether the agent of the active step has used more than it may. Then the step fails, and not the run.
+// checkStepLimits reports whether the agent of the active step has used more than it may. Then the step fails, and not the run.
 func (r *run) checkStepLimits() (end ending, over bool) {
 	l := r.activeStep()
 	switch {
@@ -52,7 +52,7 @@ func (r *run) checkStepLimits() (end ending, over bool) {
 	return end, true
 }
 
-// exhausted tells whether no further step begins: the run is cancelled, or has reached a limit.
+// exhausted reports whether no further step begins: the run is cancelled, or has reached a limit.
 func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
 	switch {
 	case ctx.Err() != nil:
@@ -63,7 +63,7 @@ func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
 	return r.checkRunLimits()
 }
 
-// priced tells whether models must have a price, since cost is limited.
+// priced reports whether models must have a price, since cost is limited.
 func (r *run) priced() bool {
 	l := r.activeStep()
 	return r.in.Limits.CountsCost() || l != nil && l.Limits.CountsCost()

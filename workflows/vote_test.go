@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// panel is an answer whose calls c0, c1, … wait for two people each.
+// panel returns an answer whose calls c0, c1, … wait for two people each.
 func panel(calls int) runs.ModelAnswer {
 	a := says(10)
 	for i := range calls {
@@ -20,7 +20,7 @@ func panel(calls int) runs.ModelAnswer {
 	return a
 }
 
-// says is what a person says about a call; the same words have the same digest.
+// says returns what a person says about a call; the same words have the same digest.
 func (p person) says(verdict runs.DecisionKind, call, args string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
 }
@@ -71,7 +71,7 @@ func panelWorld(t *testing.T, calls int) *world {
 	return w
 }
 
-// proposals are the tallies of a panel's call: votes for the model's arguments, and for an edit to others.
+// proposals returns the tallies of a panel's call: votes for the model's arguments, and for an edit to others.
 func proposals(original int, edits ...int) []runs.Tally {
 	tallies := []runs.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {

@@ -64,7 +64,7 @@ type walking struct {
 	told     []string     // +name and -name
 }
 
-// newProgram is an agent that is a program.
+// newProgram returns an agent that is a program.
 func newProgram(t *testing.T, program workflows.Program) *walking {
 	t.Helper()
 	k := walkingOf(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
@@ -246,7 +246,7 @@ func (k *walking) behind(s runs.Step) {
 	}
 }
 
-// behindBroken is where a lane ends behind a step that has failed there. If that had not begun, it does with this.
+// behindBroken returns where a lane ends behind a step that has failed there. If that had not begun, it does with this.
 func (k *walking) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 	at := lane(s)
 	switch k.broken[at] {
@@ -260,7 +260,7 @@ func (k *walking) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 	return k.ends[at]
 }
 
-// write is a record on a lane.
+// write returns a record on a lane.
 func (k *walking) write(at, open string) uint64 {
 	k.seq++
 	k.ends[at], k.open[at] = k.seq, open
@@ -429,7 +429,7 @@ func (k *walking) step(in runs.Advance) (runs.Advanced, error) {
 	return k.take(in, d, m), nil
 }
 
-// tree is what is walked: the agent's steps, or those of its program.
+// tree returns what is walked: the agent's steps, or those of its program.
 func (k *walking) tree(in runs.Advance) *agents.Definition {
 	tree := in.Tree
 	if tree != nil {
@@ -468,7 +468,7 @@ func (k *walking) tell(changes []pipeline.Change) {
 	}
 }
 
-// take is what a workflow is told to do.
+// take returns what a workflow is told to do.
 func (k *walking) take(in runs.Advance, d *agents.Definition, m pipeline.Move) runs.Advanced {
 	next, do := runs.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	leaf := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}

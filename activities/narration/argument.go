@@ -107,7 +107,7 @@ func (s *scanner) end(at int) bool {
 	return false
 }
 
-// escapeLength is the length of the escape that b begins with, or 0 if it isn't all there: both halves
+// escapeLength returns the length of the escape that b begins with, or 0 if it isn't all there: both halves
 // of a character that is written as two.
 func escapeLength(b []byte) int {
 	switch {

@@ -218,7 +218,7 @@ func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	return n.Answer, err
 }
 
-// result is the result of the step. It fills in Answer.
+// result returns the result of the step. It fills in Answer.
 func (n *Narrator) result() (*stream.Result, error) {
 	result := &stream.Result{Scope: n.Scope}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
@@ -250,7 +250,7 @@ func (n *Narrator) result() (*stream.Result, error) {
 		n.Answer.MessageID = n.messageID
 	}
 	for _, id := range n.began {
-		result.Messages = append(result.Messages, n.told(id, message))
+		result.Messages = append(result.Messages, n.withID(id, message))
 	}
 	var err error
 	result.Answer, err = n.encode()
@@ -273,9 +273,9 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// waits is a call as the workflow is told of it: who makes it, and whether it needs an approval.
+// waits returns a call as the workflow is told of it: who makes it, and whether it needs an approval.
 func (n *Narrator) waits(c *toolCall) runs.Call {
-	call := runs.Call{ID: c.id, Tool: n.known(c.name)}
+	call := runs.Call{ID: c.id, Tool: n.toolName(c.name)}
 	n.put(&call)
 	switch {
 	case call.Tool != "" && n.Gate != nil:
@@ -286,8 +286,8 @@ func (n *Narrator) waits(c *toolCall) runs.Call {
 	return call
 }
 
-// told is the message with an ID: the answer, a reasoning message, or an activity, of which only the place counts.
-func (n *Narrator) told(id string, answer agui.Message) agui.Message {
+// withID returns the message with an ID: the answer, a reasoning message, or an activity, of which only the place counts.
+func (n *Narrator) withID(id string, answer agui.Message) agui.Message {
 	if id == n.messageID {
 		return answer
 	}
@@ -299,7 +299,7 @@ func (n *Narrator) told(id string, answer agui.Message) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
 }
 
-func (n *Narrator) known(tool string) string {
+func (n *Narrator) toolName(tool string) string {
 	if slices.Contains(n.offered, tool) {
 		return tool
 	}

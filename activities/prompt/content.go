@@ -44,7 +44,7 @@ func mediaOf(p agui.ContentPart) (llm.Media, bool) {
 	return media, media.Data != "" || media.URL != ""
 }
 
-// ContentOf is a tool's result as the content of a message: a text, or parts if there is more than text.
+// ContentOf returns a tool's result as the content of a message: a text, or parts if there is more than text.
 func ContentOf(r tools.Result) agui.Content {
 	if len(r.Parts) == 0 {
 		return agui.TextContent(r.Content)

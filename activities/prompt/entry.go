@@ -5,7 +5,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Private is a message that only the agent is told.
+// Private returns a message that only the agent is told.
 func Private(id, text string) snapshot.Entry {
 	return snapshot.Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}}
 }

@@ -83,8 +83,8 @@ func (w *Window) Keep(k agents.Keep) {
 		g := &w.groups[i]
 		left -= g.tokens()
 		g.kept = g.kept || seen < k.Last && left >= 0
-		g.fixed = g.fixed || seen == 0 && g.messages() > 0 || !user && g.says(agui.RoleUser)
-		user = user || g.says(agui.RoleUser)
+		g.fixed = g.fixed || seen == 0 && g.messages() > 0 || !user && g.hasRole(agui.RoleUser)
+		user = user || g.hasRole(agui.RoleUser)
 		seen += g.messages()
 	}
 }
@@ -100,7 +100,7 @@ func (g *group) messages() int {
 	return n
 }
 
-func (g *group) says(r agui.Role) bool {
+func (g *group) hasRole(r agui.Role) bool {
 	return slices.ContainsFunc(g.entries, func(e snapshot.Entry) bool { return e.Message.Role == r })
 }
 
@@ -163,8 +163,8 @@ func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 	}
 }
 
-func notKept(g *group) bool { return !g.kept }
-func anyGroup(*group) bool  { return true }
+func isRemovable(g *group) bool { return !g.kept }
+func anyGroup(*group) bool      { return true }
 
 // trimSteps divides the room into steps. What is left out grows by a step at a time, so the beginning of the request stays the same for some
 // turns, which providers cache.
@@ -174,7 +174,7 @@ const trimSteps = 4
 func (w *Window) Trim() {
 	if over := w.Over(); over > 0 {
 		step := max(1, w.room/trimSteps)
-		w.leaveOut((over+step-1)/step*step, notKept)
+		w.leaveOut((over+step-1)/step*step, isRemovable)
 	}
 	w.Squeeze()
 }
@@ -187,7 +187,7 @@ func (w *Window) Squeeze() {
 	w.leaveOut(w.Over(), anyGroup)
 }
 
-// Entries are the messages that fit.
+// Entries returns the messages that fit.
 func (w *Window) Entries() []snapshot.Entry {
 	var entries []snapshot.Entry
 	told := false
@@ -207,7 +207,7 @@ func (w *Window) Entries() []snapshot.Entry {
 // Room is for how many tokens the window has room.
 func (w *Window) Room() int64 { return w.room }
 
-// Older are the groups after those that are kept at the beginning: a summary may replace the first of them.
+// Older returns the groups after those that are kept at the beginning: a summary may replace the first of them.
 func (w *Window) Older() [][]snapshot.Entry {
 	var older [][]snapshot.Entry
 	for _, g := range w.groups[w.first:] {
@@ -226,7 +226,7 @@ func (w *Window) Replace(count int, text string) {
 	}
 }
 
-// Half is how many of the older groups a new summary has to replace, if the first from of them have one, so that half of the room
+// Half returns how many of the older groups a new summary has to replace, if the first from of them have one, so that half of the room
 // is free afterwards. It stops before a group that Keep has marked, and before the newest.
 func (w *Window) Half(from int) int {
 	groups := w.groups[w.first:]
@@ -269,7 +269,7 @@ func CutMiddle(s string, tokens int64) string {
 	return fmt.Sprintf("%s\n[… %d bytes are left out here …]\n%s", s[:head], tail-head, s[tail:])
 }
 
-// prefixOf is how many bytes at the beginning of a text are so many tokens.
+// prefixOf returns how many bytes at the beginning of a text are so many tokens.
 func prefixOf(s string, tokens int64) int {
 	left := tokens * asciiPerToken
 	for i, r := range s {
@@ -280,7 +280,7 @@ func prefixOf(s string, tokens int64) int {
 	return len(s)
 }
 
-// suffixOf is how many bytes at the end of a text are so many tokens.
+// suffixOf returns how many bytes at the end of a text are so many tokens.
 func suffixOf(s string, tokens int64) int {
 	runes := []rune(s)
 	left, n := tokens*asciiPerToken, 0
@@ -293,7 +293,7 @@ func suffixOf(s string, tokens int64) int {
 	return n
 }
 
-// weight is a character's in quarters of a token.
+// weight returns a character's in quarters of a token.
 func weight(r rune) int64 {
 	if r < 0x80 {
 		return 1

@@ -44,7 +44,7 @@ func (w *interpreter) failTree() {
 	w.continueUndo()
 }
 
-// undoBytes is how many bytes the cursor takes for compensations.
+// undoBytes returns how many bytes the cursor takes for compensations.
 func (w *interpreter) undoBytes() int {
 	n := 0
 	for _, path := range w.at.Undo {
@@ -131,8 +131,8 @@ func (w *interpreter) noteDone(p openStep) {
 	w.at.Records[p.path], w.noted[p.path] = 0, d
 }
 
-// recalled is the Done of the step that is being compensated.
-func (w *interpreter) recalled() Done {
+// compensatedDone returns the Done of the step that is being compensated.
+func (w *interpreter) compensatedDone() Done {
 	path := w.at.Undo[len(w.at.Undo)-1]
 	if d, here := w.noted[path]; here {
 		return d
@@ -160,7 +160,7 @@ func (w *interpreter) restoreOutputs(outputs map[string]any) {
 	if around == nil {
 		return
 	}
-	then := w.recalled().Outputs
+	then := w.compensatedDone().Outputs
 	around.Each(func(s *agents.Step) {
 		if output, there := then[s.Name]; there {
 			outputs[s.Name] = expression.Decode(output)
@@ -170,7 +170,7 @@ func (w *interpreter) restoreOutputs(outputs map[string]any) {
 	})
 }
 
-// outputsOf are the current outputs of the steps in a step.
+// outputsOf returns the current outputs of the steps in a step.
 func (w *interpreter) outputsOf(around *agents.Step) map[string]json.RawMessage {
 	outputs, visible := map[string]json.RawMessage{}, w.visible(expression.Decode(w.env.State))
 	around.Each(func(s *agents.Step) {
@@ -181,7 +181,7 @@ func (w *interpreter) outputsOf(around *agents.Step) map[string]json.RawMessage 
 	return outputs
 }
 
-// repeated is the outermost step around a path that may run its steps again, or whose error may have replaced their outputs; nil = none.
+// repeated returns the outermost step around a path that may run its steps again, or whose error may have replaced their outputs; nil = none.
 func (w *interpreter) repeated(path string) *agents.Step {
 	for i := range len(path) {
 		if path[i] != '/' {
@@ -194,7 +194,7 @@ func (w *interpreter) repeated(path string) *agents.Step {
 	return w.repeats(path, true)
 }
 
-// repeats is the step at the end of a path, if it may run again when a step in it has finished, or is a map with onError: continue, whose error
+// repeats returns the step at the end of a path, if it may run again when a step in it has finished, or is a map with onError: continue, whose error
 // replaces its outputs. last tells that this is the finished step itself: its finished branches stay finished when it fails.
 func (w *interpreter) repeats(path string, last bool) *agents.Step {
 	s := StepAt(w.d, path)

@@ -49,8 +49,8 @@ func figure(limit string, n int64) json.RawMessage {
 	return strconv.AppendInt(nil, n, 10)
 }
 
-// Shown is a figure as text.
-func Shown(figure json.RawMessage) string { return strings.Trim(string(figure), `"`) }
+// FigureText returns a figure as text.
+func FigureText(figure json.RawMessage) string { return strings.Trim(string(figure), `"`) }
 
 // maxFigure is more than any number of tokens or turns.
 const maxFigure = 1 << 53
@@ -67,7 +67,7 @@ func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
 	case err != nil:
 		return f, 0, err
 	case n <= used:
-		return f, 0, fmt.Errorf("must be more than the %s that are used", Shown(f.Used))
+		return f, 0, fmt.Errorf("must be more than the %s that are used", FigureText(f.Used))
 	}
 	f.Allowed = figure(f.Limit, n)
 	return f, n, nil

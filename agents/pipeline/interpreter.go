@@ -126,7 +126,7 @@ func (w *interpreter) failTop(f Failure) {
 	w.then, w.failure = failing, f
 }
 
-// top is the innermost open step.
+// top returns the innermost open step.
 func (w *interpreter) top() *Frame { return &w.at.Frames[len(w.at.Frames)-1] }
 
 func (w *interpreter) push(f Frame) {
@@ -162,7 +162,7 @@ func (w *interpreter) failFrom(places []openStep, to int) {
 	w.failTop(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
 }
 
-// deadline is the earliest one of the open steps.
+// deadline returns the earliest one of the open steps.
 func (w *interpreter) deadline() time.Time {
 	var first time.Time
 	for _, f := range w.at.Frames {
@@ -285,7 +285,7 @@ func (w *interpreter) retry(p openStep) bool {
 	return true
 }
 
-// errorValue is a failure as a value of expressions and of the state.
+// errorValue returns a failure as a value of expressions and of the state.
 func errorValue(f Failure) map[string]any {
 	return map[string]any{"code": f.Code, "message": f.Text()}
 }

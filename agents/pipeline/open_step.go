@@ -29,7 +29,7 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 	return s
 }
 
-// Inline is the agent that an action's step defines inline. What the step leaves out is taken from the agent of the pipeline.
+// Inline returns the agent that an action's step defines inline. What the step leaves out is taken from the agent of the pipeline.
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	if s == nil || s.Agent == nil || s.Agent.Name != "" {
@@ -55,7 +55,7 @@ type list struct {
 	path, name string
 }
 
-// root is the list of the outermost frame.
+// root returns the list of the outermost frame.
 func (w *interpreter) root() (list, error) {
 	in, err := w.beginning()
 	if err != nil || w.at.Undoing == nil {
@@ -69,7 +69,7 @@ func (w *interpreter) root() (list, error) {
 	return w.undoRoot(branch)
 }
 
-// beginning is the list with which the tree, or the branch, begins.
+// beginning returns the list with which the tree, or the branch, begins.
 func (w *interpreter) beginning() (list, error) {
 	if len(w.at.Branch) == 0 {
 		return list{steps: w.d.Steps}, nil
@@ -84,7 +84,7 @@ func (w *interpreter) beginning() (list, error) {
 	return list{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
-// undoRoot is the compensation of the last finished step. A step whose branches have compensations stands for them.
+// undoRoot returns the compensation of the last finished step. A step whose branches have compensations stands for them.
 func (w *interpreter) undoRoot(branch string) (list, error) {
 	if len(w.at.Undo) == 0 {
 		return list{}, nil
@@ -101,7 +101,7 @@ func (w *interpreter) undoRoot(branch string) (list, error) {
 	return list{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
 }
 
-// nameOf is a path without rounds, tries and marks.
+// nameOf returns a path without rounds, tries and marks.
 func nameOf(path string) string {
 	var names []string
 	for segment := range strings.SplitSeq(path, "/") {
@@ -130,7 +130,7 @@ func (w *interpreter) openSteps() ([]openStep, error) {
 		if undoing && i == 0 {
 			p.path, p.name = in.path+undoMark, in.name+"/compensate"
 		} else {
-			p.path, p.name = under(in.path, p.step.Name), under(in.name, p.step.Name)
+			p.path, p.name = childPath(in.path, p.step.Name), childPath(in.name, p.step.Name)
 		}
 		if f.Try > 0 {
 			p.path += "~" + strconv.Itoa(f.Try+1)
@@ -145,14 +145,14 @@ func (w *interpreter) openSteps() ([]openStep, error) {
 	return all, nil
 }
 
-func under(path, name string) string {
+func childPath(path, name string) string {
 	if path == "" {
 		return name
 	}
 	return path + "/" + name
 }
 
-// inner are the steps of an open step that run now.
+// inner returns the steps of an open step that run now.
 func (p openStep) inner() (list, error) {
 	s, f := p.step, p.frame
 	switch {

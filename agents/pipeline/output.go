@@ -22,7 +22,7 @@ type op struct {
 // they are kept.
 func (w *interpreter) reset() {
 	state := expression.Decode(w.env.State)
-	if _, there := below(state, w.outputsPath()).(map[string]any); there && w.at.Keeps {
+	if _, there := valueAt(state, w.outputsPath()).(map[string]any); there && w.at.Keeps {
 		return
 	}
 	w.change(write(state, "", w.outputsPath(), json.RawMessage("{}")))
@@ -31,13 +31,13 @@ func (w *interpreter) reset() {
 // clear removes the outputs of a tree that worked for another one.
 func (w *interpreter) clear() {
 	home := w.outputsPath()
-	if len(w.at.Branch) > 0 || w.at.Home == "" || w.at.Keeps || below(expression.Decode(w.env.State), home) == nil {
+	if len(w.at.Branch) > 0 || w.at.Home == "" || w.at.Keeps || valueAt(expression.Decode(w.env.State), home) == nil {
 		return
 	}
 	w.change(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(w.at.Home)})
 }
 
-// outputsPath is the path to the outputs of the tree.
+// outputsPath returns the path to the outputs of the tree.
 func (w *interpreter) outputsPath() []any {
 	if w.at.Home == "" {
 		return []any{expression.Steps}
@@ -45,8 +45,8 @@ func (w *interpreter) outputsPath() []any {
 	return []any{expression.Steps, w.at.Home}
 }
 
-// below is the value at the end of a path; nil = none.
-func below(value any, way []any) any {
+// valueAt returns the value at the end of a path; nil = none.
+func valueAt(value any, way []any) any {
 	for _, token := range way {
 		value = at(value, token)
 	}
@@ -78,7 +78,7 @@ func (w *interpreter) change(o op) {
 	}
 }
 
-// outputs is the path to the outputs of the steps of this cursor: names of members, and indices.
+// outputs returns the path to the outputs of the steps of this cursor: names of members, and indices.
 func (w *interpreter) outputs() []any {
 	way := w.outputsPath()
 	for _, fork := range w.at.Branch {
@@ -89,7 +89,7 @@ func (w *interpreter) outputs() []any {
 	return way
 }
 
-// write is the operation that puts a value at the end of a path. It descends as far as the containers have the right kind, so it does not
+// write returns the operation that puts a value at the end of a path. It descends as far as the containers have the right kind, so it does not
 // touch what other branches write concurrently.
 func write(at any, pointer string, way []any, value json.RawMessage) op {
 	if len(way) == 0 {
@@ -158,7 +158,7 @@ var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escape(name string) string { return escapes.Replace(name) }
 
-// patchOf is an operation of a set step as JSON Patch; nil = nothing to do.
+// patchOf returns an operation of a set step as JSON Patch; nil = nothing to do.
 func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 	out := op{Op: o.Op, Path: o.Path, From: o.From}
 	if o.Op == "" {
@@ -194,7 +194,7 @@ func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 	return expression.Encode([]op{out})
 }
 
-// parent is the container that a pointer leads into, and the name of its member there.
+// parent returns the container that a pointer leads into, and the name of its member there.
 func (w *interpreter) parent(pointer string) (at any, token string) {
 	at = expression.Decode(w.env.State)
 	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")

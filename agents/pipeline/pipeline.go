@@ -42,14 +42,14 @@ type BranchRef struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Into is the path to a branch of the action at the cursor.
+// Into returns the path to a branch of the action at the cursor.
 func (c Cursor) Into(path string, index int) []BranchRef {
 	f := BranchRef{Path: path, Index: index}
 	f.Round, f.Failure = c.around()
 	return append(slices.Clone(c.Branch), f)
 }
 
-// around are the round and the failure that expressions see at the cursor: the innermost ones.
+// around returns the round and the failure that expressions see at the cursor: the innermost ones.
 func (c Cursor) around() (round int, why *Failure) {
 	if n := len(c.Branch); n > 0 {
 		round, why = c.Branch[n-1].Round, c.Branch[n-1].Failure
@@ -134,7 +134,7 @@ type Failure struct {
 	Detail string `json:"-"`
 }
 
-// Text is the message with the detail.
+// Text returns the message with the detail.
 func (f Failure) Text() string {
 	if f.Detail == "" {
 		return f.Message
@@ -147,7 +147,7 @@ func (f Failure) SameAs(other Failure) bool {
 	return f.Code == other.Code && f.Message == other.Message
 }
 
-// Failures are those of the cursor. The caller may change them.
+// Failures returns those of the cursor. The caller may change them.
 func (c Cursor) Failures() []*Failure {
 	var all []*Failure
 	add := func(f *Failure) {

@@ -67,7 +67,7 @@ func (g *grower) step(depth int) agents.Step {
 	return s
 }
 
-// item is what tells the branch that a step is in.
+// item returns what tells the branch that a step is in.
 func (g *grower) item() any {
 	if g.maps == 0 {
 		return nil

@@ -42,7 +42,7 @@ func limitRules(d *agents.Definition) *agents.Definition {
 	return questioner(d, "limits", rule)
 }
 
-// questioner is an agent with one approval rule, and nothing else.
+// questioner returns an agent with one approval rule, and nothing else.
 func questioner(d *agents.Definition, name string, rule agents.Approval) *agents.Definition {
 	rule.Tools = []string{ApproveTool}
 	asking := *d

@@ -208,7 +208,7 @@ func (w *interpreter) apply(patch json.RawMessage) error {
 	return nil
 }
 
-// invalid is a failure that names the step and the key, and has no content.
+// invalid returns a failure that names the step and the key, and has no content.
 func invalid(p openStep, key string, err error) *Failure {
 	return new(failf("invalid_expression", "step %q: %s: %s", p.name, key, err))
 }
@@ -260,9 +260,9 @@ func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
 	return b, nil
 }
 
-// branchesDone are the branches that compensate finished ones. They have the items that those had, whatever the state has by now.
+// branchesDone returns the branches that compensate finished ones. They have the items that those had, whatever the state has by now.
 func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
-	d := w.recalled()
+	d := w.compensatedDone()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
 	if s := p.step.Parallel; s != nil {
 		b.AtOnce = s.AtOnce()

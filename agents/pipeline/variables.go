@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// variables are the variables of expressions in the innermost step.
+// variables returns the variables of expressions in the innermost step.
 func (w *interpreter) variables() map[string]any {
 	if w.seen == nil {
 		state := expression.Decode(w.env.State)
@@ -37,16 +37,16 @@ func (w *interpreter) variables() map[string]any {
 	return seen
 }
 
-// names are the variables that not every expression has.
+// names returns the variables that not every expression has.
 func names(variables map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), func(name string) bool {
 		return slices.Contains(expression.Standard(), name)
 	})
 }
 
-// visible are the outputs of the tree, overlaid with those of the items around the cursor.
+// visible returns the outputs of the tree, overlaid with those of the items around the cursor.
 func (w *interpreter) visible(state any) map[string]any {
-	at := below(state, w.outputsPath())
+	at := valueAt(state, w.outputsPath())
 	seen := map[string]any{}
 	copyInto := func() {
 		if object, ok := at.(map[string]any); ok {
@@ -69,7 +69,7 @@ func (w *interpreter) visible(state any) map[string]any {
 	return seen
 }
 
-// input is the run's input, with the text of the user's last message.
+// input returns the run's input, with the text of the user's last message.
 func (w *interpreter) input() any {
 	input, ok := expression.Decode(w.env.Input).(map[string]any)
 	if !ok {
@@ -89,7 +89,7 @@ func (w *interpreter) input() any {
 	return input
 }
 
-// textOf is a message's content, or the texts among its parts.
+// textOf returns a message's content, or the texts among its parts.
 func textOf(content any) string {
 	if text, ok := content.(string); ok {
 		return text

@@ -158,7 +158,7 @@ func (w *world) recall(path string, record uint64) (pipeline.Done, error) {
 	return done, nil
 }
 
-// through is what is left of a cursor that was stored, with the details that its records have.
+// through returns what is left of a cursor that was stored, with the details that its records have.
 func (w *world) through(at pipeline.Cursor) pipeline.Cursor {
 	w.t.Helper()
 	raw, err := json.Marshal(at)

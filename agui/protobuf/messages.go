@@ -30,7 +30,7 @@ func bodyOf(c agui.Content) body {
 	}
 }
 
-// content is what a reader has found, for a message that may have parts, or an object, or neither.
+// content returns what a reader has found, for a message that may have parts, or an object, or neither.
 // No content at all means an empty list of parts where there may be parts.
 func (b body) content(mayHaveParts, mayHaveObject bool) (agui.Content, error) {
 	b.parts = slices.DeleteFunc(b.parts, unnamed)

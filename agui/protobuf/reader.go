@@ -75,7 +75,7 @@ func (r *reader) last(n protowire.Number, kind protowire.Type) (last field, ok b
 	return last, ok && r.err == nil
 }
 
-// sub is the message of a field, or nil.
+// sub returns the message of a field, or nil.
 func (r *reader) sub(n protowire.Number) *reader {
 	var segments [][]byte
 	r.each(func(f field) {

@@ -37,7 +37,7 @@ type wire interface {
 	fail(err error)
 }
 
-// listOf is a list whose elements all have the same fields.
+// listOf returns a list whose elements all have the same fields.
 func listOf[T any](w wire, n protowire.Number, l *[]T, fields func(wire, *T)) {
 	w.list(n, len(*l), func(w wire, i int) {
 		if i == len(*l) {

@@ -56,7 +56,7 @@ func (s *Routes) describe(p catalog.Published) Agent {
 	others, missing := s.delegates(p)
 	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
-		Capabilities: capabilities(p, others, involve(p.Definition, s.definition)),
+		Capabilities: capabilities(p, others, involvementOf(p.Definition, s.definition)),
 	}
 	if s.Tools != nil {
 		a.UnavailableTools = s.Tools.Missing(p.Tools)
@@ -65,7 +65,7 @@ func (s *Routes) describe(p catalog.Published) Agent {
 	return a
 }
 
-// warnings are the names in a definition that this node does not know.
+// warnings returns the names in a definition that this node does not know.
 func (s *Routes) warnings(d *agents.Definition) []string {
 	if s.Tools == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Routes) warnings(d *agents.Definition) []string {
 	return all
 }
 
-// definition is the published definition of an agent; nil = there is none.
+// definition returns the published definition of an agent; nil = there is none.
 func (s *Routes) definition(name string) *agents.Definition {
 	p, err := s.Catalog.Current(name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Routes) definition(name string) *agents.Definition {
 	return p.Definition
 }
 
-// delegates are the subagents of an agent, and the names of those, and of agents for handoffs, that are not published.
+// delegates returns the subagents of an agent, and the names of those, and of agents for handoffs, that are not published.
 func (s *Routes) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Delegates(p.Tools) {
 		d, err := s.Catalog.Current(name)

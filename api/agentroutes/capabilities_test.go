@@ -59,7 +59,7 @@ func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
 		"a subagent's soft limits": {agents.Definition{Tools: []string{"agent:soft"}}, none},
 		"a hand-off":               {agents.Definition{Tools: []string{"handoff:soft"}}, decides},
 	} {
-		h := involve(&c.d, func(name string) *agents.Definition { return others[name] })
+		h := involvementOf(&c.d, func(name string) *agents.Definition { return others[name] })
 		got, err := json.Marshal(capabilities(catalog.Published{Definition: &c.d}, nil, h).HumanInTheLoop)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %s (%v), want %s", name, got, err, c.want)

@@ -34,8 +34,8 @@ var (
 	silentTools = []string{"calculate", "current_time"}
 )
 
-// involve returns how an agent, and the agents that it uses, involve people. find returns an agent's definition; nil = it is not published.
-func involve(d *agents.Definition, find func(name string) *agents.Definition) people {
+// involvementOf returns how an agent, and the agents that it uses, involve people. find returns an agent's definition; nil = it is not published.
+func involvementOf(d *agents.Definition, find func(name string) *agents.Definition) people {
 	v := involved{find: find, known: map[string]bool{d.Name: true}}
 	v.conversation(d)
 	return v.people

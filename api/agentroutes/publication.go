@@ -87,7 +87,7 @@ func parserOf(contentType string) (func(filename string, data []byte) (*agents.D
 // yamlTypes are the media types of YAML: the registered one, and earlier ones.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"}
 
-// expectation is the condition on the revision that is replaced (RFC 9110): If-Match, or If-None-Match with *. Without either any revision is
+// expectation returns the condition on the revision that is replaced (RFC 9110): If-Match, or If-None-Match with *. Without either any revision is
 // replaced.
 func expectation(h http.Header) (func(current string) bool, error) {
 	match, noneMatch := strings.Join(h.Values("If-Match"), ","), strings.Join(h.Values("If-None-Match"), ",")
@@ -110,5 +110,5 @@ func expectation(h http.Header) (func(current string) bool, error) {
 	return func(current string) bool { return current != "" && slices.Contains(any, etag(current)) }, nil
 }
 
-// etag is a revision as an entity tag.
+// etag returns a revision as an entity tag.
 func etag(revision string) string { return `"` + revision + `"` }

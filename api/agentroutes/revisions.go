@@ -37,7 +37,7 @@ func (s *Routes) listRevisions(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	below, err := belowOf(c)
+	below, err := pageStart(c)
 	if err != nil {
 		s.Refuse(c, err)
 		return
@@ -62,8 +62,8 @@ func (s *Routes) listRevisions(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// belowOf reads the cursor of a list of publications: the number of the last publication on the page before.
-func belowOf(c *gin.Context) (uint64, error) {
+// pageStart reads the cursor of a list of publications: the number of the last publication on the page before.
+func pageStart(c *gin.Context) (uint64, error) {
 	text, ok := c.GetQuery("cursor")
 	if !ok {
 		return ^uint64(0), nil

@@ -109,7 +109,7 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 	return e.Check("")
 }
 
-// resultOf is the result of the i-th decision. The cause of a 503 is logged, once.
+// resultOf returns the result of the i-th decision. The cause of a 503 is logged, once.
 func (s *Routes) resultOf(ctx context.Context, i int, e batchEntry, answer decisions.Outcome) batchResult {
 	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing, Proposals: answer.Proposals, Cursor: answer.Cursor}
 	if answer.Recorded != nil {

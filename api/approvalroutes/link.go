@@ -107,7 +107,7 @@ func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	return l, nil
 }
 
-// publicURL is the address of this server for clients.
+// publicURL returns the address of this server for clients.
 func (s *Routes) publicURL(r *http.Request) string {
 	if s.inbox.PublicURL != "" {
 		return s.inbox.PublicURL

@@ -85,7 +85,7 @@ func shownText(arguments string) string {
 	return b.String()
 }
 
-// linkPageOf is the page with the form.
+// linkPageOf returns the page with the form.
 func linkPageOf(l links.Link, q *decisions.Interrupt) (linkPage, error) {
 	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.Thread.Agent(), Tool: q.Call.Name, Args: shownText(q.Call.Arguments)}
 	asked, err := stream.ApprovalSourceOf(q.Interrupt)

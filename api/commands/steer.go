@@ -53,7 +53,7 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.Tell(ctx, run, p)
 }
 
-// activeRun is the active run of a thread. A run that Temporal has started may not be in the log yet: then its workflow names it, by refusing an
+// activeRun returns the active run of a thread. A run that Temporal has started may not be in the log yet: then its workflow names it, by refusing an
 // offer.
 func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
 	if now.RunID != "" && !now.Sealed {

@@ -31,15 +31,15 @@ func voter(p auth.Principal) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// asking is the rule of an interrupt, in the revision that asked.
-type asking struct {
+// interruptRule is the rule of an interrupt, in the revision that asked.
+type interruptRule struct {
 	*stream.ApprovalSource
 	definition *agents.Definition
 	rule       agents.Approval
 }
 
 // askedBy finds the rule of an interrupt; nil = no rule asks.
-func (s *Service) askedBy(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*asking, error) {
+func (s *Service) askedBy(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*interruptRule, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func (s *Service) askedBy(ctx context.Context, t stream.Thread, question *agui.I
 	if asked.Rule < 0 || asked.Rule >= len(d.Approvals) {
 		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", question.ID, asked.Agent, asked.Rule)
 	}
-	return &asking{asked, d, d.Approvals[asked.Rule]}, nil
+	return &interruptRule{asked, d, d.Approvals[asked.Rule]}, nil
 }
 
-// stepRules is the agent with the rules of a step. The log has the steps of a program.
+// stepRules returns the agent with the rules of a step. The log has the steps of a program.
 func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.ApprovalSource) (*agents.Definition, error) {
 	if asked.Tree == 0 {
 		return pipeline.Rules(d, asked.Step)
@@ -113,15 +113,15 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	if tool == "" { // without a tool the rules for the call are unknown
 		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
 	}
-	if err := s.fit(ctx, tool, v.Args, at); err != nil {
+	if err := s.checkArguments(ctx, tool, v.Args, at); err != nil {
 		return err
 	}
 	return a.covers(thread, tool, input, v.Args, at)
 }
 
-// fit refuses arguments that the tool would refuse. If no worker has announced the tool's schema, the worker that makes the call checks
+// checkArguments refuses arguments that the tool would refuse. If no worker has announced the tool's schema, the worker that makes the call checks
 // them.
-func (s *Service) fit(ctx context.Context, tool string, args json.RawMessage, at string) error {
+func (s *Service) checkArguments(ctx context.Context, tool string, args json.RawMessage, at string) error {
 	if s.schemas == nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func isRequester(input *stream.Input, who auth.Principal) bool {
 }
 
 // covers refuses arguments for which another rule asks other approvers: an edit may leave the rule that asks, but not evade another one.
-func (a *asking) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
+func (a *interruptRule) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
 	said, err := json.Marshal(input.Input)
 	if err != nil {
 		return fmt.Errorf("api: encode input: %w", err)
@@ -159,11 +159,11 @@ func (a *asking) covers(thread *snapshot.Snapshot, tool string, input *stream.In
 	return p
 }
 
-// toolOf is the name of a call's tool.
-func toolOf(thread *snapshot.Snapshot, callID string) string { return askedCall(thread, callID).Name }
+// toolOf returns the name of a call's tool.
+func toolOf(thread *snapshot.Snapshot, callID string) string { return findCall(thread, callID).Name }
 
-// askedCall is a call of a thread; nil = unknown.
-func askedCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
+// findCall returns a call of a thread; nil = unknown.
+func findCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		for _, c := range thread.Entries[i].Message.ToolCalls {
 			if c.ID == callID {

@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// forget removes an interrupt from the list when a decision shows that it is no longer open. Failing is harmless: it would stay listed for some time.
-func (s *Service) forget(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
+// removeFromInbox removes an interrupt from the list when a decision shows that it is no longer open. Failing is harmless: it would stay listed for some time.
+func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
 	var p *problem.Problem
 	if s.index == nil || !errors.As(err, &p) {
 		return
@@ -101,7 +101,7 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 		decisions, of = append(decisions, d), append(of, i)
 	}
 	if len(decisions) > 0 {
-		for n, answer := range s.take(ctx, thread, all, of, decisions) {
+		for n, answer := range s.sendDecisions(ctx, thread, all, of, decisions) {
 			answers[of[n]] = answer
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 		if answer := &answers[i]; answer.Err == nil {
 			answer.Cursor = s.find.EffectCursor(now, answer.proposal)
 		}
-		s.forget(ctx, thread, now, a.ID, answers[i].Err)
+		s.removeFromInbox(ctx, thread, now, a.ID, answers[i].Err)
 	}
 	return answers
 }
@@ -137,8 +137,8 @@ func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, now *
 	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, request.ChannelOf(ctx))
 }
 
-// take has the thread's workflow take decisions; of are their indices in the request.
-func (s *Service) take(ctx context.Context, thread stream.Thread, all []Asked, of []int, decisions []runs.Decision) []Outcome {
+// sendDecisions has the thread's workflow take decisions; of are their indices in the request.
+func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all []Asked, of []int, decisions []runs.Decision) []Outcome {
 	answers := make([]Outcome, len(decisions))
 	var taken runs.Decided
 	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
@@ -161,7 +161,7 @@ func (s *Service) take(ctx context.Context, thread stream.Thread, all []Asked, o
 	return answers
 }
 
-// outcome is what the workflow made of a decision.
+// outcome returns what the workflow made of a decision.
 func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult) (Decided, error) {
 	answer := Decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
@@ -177,23 +177,23 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 	switch r.Error {
 	case "":
 	case runs.ErrorDecided:
-		same, err := s.says(ctx, d, before)
+		same, err := s.hasSameEffect(ctx, d, before)
 		if err != nil {
 			return Decided{}, err
 		}
 		if !same {
-			return Decided{}, errDecided(before.as(id))
+			return Decided{}, errDecided(before.recordedAs(id))
 		}
 	case runs.ErrorExpired:
-		return Decided{}, errTooLate(before.as(id))
+		return Decided{}, errTooLate(before.recordedAs(id))
 	case runs.ErrorOtherEdit:
 		p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
-		p.Recorded = before.as(id)
+		p.Recorded = before.recordedAs(id)
 		return Decided{}, p
 	default:
 		return Decided{}, NoApproval(id)
 	}
-	answer.Repeated, answer.Recorded = true, before.as(id)
+	answer.Repeated, answer.Recorded = true, before.recordedAs(id)
 	return answer, nil
 }
 
@@ -210,9 +210,9 @@ func proposals(tallies []runs.Tally) []inbox.Proposal {
 	return all
 }
 
-// says reports whether a decision has the effect of a recorded one: its kind, and the arguments of an edit, the answer, or the reason of a
+// hasSameEffect reports whether a decision has the effect of a recorded one: its kind, and the arguments of an edit, the answer, or the reason of a
 // rejection. The caller and the scope make no difference.
-func (s *Service) says(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
+func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
 	if d.Kind != before.Kind {
 		return false, nil
 	}
@@ -247,16 +247,16 @@ func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id st
 		return Decided{}, NoApproval(id)
 	}
 	voted := slices.ContainsFunc(before.votes, func(digest string) bool { return digest == d.Digest })
-	same, err := s.says(ctx, d, &before.standing)
+	same, err := s.hasSameEffect(ctx, d, &before.standing)
 	switch {
 	case err != nil:
 		return Decided{}, err
 	case voted, same:
-		return Decided{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: before.as(id)}, nil
+		return Decided{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: before.recordedAs(id)}, nil
 	case before.Kind == runs.DecisionExpire:
-		return Decided{}, errTooLate(before.as(id))
+		return Decided{}, errTooLate(before.recordedAs(id))
 	}
-	return Decided{}, errDecided(before.as(id))
+	return Decided{}, errDecided(before.recordedAs(id))
 }
 
 // errDecided refuses a decision, because another one stands.
@@ -279,7 +279,7 @@ func errTooLate(stands *Decided) *problem.Problem {
 // codeUnknownApproval is the code of the problem that there is no such interrupt.
 const codeUnknownApproval = "unknown_approval"
 
-// NoApproval is the problem of an interrupt that the thread does not have, or that does not wait for a decision.
+// NoApproval returns the problem of an interrupt that the thread does not have, or that does not wait for a decision.
 func NoApproval(id string) *problem.Problem {
 	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
 }

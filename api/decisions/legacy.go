@@ -49,7 +49,7 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) 
 	return entries
 }
 
-// meantBy is the meaning of a payload that may be JSON in a text, or the one required member of the answer: the first of these that fits the schema.
+// meantBy returns the meaning of a payload that may be JSON in a text, or the one required member of the answer: the first of these that fits the schema.
 func (s *Service) meantBy(payload, schema json.RawMessage) json.RawMessage {
 	ways := []json.RawMessage{unquoted(payload), payload}
 	var has struct {
@@ -78,7 +78,7 @@ func (s *Service) fits(answer, schema json.RawMessage) bool {
 	return reason == "" && err == nil
 }
 
-// unquoted is the JSON in a text, as such clients pass values on.
+// unquoted returns the JSON in a text, as such clients pass values on.
 func unquoted(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && json.Valid([]byte(text)) {

@@ -82,6 +82,6 @@ func questionOf(asked []agui.Interrupt, id string) *agui.Interrupt {
 	return &asked[i]
 }
 
-func knows(thread *snapshot.Snapshot, id string) bool {
+func hasInterrupt(thread *snapshot.Snapshot, id string) bool {
 	return slices.ContainsFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == id })
 }

@@ -28,7 +28,7 @@ type standing struct {
 	content json.RawMessage
 }
 
-func (d *standing) as(id string) *Decided {
+func (d *standing) recordedAs(id string) *Decided {
 	return &Decided{ID: id, Decision: string(d.Kind), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
 }
 
@@ -51,7 +51,7 @@ func (s *Service) standing(ctx context.Context, d runs.Decision) (*standing, err
 	return before, nil
 }
 
-// contentOf is the answer of a decision, in JSON; nil = none.
+// contentOf returns the answer of a decision, in JSON; nil = none.
 func contentOf(said *stream.Decision) (json.RawMessage, error) {
 	if said.Result == nil {
 		return said.Content, nil
@@ -87,10 +87,10 @@ func (s *Service) became(ctx context.Context, thread stream.Thread, now *snapsho
 	if at < 0 {
 		return nil, nil
 	}
-	return toldOf(past[at]), nil
+	return settlementOf(past[at]), nil
 }
 
-// carriedOut is the decision that a run has carried out.
+// carriedOut returns the decision that a run has carried out.
 func (s *Service) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
 	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *Service) carriedOut(ctx context.Context, d *stream.Decided) (*settlemen
 	return done, nil
 }
 
-// toldOf is the decision that the audit has of a closed approval; nil = there is no decision.
-func toldOf(past *inbox.Past) *settlement {
+// settlementOf returns the decision that the audit has of a closed approval; nil = there is no decision.
+func settlementOf(past *inbox.Past) *settlement {
 	d := &settlement{standing: standing{Decision: runs.Decision{CallID: past.ToolCallID, Kind: runs.DecisionExpire}}}
 	last := len(past.Decisions) - 1
 	if past.Status == inbox.StatusExpired || last < 0 {
@@ -138,9 +138,9 @@ func (s *Service) CheckOpen(ctx context.Context, thread stream.Thread, q *Interr
 	case err != nil:
 		return err
 	case d != nil && d.Kind == runs.DecisionExpire:
-		return errTooLate(d.as(q.ID))
+		return errTooLate(d.recordedAs(q.ID))
 	case d != nil:
-		return errDecided(d.as(q.ID))
+		return errDecided(d.recordedAs(q.ID))
 	case !q.Open:
 		return NoApproval(q.ID)
 	}

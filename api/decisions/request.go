@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// editPointer is the pointer to edited arguments, which entries of resume name differently.
+// editPointer returns the pointer to edited arguments, which entries of resume name differently.
 func editPointer(at string) string {
 	if at == "" {
 		return "/args"
@@ -31,7 +31,7 @@ func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt,
 		return v, err
 	}
 	var shown pipeline.Figures
-	arguments := askedCall(thread, question.ToolCallID).Arguments
+	arguments := findCall(thread, question.ToolCallID).Arguments
 	if err := json.Unmarshal([]byte(arguments), &shown); err != nil {
 		return v, fmt.Errorf("api: question %s: figures: %w", question.ID, err)
 	}
@@ -49,7 +49,7 @@ func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt,
 	return v, nil
 }
 
-// namedFigure is the allowed value that an edit names. Clients may also send the other figures, unchanged.
+// namedFigure returns the allowed value that an edit names. Clients may also send the other figures, unchanged.
 func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMessage, error) {
 	var was, edited map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &was); err != nil {
@@ -77,7 +77,7 @@ func (v Request) suitsLimit(at string) error {
 	return nil
 }
 
-// contentPointer is the position of an answer. An entry of resume for a question is nothing but the answer.
+// contentPointer returns the position of an answer. An entry of resume for a question is nothing but the answer.
 func contentPointer(at string) string {
 	if at == "" {
 		return "/content"
@@ -152,7 +152,7 @@ func (v Request) normalized(thread *snapshot.Snapshot, question *agui.Interrupt,
 		return v.aboutLimit(thread, question, at)
 	}
 	// An edit that was decided has replaced the arguments in the conversation.
-	written := askedCall(thread, question.ToolCallID).Arguments
+	written := findCall(thread, question.ToolCallID).Arguments
 	if runs.DigestArgs(written) == asked.ArgsDigest && sameText(v.Args, []byte(written)) {
 		return Request{Decision: string(runs.DecisionApprove), Reason: v.Reason}, nil
 	}
@@ -165,7 +165,7 @@ func sameText(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// InvalidAnswer is the problem of a request that does not fit its interrupt.
+// InvalidAnswer returns the problem of a request that does not fit its interrupt.
 func InvalidAnswer(pointer, detail string) *problem.Problem {
 	p := problem.New(http.StatusUnprocessableEntity, "invalid_answer", detail)
 	p.Pointer = pointer

@@ -80,7 +80,7 @@ func (s *Service) answers(ctx context.Context, resume []agui.ResumeEntry, t stre
 	return answers, unknown, nil
 }
 
-// results are those of client tools for calls that the thread waits for, one for each.
+// results returns those of client tools for calls that the thread waits for, one for each.
 func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision {
 	open := map[string]bool{}
 	if at := lastCalls(thread); at >= 0 {
@@ -90,7 +90,7 @@ func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision
 	}
 	var decisions []runs.Decision
 	for _, m := range messages {
-		if m.Role != agui.RoleTool || !open[m.ToolCallID] || knows(thread, m.ID) {
+		if m.Role != agui.RoleTool || !open[m.ToolCallID] || hasInterrupt(thread, m.ID) {
 			continue
 		}
 		delete(open, m.ToolCallID)
@@ -99,8 +99,8 @@ func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision
 	return decisions
 }
 
-// said is a request as the log has it.
-func said(question *agui.Interrupt, v Request) (*stream.Decision, error) {
+// decisionOf returns a request as the log has it.
+func decisionOf(question *agui.Interrupt, v Request) (*stream.Decision, error) {
 	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func said(question *agui.Interrupt, v Request) (*stream.Decision, error) {
 
 // propose writes the caller's decision about an interrupt to the log.
 func (s *Service) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
-	said, err := said(question, v)
+	said, err := decisionOf(question, v)
 	if err != nil {
 		return runs.Decision{}, err
 	}
@@ -169,10 +169,10 @@ func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.
 	return late
 }
 
-// answerOf is the answer to an interrupt.
+// answerOf returns the answer to an interrupt.
 func answerOf(question *agui.Interrupt, v Request) stream.LateAnswer {
 	answer := stream.LateAnswer{InterruptID: question.ID}
-	if d, err := said(question, v); err == nil {
+	if d, err := decisionOf(question, v); err == nil {
 		answer.Said = *d
 	}
 	return answer
@@ -200,7 +200,7 @@ func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, er
 func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
-		if m.Role != agui.RoleTool || knows(thread, m.ID) {
+		if m.Role != agui.RoleTool || hasInterrupt(thread, m.ID) {
 			return false
 		}
 		return history != snapshot.HistoryReplace && answersTwice(m, thread) ||
@@ -210,7 +210,7 @@ func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history 
 
 // answersTwice reports whether a message is a result of a call that has one.
 func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
-	if m.Role != agui.RoleTool || knows(thread, m.ID) {
+	if m.Role != agui.RoleTool || hasInterrupt(thread, m.ID) {
 		return false
 	}
 	e := resultOf(thread, m.ToolCallID)
@@ -226,7 +226,7 @@ func AnswersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 	}
 	twice := func(m agui.Message) bool { return answersTwice(m, thread) }
 	return slices.ContainsFunc(in.Messages, twice) &&
-		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !knows(thread, m.ID) && !twice(m) })
+		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasInterrupt(thread, m.ID) && !twice(m) })
 }
 
 // Requester returns the requester of a run. An input that only answers interrupts continues the work of the run before it, so

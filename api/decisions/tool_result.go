@@ -155,14 +155,14 @@ func (s *Service) resultMissed(ctx context.Context, thread stream.Thread, m *agu
 	return AcceptedResult{}, errAbandonedCall(m.ToolCallID)
 }
 
-// callOf is the position of the message with a call; -1 = none.
+// callOf returns the position of the message with a call; -1 = none.
 func callOf(now *snapshot.Snapshot, id string) int {
 	return slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool {
 		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 	})
 }
 
-// lastCalls is the position of the last message with calls of the run's own agent; -1 = none.
+// lastCalls returns the position of the last message with calls of the run's own agent; -1 = none.
 func lastCalls(now *snapshot.Snapshot) int {
 	last := -1
 	for i, e := range now.Entries {
@@ -173,7 +173,7 @@ func lastCalls(now *snapshot.Snapshot) int {
 	return last
 }
 
-// resultOf is the entry with the result of a call; nil = none.
+// resultOf returns the entry with the result of a call; nil = none.
 func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
 	i := slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
 	if i < 0 {

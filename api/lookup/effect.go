@@ -26,18 +26,18 @@ func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64) string {
 
 // AwaitEffect waits until the log shows that the thread continues with the decision of a cursor; "" = none.
 func (f *Finder) AwaitEffect(ctx context.Context, thread stream.Thread, cursor string) error {
-	return f.await(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
+	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
 }
 
 // AwaitDecision is AwaitEffect for an input: it waits until the log has the decision itself, so that an input that repeats the decision
 // is recognized.
 func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor string) error {
-	return f.await(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
+	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
-// await waits until the thread meets a condition of the decision. It fails only if the text is not a cursor, or with ctx. A replaced log
+// waitUntil waits until the thread meets a condition of the decision. It fails only if the text is not a cursor, or with ctx. A replaced log
 // has nothing to wait for, and a late effect is no reason to refuse a reader.
-func (f *Finder) await(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
+func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
 	if text == "" {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// unauthenticated is the problem for an Authenticator's error; nil = it is another error.
+// unauthenticated returns the problem for an Authenticator's error; nil = it is another error.
 func unauthenticated(err error) *Problem {
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// invalidDefinition is the problem with all mistakes in a definition, and their places; nil = err is another error.
+// invalidDefinition returns the problem with all mistakes in a definition, and their places; nil = err is another error.
 func invalidDefinition(err error) *Problem {
 	var mistakes []Mistake
 	for _, wrong := range definitionErrors(err) {
@@ -37,7 +37,7 @@ func definitionErrors(err error) []*agents.DefinitionError {
 	return nil
 }
 
-// Pointer is a key such as state.predict[0].tool as a JSON pointer.
+// Pointer returns a key such as state.predict[0].tool as a JSON pointer.
 func Pointer(key string) string {
 	if key == "" {
 		return ""

@@ -52,7 +52,7 @@ func BadRequest(code, pointer, detail string) *Problem {
 	return p
 }
 
-// Unknown is the problem of a thing that does not exist, by its name.
+// Unknown returns the problem of a thing that does not exist, by its name.
 func Unknown(what, name string) *Problem {
 	detail := "there is no such " + what
 	if name != "" {
@@ -61,12 +61,12 @@ func Unknown(what, name string) *Problem {
 	return New(http.StatusNotFound, "unknown_"+what, detail)
 }
 
-// NoRun is the problem of a run that does not exist.
+// NoRun returns the problem of a run that does not exist.
 func NoRun(run stream.Run) *Problem {
 	return New(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
 
-// InvalidCursor is the problem with a cursor, and the cursor or the reason if the error has it.
+// InvalidCursor returns the problem with a cursor, and the cursor or the reason if the error has it.
 func InvalidCursor(err error) *Problem {
 	detail := "this is not a cursor of this server, or its place is not in what is asked for"
 	if _, why, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
@@ -75,7 +75,7 @@ func InvalidCursor(err error) *Problem {
 	return BadRequest("invalid_cursor", "", detail)
 }
 
-// NoThread is the problem of a thread that does not exist.
+// NoThread returns the problem of a thread that does not exist.
 func NoThread(t stream.Thread) *Problem { return Unknown("thread", t.ID) }
 
 // Within adds the part of the frame to the pointer of a problem.

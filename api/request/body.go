@@ -66,7 +66,7 @@ func unknownMember(name string, into any) *problem.Problem {
 	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is no member of this object, which may have %s", known))
 }
 
-// members are the names of the JSON members of a struct, in its order.
+// members returns the names of the JSON members of a struct, in its order.
 func members(of reflect.Type) []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(of) {

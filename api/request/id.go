@@ -84,11 +84,11 @@ func CheckID(pointer, id string) error {
 		return problem.BadRequest("invalid_input", pointer, "must not be empty")
 	case len(id) > stream.MaxIDBytes:
 		return problem.BadRequest("invalid_input", pointer, "may have at most 1000 bytes")
-	case strings.ContainsFunc(id, foreign): // also if it is not UTF-8
+	case strings.ContainsFunc(id, isForbidden): // also if it is not UTF-8
 		return problem.BadRequest("invalid_input", pointer, "must be Unicode text without control characters")
 	}
 	return nil
 }
 
-// foreign reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that differ only there would be equal.
-func foreign(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
+// isForbidden reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that differ only there would be equal.
+func isForbidden(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }

@@ -152,7 +152,7 @@ func (s *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int,
 	c.JSON(status, out)
 }
 
-// firings are the latest firings.
+// firings returns the latest firings.
 func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) (list []firing, err error) {
 	for _, recent := range slices.Backward(d.Info.RecentActions) {
 		if recent.StartWorkflowResult == nil {
@@ -189,7 +189,7 @@ func (s *Routes) lasts(ctx context.Context, fire string) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// becameOf is how the run of a firing ended, or why there is none.
+// becameOf returns how the run of a firing ended, or why there is none.
 func (s *Routes) becameOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
 	end, err := s.Log.End(ctx, run)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Routes) becameOf(ctx context.Context, run stream.Run, fire string, acti
 	return "", "", nil
 }
 
-// withdrawn is the state of a run without an end whose firing was cancelled or terminated.
+// withdrawn returns the state of a run without an end whose firing was cancelled or terminated.
 func (s *Routes) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
 	begun, err := s.Log.Begun(ctx, run)
 	if err != nil || begun != nil {

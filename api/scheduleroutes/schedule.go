@@ -190,7 +190,7 @@ func (s *Routes) triggerSchedule(c *gin.Context) {
 	})
 }
 
-// onSchedule is the handler of a command to a schedule.
+// onSchedule returns the handler of a command to a schedule.
 func (s *Routes) onSchedule(do func(ctx context.Context, tenant, id string) error) gin.HandlerFunc {
 	return func(c *gin.Context) { s.withSchedule(c, do) }
 }

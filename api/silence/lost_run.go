@@ -67,7 +67,7 @@ func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string)
 		if err != nil {
 			return nil, fmt.Errorf("api: read history: %w", err)
 		}
-		taken, err := takenIn(e)
+		taken, err := inputsIn(e)
 		if err != nil {
 			return nil, fmt.Errorf("api: read history, event %d: %w", e.GetEventId(), err)
 		}
@@ -80,8 +80,8 @@ func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string)
 	return nil, nil
 }
 
-// takenIn lists the runs that an execution takes with one event of its history.
-func takenIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
+// inputsIn lists the runs that an execution takes with one event of its history.
+func inputsIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
 	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		var parked runs.ParkedInput
 		var into any = &parked.Run

@@ -95,7 +95,7 @@ func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status
 	return nil
 }
 
-// closedAs is how a run's workflow closed: "" = it is open, "lost" = Temporal does not know it. A run that continued as new is in the thread's current
+// closedAs returns how a run's workflow closed: "" = it is open, "lost" = Temporal does not know it. A run that continued as new is in the thread's current
 // execution.
 func (w *Watcher) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
 	status, err := w.StatusOf(ctx, run, execution)

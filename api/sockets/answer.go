@@ -17,7 +17,7 @@ func (s *session) answer(ctx context.Context, r *clientFrame, do func(context.Co
 	if err != nil {
 		return err
 	}
-	return s.insist(ctx, func(ctx context.Context) (err error) {
+	return s.changeInSlot(ctx, func(ctx context.Context) (err error) {
 		r.result, err = do(ctx, thread)
 		return err
 	})

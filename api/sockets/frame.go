@@ -109,7 +109,7 @@ func invalidFrame(pointer, detail string) *problem.Problem {
 	return problem.BadRequest("invalid_frame", pointer, detail)
 }
 
-// thread is the thread of the frame, of the caller's tenant.
+// thread returns the thread of the frame, of the caller's tenant.
 func (r *clientFrame) thread(ctx context.Context) (stream.Thread, error) {
 	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *clientFrame) thread(ctx context.Context) (stream.Thread, error) {
 	return thread, request.CheckID("/threadId", r.ThreadID)
 }
 
-// run is the run of the frame.
+// run returns the run of the frame.
 func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
 	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {

@@ -107,7 +107,7 @@ func (s *session) read(ctx context.Context) error {
 		}
 		r, err := decodeRequest(frame)
 		if err == nil {
-			err = s.take(ctx, r)
+			err = s.handle(ctx, r)
 		}
 		if err == nil {
 			faults = 0
@@ -123,8 +123,8 @@ func (s *session) read(ctx context.Context) error {
 	}
 }
 
-// take answers a request, or starts it.
-func (s *session) take(ctx context.Context, r *clientFrame) error {
+// handle answers a request, or starts it.
+func (s *session) handle(ctx context.Context, r *clientFrame) error {
 	if errors.Is(context.Cause(ctx), streams.ErrExpired) { // the socket is about to close
 		return streams.ErrExpired
 	}
@@ -196,7 +196,7 @@ func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.
 // conclude sends the last frame of a request. Its ID is free by then: the client may use it again at once.
 func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (status int, code string) {
 	gone := ctx.Err() != nil
-	left := s.leave(r.ID)
+	left := s.releaseID(r.ID)
 	switch {
 	case err == nil:
 		run, _ := r.run(ctx)
@@ -233,8 +233,8 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 	return nil
 }
 
-// leave frees an ID, and reports whether an unsubscribe waits for that.
-func (s *session) leave(id string) bool {
+// releaseID frees an ID, and reports whether an unsubscribe waits for that.
+func (s *session) releaseID(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := s.live[id].left

@@ -29,7 +29,7 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 		}
 		return in.Place(ctx)
 	}
-	if err := s.insist(ctx, place); err != nil {
+	if err := s.changeInSlot(ctx, place); err != nil {
 		return err
 	}
 	if steered := in.Steered(); steered != nil {
@@ -103,7 +103,7 @@ func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	if err := commands.CheckReason(r.Reason); err != nil {
 		return err
 	}
-	return s.insist(ctx, func(ctx context.Context) error { return s.Commands.Cancel(ctx, run, r.Reason) })
+	return s.changeInSlot(ctx, func(ctx context.Context) error { return s.Commands.Cancel(ctx, run, r.Reason) })
 }
 
 // steer is POST messages. It is answered by an ack with the cursor, and ends.
@@ -113,7 +113,7 @@ func (s *session) steer(ctx context.Context, r *clientFrame) error {
 		return err
 	}
 	var answer commands.Steered
-	err = s.insist(ctx, func(ctx context.Context) (err error) {
+	err = s.changeInSlot(ctx, func(ctx context.Context) (err error) {
 		answer, err = s.Commands.Steer(ctx, thread, r.Message)
 		return err
 	})
@@ -141,8 +141,8 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	return begin()
 }
 
-// insist is inSlot for a change: it is carried out even if the client closes the socket after sending it. It is bounded like a request.
-func (s *session) insist(ctx context.Context, change func(context.Context) error) error {
+// changeInSlot is inSlot for a change: it is carried out even if the client closes the socket after sending it. It is bounded like a request.
+func (s *session) changeInSlot(ctx context.Context, change func(context.Context) error) error {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })()

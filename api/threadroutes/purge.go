@@ -57,7 +57,7 @@ const (
 // after the purge. A workflow that does not close, because there is no worker, is terminated.
 func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
-	if err := s.rest(ctx, thread, now); err != nil {
+	if err := s.stopRuns(ctx, thread, now); err != nil {
 		return err
 	}
 	err := s.watcher.Temporal.CancelWorkflow(ctx, id, "")
@@ -85,8 +85,8 @@ func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 	return nil
 }
 
-// rest cancels the active run, so that its readers see it end, and the queued runs. Then it waits for some time until the workflow is idle or closed.
-func (s *Routes) rest(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
+// stopRuns cancels the active run, so that its readers see it end, and the queued runs. Then it waits for some time until the workflow is idle or closed.
+func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	resting, end := context.WithTimeout(ctx, stopPatience)
 	defer end()
 	look := time.NewTicker(restCheck)

@@ -67,7 +67,7 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
-// forkBefore is the run that ended with the conversation as it was before a run began.
+// forkBefore returns the run that ended with the conversation as it was before a run began.
 func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 	if i == 0 {
 		if now.Origin == nil {

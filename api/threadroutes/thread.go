@@ -74,7 +74,7 @@ type threadSummary struct {
 	// RunID is the last run. It is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
 	// Waiting has the open interrupts and client tool calls, also those of a held run.
-	Waiting    *waiting                 `json:"waiting,omitempty"`
+	Waiting    *openInterrupts          `json:"waiting,omitempty"`
 	Runs       int                      `json:"runs"`
 	Messages   int                      `json:"messages"`
 	Usage      []agui.TokenUsage        `json:"usage,omitempty"`
@@ -83,7 +83,7 @@ type threadSummary struct {
 	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
 
-type waiting struct {
+type openInterrupts struct {
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
 	ToolCallIDs []string         `json:"toolCallIds,omitempty"`
 }
@@ -94,9 +94,9 @@ type origin struct {
 	RunID    string `json:"runId"`
 }
 
-// answered are the interrupts of a thread that the audit has as decided. The log has a decision only after the thread continues with
+// decidedInterrupts returns the interrupts of a thread that the audit has as decided. The log has a decision only after the thread continues with
 // it.
-func (s *Routes) answered(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
+func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
 	past, err := inbox.History(ctx, s.find.Log, thread)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Routes) answered(ctx context.Context, thread stream.Thread) (map[string
 	return ids, nil
 }
 
-// openToolCalls are the client tool calls without a result. The thread's workflow knows results that came before the thread continues; the
+// openToolCalls returns the client tool calls without a result. The thread's workflow knows results that came before the thread continues; the
 // log does not. If the workflow does not answer, all calls are listed.
 func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
@@ -129,7 +129,7 @@ func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]b
 	}
 	open := slices.DeleteFunc(slices.Clone(r.Interrupts), func(q agui.Interrupt) bool { return answered[q.ID] })
 	if len(open)+len(toolCalls) > 0 {
-		sum.Waiting = &waiting{Interrupts: open, ToolCallIDs: toolCalls}
+		sum.Waiting = &openInterrupts{Interrupts: open, ToolCallIDs: toolCalls}
 	}
 	if r.Origin != nil {
 		sum.ForkedFrom = &origin{r.Origin.Thread, r.Origin.Run}
@@ -151,7 +151,7 @@ func (s *Routes) showThread(c *gin.Context) {
 	}
 	var answered map[string]bool
 	if err == nil && len(now.Interrupts) > 0 {
-		answered, err = s.answered(c.Request.Context(), thread)
+		answered, err = s.decidedInterrupts(c.Request.Context(), thread)
 	}
 	paused := false
 	if err == nil && now.Status() == stream.StatusRunning {
@@ -232,7 +232,7 @@ func (s *Routes) showMessages(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-// conversationAt is the thread of a page, and where the page begins: at the thread's last record or, with a cursor, at the record of the
+// conversationAt returns the thread of a page, and where the page begins: at the thread's last record or, with a cursor, at the record of the
 // first page.
 func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")

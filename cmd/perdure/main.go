@@ -20,7 +20,7 @@ func main() {
 	os.Exit(cli.Execute(ctx, command(os.Environ())))
 }
 
-// command is the whole command line.
+// command returns the whole command line.
 func command(environ []string) *cobra.Command {
 	root := &cobra.Command{Use: "perdure", Short: "Durable AG-UI agents", Version: version.Read().Version}
 	root.SetVersionTemplate(version.Read().Text("perdure"))

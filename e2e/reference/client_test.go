@@ -67,7 +67,7 @@ func take(raw json.RawMessage, thinking *agui.ThinkingUpgrade, verifier *agui.Ve
 	return reducer.Apply(e)
 }
 
-// compare tells whether both accept a stream and make the same of it. Of a refused one only the
+// compare reports whether both accept a stream and make the same of it. Of a refused one only the
 // refusal counts: the client applies events later than it checks them.
 func compare(ours, theirs replayed) string {
 	if (ours.Error == "") != (theirs.Error == "") {

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// corpus is every event in every form: the golden events of package agui, and what is hard on this wire.
+// corpus returns every event in every form: the golden events of package agui, and what is hard on this wire.
 func corpus(t *testing.T) []json.RawMessage {
 	t.Helper()
 	raw, err := os.ReadFile("../../agui/testdata/events.jsonl")
@@ -99,7 +99,7 @@ func TestBothWiresSayTheSame(t *testing.T) {
 // isNewer tells of events with members of 1.1, which the reference leaves out.
 func isNewer(raw json.RawMessage) bool { return bytes.Contains(raw, []byte(`"encryptedValueType"`)) }
 
-// onWire is an event as this wire can carry it: open members of patch operations go, and an empty list
+// onWire returns an event as this wire can carry it: open members of patch operations go, and an empty list
 // is no list where a list may be absent.
 func onWire(t *testing.T, raw json.RawMessage) map[string]any {
 	t.Helper()

@@ -107,7 +107,7 @@ func choose(saved, kept string) error {
 	return nil
 }
 
-// next is the history that covers most features that are not covered yet, the smallest of those; nil = none covers any.
+// next returns the history that covers most features that are not covered yet, the smallest of those; nil = none covers any.
 func next(all []candidate, covered map[string]bool) *candidate {
 	var best *candidate
 	most := 0
@@ -173,7 +173,7 @@ func replay(file, scratch string) (*candidate, error) {
 // command matches what tells the events of a history apart: their types, and the names of activities, signals and updates.
 var command = regexp.MustCompile(`"EVENT_TYPE_(ACTIVITY_TASK_SCHEDULED|START_CHILD\w+|TIMER_\w+|SIGNAL_\w+|MARKER_RECORDED|WORKFLOW_EXECUTION_\w+|UPSERT\w+)"|"name":\s*"[a-z]+\.[a-z.]+\.v1"|"signalName":\s*"\w+"`)
 
-// blocksIn are the blocks of a coverage profile that were run.
+// blocksIn returns the blocks of a coverage profile that were run.
 func blocksIn(profile string) (map[string]bool, error) {
 	f, err := os.Open(profile)
 	if err != nil {
@@ -219,7 +219,7 @@ func functionsIn(dir string) (functions, error) {
 
 var capital = regexp.MustCompile(`[A-Z]+`)
 
-// most is the name, in kebab case, of the function with most blocks that are not covered yet.
+// most returns the name, in kebab case, of the function with most blocks that are not covered yet.
 func (all functions) most(blocks, covered map[string]bool) string {
 	counts := map[string]int{}
 	for b := range blocks {

@@ -26,7 +26,7 @@ func main() {
 	worker.Main(worker.Additions{Tools: slices.Concat(library, store(os.Getenv("STORE_URL")).tools()), Agents: definitions})
 }
 
-// all are the agents.
+// all returns the agents.
 func all() ([]*agents.Definition, error) {
 	var made []*agents.Definition
 	for _, newAgent := range []func() (*agents.Definition, error){report, desk, biller, technician, triage, billing, refunds, technical, order} {

@@ -53,10 +53,10 @@ func ship(_ context.Context, in reservation) (string, error) {
 	return in.Number + " is on its way", nil
 }
 
-// Price is an ordinary activity: what it costs, in euros.
+// Price returns an ordinary activity: what it costs, in euros.
 func Price(_ context.Context, article string) (int, error) { return 10 * len(article), nil }
 
-// Order is the agent. Whatever was reserved is released again if the order comes to nothing, also when the run is
+// Order returns the agent. Whatever was reserved is released again if the order comes to nothing, also when the run is
 // cancelled.
 func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	reserved := agents.Call[reservation]("reserved", "reserve", agents.Args{"article": "${input.text}"})

@@ -93,7 +93,7 @@ func functionsOf(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	return found
 }
 
-// nameOf is the name of a function, a method's with its type.
+// nameOf returns the name of a function, a method's with its type.
 func nameOf(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

@@ -39,7 +39,7 @@ var (
 	notInAnchor    = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// anchors are the anchors that GitHub gives to the headings of a page.
+// anchors returns the anchors that GitHub gives to the headings of a page.
 func anchors(page string) map[string]bool {
 	seen := map[string]bool{}
 	for _, h := range headingPattern.FindAllStringSubmatch(blockPattern.ReplaceAllString(page, ""), -1) {

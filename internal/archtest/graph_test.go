@@ -26,7 +26,7 @@ type pkg struct {
 	Module   *struct{ Path string }
 }
 
-// own tells whether the package is ours.
+// own reports whether the package is ours.
 func (p *pkg) own() bool { return p.Module != nil && p.Module.Path == module }
 
 // graph is every package that the program and its tests are made of, by import path.

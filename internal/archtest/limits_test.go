@@ -84,7 +84,7 @@ func (c *constants) value(dir string, e ast.Expr) constant.Value {
 	return nil
 }
 
-// renderings are the texts that stand for a number in the documentation: with commas, in binary units, or as a duration.
+// renderings returns the texts that stand for a number in the documentation: with commas, in binary units, or as a duration.
 func renderings(n int64) []string {
 	list := []string{grouped(n)}
 	for _, u := range []struct {

@@ -53,7 +53,7 @@ func TestIdentifiersUseTheFieldsWords(t *testing.T) {
 	}
 }
 
-// ownFiles are the Go files of a package of ours, tests included.
+// ownFiles returns the Go files of a package of ours, tests included.
 func (p *pkg) ownFiles() []string {
 	if !p.own() {
 		return nil
@@ -63,7 +63,7 @@ func (p *pkg) ownFiles() []string {
 
 var wordsOf = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
 
-// retiredIn is the retired word in an identifier; "" = none.
+// retiredIn returns the retired word in an identifier; "" = none.
 func retiredIn(identifier string) string {
 	for _, word := range wordsOf.FindAllString(identifier, -1) {
 		if word = strings.ToLower(word); slices.Contains(retiredWords, word) {

@@ -42,7 +42,7 @@ func (a *Anonymous) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Principal: p}, nil
 }
 
-// IsLoopback tells whether a host, with or without a port, is this machine and can be nothing else.
+// IsLoopback reports whether a host, with or without a port, is this machine and can be nothing else.
 func IsLoopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

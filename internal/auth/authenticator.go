@@ -56,10 +56,10 @@ const SubprotocolPrefix = "bearer."
 // bearerToken is what RFC 6750 lets a token be made of.
 var bearerToken = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
-// IsToken tells whether a text can be sent as a token.
+// IsToken reports whether a text can be sent as a token.
 func IsToken(s string) bool { return bearerToken.MatchString(s) }
 
-// Bearer is the token that a request brings: in the Authorization header, or, since browsers cannot set
+// Bearer returns the token that a request brings: in the Authorization header, or, since browsers cannot set
 // that on WebSockets, among the subprotocols. Never in the URL, which is logged all along its way.
 //
 // Errors: ErrNoCredentials, ErrInvalid.
@@ -74,7 +74,7 @@ func Bearer(h http.Header) (string, error) {
 	return tokens[0], nil
 }
 
-// authorizations are the tokens of the Authorization header; of another scheme than Bearer there is "",
+// authorizations returns the tokens of the Authorization header; of another scheme than Bearer there is "",
 // which is none.
 func authorizations(h http.Header) []string {
 	var tokens []string
@@ -88,7 +88,7 @@ func authorizations(h http.Header) []string {
 	return tokens
 }
 
-// offered are the tokens among the subprotocols of a handshake.
+// offered returns the tokens among the subprotocols of a handshake.
 func offered(h http.Header) []string {
 	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
 		return nil

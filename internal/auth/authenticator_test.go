@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// asked is a request with pairs of names and values in its header; a name may come twice.
+// asked returns a request with pairs of names and values in its header; a name may come twice.
 func asked(from string, header ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/v1/agents", nil)
 	r.RemoteAddr = from

@@ -28,7 +28,7 @@ type Principal struct {
 	Roles []string `json:"roles,omitempty"`
 }
 
-// Has tells whether the principal has a role.
+// Has reports whether the principal has a role.
 func (p Principal) Has(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Check refuses a principal that is out of bounds, and names that nobody could tell apart by looking at

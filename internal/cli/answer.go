@@ -59,8 +59,8 @@ func answerForm(schema json.RawMessage) string {
 	return "[" + string(schema) + "]"
 }
 
-// wantedBy returns the prompt for an answer that fits the schema.
-func wantedBy(schema json.RawMessage) string {
+// answerPrompt returns the prompt for an answer that fits the schema.
+func answerPrompt(schema json.RawMessage) string {
 	switch name, kind := onlyMember(schema); {
 	case kind != "":
 		return line(name, 40) + " (" + line(kind, 40) + "): "

@@ -46,7 +46,7 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 		}
 		rows := [][]string{{"ID", "AGENT", "ASKS", "WAITS", "APPROVERS", "THREAD"}}
 		for _, a := range answer.Value.Items {
-			rows = append(rows, []string{a.ID, asker(a), asks(a), ago(a.RequestedAt), approvers(a), a.ThreadID})
+			rows = append(rows, []string{a.ID, agentAndStep(a), questionText(a), ago(a.RequestedAt), approvers(a), a.ThreadID})
 		}
 		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
@@ -73,13 +73,13 @@ func decidedRows(all []client.Approval) [][]string {
 		case last.Reason != "":
 			decision += ": " + last.Reason
 		}
-		rows = append(rows, []string{a.ID, asker(a), asks(a), decision, cmp.Or(last.By, "-"), ago(last.At), a.ThreadID})
+		rows = append(rows, []string{a.ID, agentAndStep(a), questionText(a), decision, cmp.Or(last.By, "-"), ago(last.At), a.ThreadID})
 	}
 	return rows
 }
 
-// asks returns what an approval asks: the call with its arguments, or the message of a question or a step.
-func asks(a client.Approval) string {
+// questionText returns what an approval asks: the call with its arguments, or the message of a question or a step.
+func questionText(a client.Approval) string {
 	args := string(a.Args)
 	if a.ArgsTruncated {
 		args = "(long arguments: see the thread)"
@@ -95,8 +95,8 @@ func asks(a client.Approval) string {
 	return a.ToolName + " " + args
 }
 
-// asker returns the agent that asks, with the step of its pipeline.
-func asker(a client.Approval) string {
+// agentAndStep returns the agent that asks, with the step of its pipeline.
+func agentAndStep(a client.Approval) string {
 	if a.Step == "" {
 		return a.Agent
 	}
@@ -223,7 +223,7 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 		}
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-9s  %s  %s  (%s, thread %s)%s\n",
-		event.At.Local().Format("15:04:05"), event.Type, event.Approval.ID, line(asks(event.Approval), longest), asker(event.Approval), event.Approval.ThreadID, by)
+		event.At.Local().Format("15:04:05"), event.Type, event.Approval.ID, line(questionText(event.Approval), longest), agentAndStep(event.Approval), event.Approval.ThreadID, by)
 	return err
 }
 

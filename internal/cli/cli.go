@@ -41,18 +41,18 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 		err = usage(fmt.Errorf("%w\nTry: %s --help", err, cmd.CommandPath()))
 	}
 	code := codeOf(err)
-	if code == 0 || code == exitLeft || errors.Is(err, errTold) {
+	if code == 0 || code == exitLeft || errors.Is(err, errReported) {
 		return code
 	}
 	fmt.Fprintln(root.ErrOrStderr(), "perdure:", onTerminal(err.Error()))
 	return code
 }
 
-// errTold stands for an error that the command has already reported.
-var errTold = errors.New("see above")
+// errReported stands for an error that the command has already reported.
+var errReported = errors.New("see above")
 
-// told returns an error that ends the command with an exit code and without a message.
-func told(code int) error { return &exitError{code, errTold} }
+// exitWith returns an error that ends the command with an exit code and without a message.
+func exitWith(code int) error { return &exitError{code, errReported} }
 
 // environment is what all commands share: the environment variables and the common flags.
 type environment struct {
@@ -92,7 +92,7 @@ func (e *environment) or(flag, variable string) string {
 
 // client returns a client of the server that the flags and the environment name.
 func (e *environment) client(cmd *cobra.Command) (*client.Client, error) {
-	return e.clientOf(client.Config{Patience: e.patience, OnRetry: comingBack(cmd.ErrOrStderr())})
+	return e.clientOf(client.Config{Patience: e.patience, OnRetry: reportReconnect(cmd.ErrOrStderr())})
 }
 
 func (e *environment) clientOf(config client.Config) (*client.Client, error) {
@@ -133,8 +133,8 @@ func (e *environment) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// comingBack returns a function that reports a lost connection, once for each loss.
-func comingBack(to io.Writer) func(error, time.Duration) {
+// reportReconnect returns a function that reports a lost connection, once for each loss.
+func reportReconnect(to io.Writer) func(error, time.Duration) {
 	var last time.Time
 	return func(err error, pause time.Duration) {
 		now := time.Now()

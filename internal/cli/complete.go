@@ -71,7 +71,7 @@ func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string
 	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Approvals(ctx, client.ApprovalFilter{}, client.Paging{})
 		for _, a := range list.Value.Items {
-			offers = append(offers, cobra.CompletionWithDesc(a.ID, line(asks(a), 60)))
+			offers = append(offers, cobra.CompletionWithDesc(a.ID, line(questionText(a), 60)))
 		}
 		return offers, err
 	})

@@ -61,7 +61,7 @@ member is enough. The result of a call is text. If CONTENT is -, it is read from
 			return err
 		}
 		thread, _ := cmd.Flags().GetString("thread")
-		found, err := waiting(cmd.Context(), c, client.ApprovalFilter{Thread: thread}, args[:1])
+		found, err := openApprovals(cmd.Context(), c, client.ApprovalFilter{Thread: thread}, args[:1])
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 			}
 			results = append(results, more...)
 		}
-		return e.decided(cmd, results)
+		return e.showDecisions(cmd, results)
 	}
 	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as in the inbox")
 	completeFlag(cmd, "thread", e.completeThreads)
@@ -120,7 +120,7 @@ func threadsOf(ctx context.Context, c *client.Client, thread string, ids []strin
 		}
 		return where, nil
 	}
-	found, err := waiting(ctx, c, client.ApprovalFilter{}, ids)
+	found, err := openApprovals(ctx, c, client.ApprovalFilter{}, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ func threadsOf(ctx context.Context, c *client.Client, thread string, ids []strin
 	return where, nil
 }
 
-// waiting returns those of the approvals that are open, by ID.
-func waiting(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids []string) (map[string]client.Approval, error) {
+// openApprovals returns those of the approvals that are open, by ID.
+func openApprovals(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids []string) (map[string]client.Approval, error) {
 	found := map[string]client.Approval{}
 	p := client.Paging{Limit: 500}
 	for {
@@ -154,13 +154,13 @@ func waiting(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids
 	}
 }
 
-// decided shows the results of decisions. The first refused one sets the exit code.
-func (e *environment) decided(cmd *cobra.Command, results []client.Decided) error {
+// showDecisions shows the results of decisions. The first refused one sets the exit code.
+func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided) error {
 	var first error
 	for _, r := range results {
 		err := r.Err()
 		if first == nil && err != nil {
-			first = told(codeOf(err))
+			first = exitWith(codeOf(err))
 		}
 		if e.json {
 			continue
@@ -169,7 +169,7 @@ func (e *environment) decided(cmd *cobra.Command, results []client.Decided) erro
 		case err != nil:
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s%s\n", r.ID, onTerminal(err.Error()), recorded(r))
 		case r.Missing > 0:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, counted(r))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, describeVote(r))
 		case r.Repeated:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, as before%s\n", r.ID, r.Decision, recorded(r))
 		default:
@@ -199,8 +199,8 @@ func recorded(r client.Decided) string {
 	return text + ")"
 }
 
-// counted describes a vote that does not complete the quorum: how many more are needed, and what others vote for.
-func counted(r client.Decided) string {
+// describeVote describes a vote that does not complete the quorum: how many more are needed, and what others vote for.
+func describeVote(r client.Decided) string {
 	text := fmt.Sprintf("%s is counted, %d more must vote for the same", r.Decision, r.Missing)
 	for _, p := range r.Proposals {
 		if p.Votes > 0 && p.Decision != r.Decision {

@@ -21,8 +21,10 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// obeyed reports whether a terminal interprets a character instead of showing it: control characters and those that change the direction of text.
-func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// isTerminalControl reports whether a terminal interprets a character instead of showing it: control characters and those that change the direction of text.
+func isTerminalControl(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}
 
 // onTerminal replaces the characters of a text of models, tools or other people that a terminal would interpret.
 func onTerminal(text string) string {
@@ -30,7 +32,7 @@ func onTerminal(text string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case obeyed(r):
+		case isTerminalControl(r):
 			return '\uFFFD'
 		}
 		return r
@@ -42,7 +44,7 @@ func onTerminal(text string) string {
 func jsonOnTerminal(raw []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(raw) {
-		if obeyed(r) && r != '\n' && r != '\t' {
+		if isTerminalControl(r) && r != '\n' && r != '\t' {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)

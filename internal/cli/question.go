@@ -66,7 +66,7 @@ func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err e
 		for _, r := range results {
 			switch {
 			case r.Err() == nil && r.Missing > 0:
-				v.notes.line("", dim, "%s", counted(r))
+				v.notes.line("", dim, "%s", describeVote(r))
 				return false, nil
 			case r.Err() == nil, r.Code == "decided", r.Code == "expired":
 				return true, nil
@@ -139,7 +139,7 @@ func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt
 	fmt.Fprintf(q.out, "\n%s\n", about)
 	choices, wanted := choicesOfCall, "The tool's result: "
 	if isQuestion(i.Reason) {
-		choices, wanted = choicesOfQuestion, wantedBy(i.ResponseSchema)
+		choices, wanted = choicesOfQuestion, answerPrompt(i.ResponseSchema)
 	}
 	for {
 		choice, err := q.line(ctx, choices)

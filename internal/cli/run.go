@@ -177,14 +177,14 @@ func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
 		if err != nil {
 			return err
 		}
-		if err := v.take(e); err != nil {
+		if err := v.showEvent(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *viewer) take(e client.Event) error {
+func (v *viewer) showEvent(e client.Event) error {
 	if e.Cursor != "" {
 		v.after = e.Cursor
 	}
@@ -207,7 +207,7 @@ func (v *viewer) watchNext(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := v.take(e); err != nil || e.Ends() {
+		if err := v.showEvent(e); err != nil || e.Ends() {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (e *environment) listSchedules() *cobra.Command {
 		}
 		rows := [][]string{{"SCHEDULE", "AGENT", "WHEN", "PAUSED", "THREAD", "NOTE"}}
 		for _, s := range list.Value.Items {
-			rows = append(rows, []string{s.ID, s.Agent, when(s), yes(s.Paused), s.ThreadID, s.Note})
+			rows = append(rows, []string{s.ID, s.Agent, describeTimes(s), yes(s.Paused), s.ThreadID, s.Note})
 		}
 		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
 	}
@@ -48,8 +48,8 @@ func (e *environment) listSchedules() *cobra.Command {
 	return cmd
 }
 
-// when describes the times of a schedule.
-func when(s client.Schedule) string {
+// describeTimes describes the times of a schedule.
+func describeTimes(s client.Schedule) string {
 	times := s.Cron
 	for _, i := range s.Intervals {
 		times = append(times, "every "+i.Every)
@@ -65,7 +65,7 @@ func (e *environment) showSchedule() *cobra.Command {
 		}
 		s := answer.Value
 		rows := [][]string{
-			{"schedule", s.ID}, {"agent", s.Agent}, {"when", when(s)}, {"overlap", s.Overlap}, {"paused", yes(s.Paused)},
+			{"schedule", s.ID}, {"agent", s.Agent}, {"when", describeTimes(s)}, {"overlap", s.Overlap}, {"paused", yes(s.Paused)},
 			{"thread", s.ThreadID}, {"note", s.Note},
 		}
 		for _, at := range s.Next {

@@ -383,18 +383,18 @@ func outcome(e client.Event) error {
 	switch e := e.Event.(type) {
 	case *agui.RunError:
 		if e.Code == "cancelled" {
-			return told(exitCancelled)
+			return exitWith(exitCancelled)
 		}
-		return told(exitFailed)
+		return exitWith(exitFailed)
 	case *agui.RunFinished:
 		switch {
 		case failedBefore(e) != nil:
-			return told(exitFailed)
+			return exitWith(exitFailed)
 		case e.Outcome == nil:
 		case e.Outcome.Type == agui.OutcomeCancelled:
-			return told(exitCancelled)
+			return exitWith(exitCancelled)
 		case e.Outcome.Type == agui.OutcomeInterrupt, len(e.Outcome.PendingToolCallIDs) > 0:
-			return told(exitWaits)
+			return exitWith(exitWaits)
 		}
 	}
 	return nil

@@ -123,7 +123,7 @@ func (e *environment) invalid(cmd *cobra.Command, err error) error {
 	if err == nil {
 		err = document(cmd.OutOrStdout(), encoded)
 	}
-	return errors.Join(err, told(exitUsage))
+	return errors.Join(err, exitWith(exitUsage))
 }
 
 // each returns the errors that errors.Join has joined.

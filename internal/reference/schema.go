@@ -84,7 +84,7 @@ func typeOf(schema node) string {
 	return kind
 }
 
-// kindOf is the type of values, without their bounds.
+// kindOf returns the type of values, without their bounds.
 func kindOf(schema node) string {
 	kinds := schema.get("type").values()
 	if kind := schema.text("type"); kind != "" {

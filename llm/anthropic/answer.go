@@ -88,7 +88,7 @@ func (a *answer) read(raw ssestream.Event) error {
 
 func (a *answer) start(message opened) {
 	if model, ok := wire.Unquote(string(message.Model)); ok && model != "" {
-		a.finish.Model = mend(model)
+		a.finish.Model = fixUTF8(model)
 	}
 	a.usage.note(message.Usage)
 	if reported := a.usage.total(); reported.Input != nil {
@@ -100,7 +100,7 @@ func (a *answer) start(message opened) {
 func (a *answer) open(index int64, b block) error {
 	switch b.Type {
 	case "text":
-		a.say(b.Text)
+		a.addText(b.Text)
 	case "thinking":
 		a.endThinking()
 		a.thinking = &thinking{index: index, seal: seal{Place: a.place()}}
@@ -118,7 +118,7 @@ func (a *answer) open(index int64, b block) error {
 func (a *answer) add(index int64, d delta) error {
 	switch d.Type {
 	case "text_delta":
-		a.say(d.Text)
+		a.addText(d.Text)
 	case "thinking_delta":
 		a.think(d.Thinking)
 	case "signature_delta":
@@ -144,7 +144,7 @@ func (a *answer) stop(e event) {
 	}
 }
 
-func (a *answer) say(literal json.RawMessage) {
+func (a *answer) addText(literal json.RawMessage) {
 	a.tell(a.text.Mend(a.unquote(literal)))
 }
 
@@ -201,7 +201,7 @@ func (a *answer) endRedacted(data string) {
 	}
 }
 
-// place is where the completion is now.
+// place returns where the completion is now.
 func (a *answer) place() wire.Place {
 	return wire.Place{Text: a.said, Calls: a.calls.Len()}
 }
@@ -230,7 +230,7 @@ func (a *answer) argue(index int64, arguments string) error {
 	return err
 }
 
-// unquote is the string in a literal, which counts as content.
+// unquote returns the string in a literal, which counts as content.
 func (a *answer) unquote(literal json.RawMessage) string {
 	s, _ := wire.Unquote(string(literal))
 	a.content += len(s)
@@ -274,7 +274,7 @@ func finishReason(reason string) llm.FinishReason {
 	}
 }
 
-func mend(s string) string {
+func fixUTF8(s string) string {
 	var m wire.Mender
 	return m.Mend(s) + m.Flush()
 }

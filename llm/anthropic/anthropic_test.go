@@ -124,7 +124,7 @@ func (e *encoder) delta(index int, members string) string {
 	return line("content_block_delta", fmt.Sprintf(`"index":%d,"delta":{%s}`, index, members))
 }
 
-// line is one event; its type stands in it twice.
+// line returns one event; its type stands in it twice.
 func line(kind, members string) string {
 	if members != "" {
 		members = "," + members

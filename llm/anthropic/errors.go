@@ -77,7 +77,7 @@ func (f fault) meaning() (llm.Code, bool) {
 	return "", false
 }
 
-// refused is the error of a response with a status of 400 and above.
+// refused returns the error of a response with a status of 400 and above.
 func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 	// A body that cannot be read takes nothing from what the status says.
 	body, _ := io.ReadAll(res.Body)
@@ -99,7 +99,7 @@ func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 	}
 }
 
-// fault is the error of a fault inside a response that began well.
+// fault returns the error of a fault inside a response that began well.
 func (m *Model) fault(req *llm.Request, f fault) *llm.Error {
 	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, m.config.APIKey)}
 	if f.kind == "invalid_request_error" {

@@ -19,7 +19,7 @@ var grammar = wire.Dialect{
 	MinItems: 1, Optional: 24, Unions: 16,
 }
 
-// small is what it has been seen to take. It makes a grammar of a schema, and refuses one that is too large; how
+// small returns what it has been seen to take. It makes a grammar of a schema, and refuses one that is too large; how
 // large that is, it does not say.
 func small() *wire.Dialect {
 	d := grammar
@@ -28,7 +28,7 @@ func small() *wire.Dialect {
 	return &d
 }
 
-// schemaOf is the schema of an answer as the API is told it; nil = it is told none.
+// schemaOf returns the schema of an answer as the API is told it; nil = it is told none.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
 	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && generationOf(req.Model).since(4, 5)
 	switch {

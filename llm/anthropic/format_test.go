@@ -63,7 +63,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// wide is a schema with n properties, all required.
+// wide returns a schema with n properties, all required.
 func wide(n int) string {
 	var names, properties []string
 	for i := range n {

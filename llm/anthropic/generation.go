@@ -28,18 +28,18 @@ func (g generation) since(major, minor int) bool {
 	return g.major > major || g.major == major && g.minor >= minor
 }
 
-// thinks tells whether the model can be asked for thinking at all.
+// thinks reports whether the model can be asked for thinking at all.
 func (g generation) thinks() bool { return g.since(4, 0) }
 
-// adapts tells whether the model decides itself how much it thinks; before,
+// adapts reports whether the model decides itself how much it thinks; before,
 // it wants a number of tokens.
 func (g generation) adapts() bool { return g.since(4, 6) }
 
-// binds tells whether thinking is valid only behind the very conversation that
+// binds reports whether thinking is valid only behind the very conversation that
 // it was thought in.
 func (g generation) binds() bool { return g.since(5, 1) }
 
-// DefaultMaxTokens is the limit of output of a request that names none: the
+// DefaultMaxTokens returns the limit of output of a request that names none: the
 // most that every model of the family takes, since unused tokens cost nothing,
 // but no more than an answer that is read can have. Thinking counts.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// userBlocks is the content of a user's message or of a tool's result, without
+// userBlocks returns the content of a user's message or of a tool's result, without
 // the parts that the API has no place for or would refuse.
 func userBlocks(parts []llm.Part) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// messages are the turns of the conversation: of the user with the results of
+// messages returns the turns of the conversation: of the user with the results of
 // tools, and of the assistant, in alternation.
 func (m *Model) messages(messages []llm.Message) []anthropic.MessageParam {
 	var turns []anthropic.MessageParam
@@ -43,7 +43,7 @@ func appendTurn(turns []anthropic.MessageParam, role anthropic.MessageParamRole,
 	return append(turns, anthropic.MessageParam{Role: role, Content: blocks})
 }
 
-// assistantBlocks is an answer in the order in which it was said.
+// assistantBlocks returns an answer in the order in which it was said.
 func (m *Model) assistantBlocks(message llm.Message) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	if wire.Blank(message.Text()) && len(message.ToolCalls) == 0 {

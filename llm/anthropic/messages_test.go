@@ -17,7 +17,7 @@ func sealed(text, data string) llm.Reasoning {
 	return llm.Reasoning{Text: text, Provider: "anthropic", Data: json.RawMessage(data)}
 }
 
-// bodyOf is the request that messages make, without marks for the cache.
+// bodyOf returns the request that messages make, without marks for the cache.
 func bodyOf(t *testing.T, model string, messages ...llm.Message) map[string]json.RawMessage {
 	t.Helper()
 	params, err := New(Config{}).params(&llm.Request{Model: model, Messages: messages})

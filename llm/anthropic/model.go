@@ -121,7 +121,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chun
 	}
 }
 
-// server is what errors say about the endpoint.
+// server returns what errors say about the endpoint.
 func (m *Model) server() wire.Server {
 	return wire.Server{
 		BaseURL: m.config.BaseURL, Default: m.config.BaseURL == DefaultBaseURL, HasKey: m.config.APIKey != "",

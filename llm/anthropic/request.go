@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// params is the request as the API wants it.
+// params returns the request as the API wants it.
 func (m *Model) params(req *llm.Request) (anthropic.MessageNewParams, error) {
 	params := anthropic.MessageNewParams{
 		Model:     req.Model,

@@ -79,7 +79,7 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 	return res, nil
 }
 
-// misplaced is the error of a successful response that is no event stream.
+// misplaced returns the error of a successful response that is no event stream.
 func (m *Model) misplaced(req *llm.Request, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	_ = res.Body.Close()

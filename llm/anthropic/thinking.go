@@ -29,7 +29,7 @@ func (m *Model) placeOf(block llm.Reasoning) (wire.Place, bool) {
 	return s.Place, ok
 }
 
-// thinkingBlock is a block as it came.
+// thinkingBlock returns a block as it came.
 func (m *Model) thinkingBlock(block llm.Reasoning) anthropic.ContentBlockParamUnion {
 	s, _ := m.unseal(block)
 	if s.Redacted != "" {
@@ -79,7 +79,7 @@ func adapt(params *anthropic.MessageNewParams, effort string) {
 // bindingBeta is the beta that block_binding belongs to.
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
-// bound tells whether thinking goes back that the model takes only behind the
+// bound reports whether thinking goes back that the model takes only behind the
 // conversation that it was thought in.
 func bound(params *anthropic.MessageNewParams) bool {
 	if !generationOf(params.Model).binds() {

@@ -20,7 +20,7 @@ func (u *usage) note(c counts) {
 	}
 }
 
-// total is the usage by our account. The API's input_tokens leave out what the
+// total returns the usage by our account. The API's input_tokens leave out what the
 // cache has to do with.
 func (u *usage) total() llm.Usage {
 	total := llm.Usage{Output: u.Output, Reasoning: u.Details.Thinking, CachedInput: u.CacheRead, CacheWrite: u.CacheWrite}

@@ -72,7 +72,7 @@ func (a *answer) read(data []byte) error {
 // counts grow.
 func (a *answer) account(e event) {
 	if model, ok := wire.Unquote(string(e.ModelVersion)); ok && model != "" {
-		a.finish.Model = mend(model)
+		a.finish.Model = fixUTF8(model)
 	}
 	if e.Usage != nil {
 		a.finish.Usage = usage(*e.Usage)
@@ -113,13 +113,13 @@ func (a *answer) piece(p piece) error {
 		a.seal(seal{Signature: signature, On: onThought, Place: a.place()})
 	default:
 		before := a.place()
-		a.say(a.text.Mend(a.unquote(p.Text)))
+		a.addText(a.text.Mend(a.unquote(p.Text)))
 		a.seal(seal{Signature: signature, On: onText, Length: a.said - before.Text, Place: before})
 	}
 	return nil
 }
 
-func (a *answer) say(text string) {
+func (a *answer) addText(text string) {
 	if text == "" {
 		return
 	}
@@ -144,7 +144,7 @@ func (a *answer) seal(s seal) {
 	a.out = append(a.out, llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 }
 
-// place is where the completion is now.
+// place returns where the completion is now.
 func (a *answer) place() wire.Place {
 	return wire.Place{Text: a.said, Calls: a.calls.Len()}
 }
@@ -162,7 +162,7 @@ func (a *answer) call(id, name string, args json.RawMessage) error {
 	return err
 }
 
-// unquote is the string in a literal, which counts as content.
+// unquote returns the string in a literal, which counts as content.
 func (a *answer) unquote(literal json.RawMessage) string {
 	s, _ := wire.Unquote(string(literal))
 	a.content += len(s)
@@ -180,7 +180,7 @@ func (a *answer) end(err error) error {
 		a.finish.Reason = llm.FinishToolCalls
 	}
 	a.think(a.thought.Flush())
-	a.say(a.text.Flush())
+	a.addText(a.text.Flush())
 	whole := a.finish.Reason == llm.FinishToolCalls || a.finish.Reason == llm.FinishStop
 	a.out, err = a.calls.Finish(a.out, whole)
 	if err != nil {
@@ -207,7 +207,7 @@ func finishReason(reason string) llm.FinishReason {
 	}
 }
 
-// usage is the account as others keep it: thoughts are output.
+// usage returns the account as others keep it: thoughts are output.
 func usage(c counts) llm.Usage {
 	u := llm.Usage{
 		Input: positive(c.Prompt), Output: positive(c.Candidates), Total: positive(c.Total),
@@ -230,7 +230,7 @@ func positive(n *int64) *int64 {
 	return n
 }
 
-func mend(s string) string {
+func fixUTF8(s string) string {
 	var m wire.Mender
 	return m.Mend(s) + m.Flush()
 }

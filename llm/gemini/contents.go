@@ -50,7 +50,7 @@ type functionResponse struct {
 	Parts    []part            `json:"parts,omitempty"` // inlineData only
 }
 
-// contents are the turns of the conversation. Answers in a row are one turn,
+// contents returns the turns of the conversation. Answers in a row are one turn,
 // and so are the results of one turn's calls, which must be together; other
 // messages of the user stay apart.
 func (m *Model) contents(req *llm.Request) []content {
@@ -121,7 +121,7 @@ func appendContent(contents []content, role string, parts []part, join bool) []c
 	return append(contents, content{Role: role, Parts: parts})
 }
 
-// response is the result of a call. The API finds the call by name and order,
+// response returns the result of a call. The API finds the call by name and order,
 // or by id.
 func response(message llm.Message, name string, model generation) *functionResponse {
 	kind := "output"

@@ -75,7 +75,7 @@ func (f fault) meaning() (llm.Code, bool) {
 	return code, ok
 }
 
-// retryAfter is the wish of the header, or of the body, where Google has it.
+// retryAfter returns the wish of the header, or of the body, where Google has it.
 func (f fault) retryAfter(header http.Header) time.Duration {
 	if wish := wire.RetryAfter(header, time.Now()); wish > 0 {
 		return wish
@@ -88,7 +88,7 @@ func (f fault) retryAfter(header http.Header) time.Duration {
 	return 0
 }
 
-// refused is the error of a response with a status of 400 and above.
+// refused returns the error of a response with a status of 400 and above.
 func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 	// A body that cannot be read takes nothing from what the status says.
 	body, _ := io.ReadAll(res.Body)
@@ -104,7 +104,7 @@ func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 	return &llm.Error{Code: code, Status: res.StatusCode, RetryAfter: fault.retryAfter(res.Header), Message: message}
 }
 
-// fault is the error of a fault inside a response that began well.
+// fault returns the error of a fault inside a response that began well.
 func (m *Model) fault(req *llm.Request, f fault) *llm.Error {
 	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.Message, req, m.config.APIKey), RetryAfter: f.retryAfter(nil)}
 	if f.Code >= 400 && f.Code < 600 {
@@ -117,7 +117,7 @@ func (m *Model) fault(req *llm.Request, f fault) *llm.Error {
 	return failure
 }
 
-// blocked is the error of a prompt that the provider does not answer.
+// blocked returns the error of a prompt that the provider does not answer.
 func (m *Model) blocked(req *llm.Request, e event) *llm.Error {
 	message := e.Feedback.Message
 	if message == "" {

@@ -21,7 +21,7 @@ var format = wire.Dialect{
 	Depth:     8, Properties: 200, Values: 200, Text: 10_000,
 }
 
-// schemaOf is the schema of an answer as the API is told it; nil = it is told none.
+// schemaOf returns the schema of an answer as the API is told it; nil = it is told none.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
 	model := generationOf(req.Model)
 	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && model.since(2, 5) && (len(req.Tools) == 0 || model.since(3, 0))

@@ -28,7 +28,7 @@ func (g generation) since(major, minor int) bool {
 	return g.major > major || g.major == major && g.minor >= minor
 }
 
-// signs tells whether the model refuses calls without a signature. Since then
+// signs reports whether the model refuses calls without a signature. Since then
 // it also takes media in the results of tools.
 func (g generation) signs() bool { return g.since(3, 0) }
 

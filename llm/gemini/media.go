@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// userParts is the content of a user's message, without the parts that the API
+// userParts returns the content of a user's message, without the parts that the API
 // has no place for or would refuse.
 func userParts(parts []llm.Part) []part {
 	var out []part

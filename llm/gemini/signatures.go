@@ -36,7 +36,7 @@ func (m *Model) placeOf(block llm.Reasoning) (wire.Place, bool) {
 	return s.Place, ok
 }
 
-// modelParts is an answer in the parts in which it came, as far as they bear
+// modelParts returns an answer in the parts in which it came, as far as they bear
 // signatures.
 func (m *Model) modelParts(message llm.Message) []part {
 	if wire.Blank(message.Text()) && len(message.ToolCalls) == 0 {

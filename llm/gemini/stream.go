@@ -94,7 +94,7 @@ func encode(body *body) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// misplaced is the error of a successful response that is no event stream.
+// misplaced returns the error of a successful response that is no event stream.
 func (m *Model) misplaced(req *llm.Request, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err != nil {

@@ -214,7 +214,7 @@ func testExplained(t *testing.T, p Provider) {
 	}
 }
 
-// unresolved is a transport to which the names below .invalid are unknown, whatever resolver the machine has.
+// unresolved returns a transport to which the names below .invalid are unknown, whatever resolver the machine has.
 func unresolved() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	dial := t.DialContext

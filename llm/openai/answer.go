@@ -81,7 +81,7 @@ func (a *answer) read(event ssestream.Event) error {
 // chunk, in some servers in all of them, growing.
 func (a *answer) account(chunk openai.ChatCompletionChunk) {
 	if model, ok := wire.Unquote(chunk.JSON.Model.Raw()); ok && model != "" {
-		a.finish.Model = mend(model)
+		a.finish.Model = fixUTF8(model)
 	}
 	if chunk.JSON.Usage.Valid() {
 		a.finish.Usage = usage(chunk.Usage)
@@ -94,8 +94,8 @@ func (a *answer) account(chunk openai.ChatCompletionChunk) {
 func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
 	delta := choice.Delta
 	a.reason(delta)
-	a.say(&a.text, delta.JSON.Content)
-	a.say(&a.refusal, delta.JSON.Refusal)
+	a.addText(&a.text, delta.JSON.Content)
+	a.addText(&a.refusal, delta.JSON.Refusal)
 	for i, piece := range delta.ToolCalls {
 		if err := a.call(i, piece); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
 	return nil
 }
 
-func (a *answer) say(mender *wire.Mender, field respjson.Field) {
+func (a *answer) addText(mender *wire.Mender, field respjson.Field) {
 	piece, _ := wire.Unquote(field.Raw())
 	a.content += len(piece)
 	if text := mender.Mend(piece); text != "" {
@@ -223,7 +223,7 @@ func count(n int64, field respjson.Field) *int64 {
 	return &n
 }
 
-func mend(s string) string {
+func fixUTF8(s string) string {
 	var m wire.Mender
 	return m.Mend(s) + m.Flush()
 }

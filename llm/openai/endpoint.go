@@ -95,7 +95,7 @@ func check(config Config) *llm.Error {
 	return nil
 }
 
-// server is what errors say about the endpoint.
+// server returns what errors say about the endpoint.
 func (e *endpoint) server() wire.Server {
 	return wire.Server{
 		BaseURL: e.config.BaseURL, Default: e.config.BaseURL == DefaultBaseURL, HasKey: e.config.APIKey != "",

@@ -75,16 +75,16 @@ func parseFault(data []byte) (fault, bool) {
 	}
 	switch {
 	case present(body.Error):
-		return readFault(body.Error), true
+		return parseFaultObject(body.Error), true
 	case present(body.Message):
-		return readFault(data), true
+		return parseFaultObject(data), true
 	case present(body.Detail):
 		return fault{message: text(body.Detail)}, true
 	}
 	return fault{}, false
 }
 
-func readFault(data json.RawMessage) fault {
+func parseFaultObject(data json.RawMessage) fault {
 	var object struct {
 		Code    json.RawMessage `json:"code"`
 		Type    json.RawMessage `json:"type"`
@@ -98,7 +98,7 @@ func readFault(data json.RawMessage) fault {
 
 func present(data json.RawMessage) bool { return len(data) > 0 && string(data) != "null" }
 
-// text is the string in data, or data itself: codes come as numbers too.
+// text returns the string in data, or data itself: codes come as numbers too.
 func text(data json.RawMessage) string {
 	if !present(data) {
 		return ""
@@ -120,7 +120,7 @@ func (f fault) meaning() (llm.Code, bool) {
 	return "", false
 }
 
-// refused is the error of a response with a status of 400 and above.
+// refused returns the error of a response with a status of 400 and above.
 func (e *endpoint) refused(req *llm.Request, res *http.Response) *llm.Error {
 	// A body that cannot be read takes nothing from what the status says.
 	body, _ := io.ReadAll(res.Body)
@@ -142,7 +142,7 @@ func (e *endpoint) refused(req *llm.Request, res *http.Response) *llm.Error {
 	}
 }
 
-// fault is the error of a fault inside a response that began well.
+// fault returns the error of a fault inside a response that began well.
 func (e *endpoint) fault(req *llm.Request, f fault) *llm.Error {
 	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, e.config.APIKey)}
 	if status, err := strconv.Atoi(f.code); err == nil && status >= 400 && status < 600 {

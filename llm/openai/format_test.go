@@ -65,7 +65,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// member is a member of a request, byte by byte; empty = there is none.
+// member returns a member of a request, byte by byte; empty = there is none.
 func member(t *testing.T, params any, name string) string {
 	t.Helper()
 	data, err := json.Marshal(params)

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// contentParts is the content of a user message, without the parts that the
+// contentParts returns the content of a user message, without the parts that the
 // API has no place for or would refuse.
 func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam {
 	var params []openai.ChatCompletionContentPartUnionParam
@@ -58,7 +58,7 @@ func imagePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 	return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address}), ok
 }
 
-// imageAddress is the URL of an image that the API can read.
+// imageAddress returns the URL of an image that the API can read.
 func imageAddress(media llm.Media) (string, bool) {
 	address := media.URL
 	if media.Data != "" {
@@ -122,7 +122,7 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 	}), true
 }
 
-// documentText is a document that is text, under its name.
+// documentText returns a document that is text, under its name.
 func documentText(media llm.Media) (string, bool) {
 	kind, _, err := mime.ParseMediaType(media.MIME)
 	if err != nil || !strings.HasPrefix(kind, "text/") && kind != "application/json" {

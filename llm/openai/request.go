@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// params is the request as the API wants it.
+// params returns the request as the API wants it.
 func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error) {
 	params := openai.ChatCompletionNewParams{
 		Model:           req.Model,
@@ -44,7 +44,7 @@ func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error)
 	return params, nil
 }
 
-// function is the definition of a tool. The schema goes in beside the SDK's
+// function returns the definition of a tool. The schema goes in beside the SDK's
 // field for it, which is a map and would reorder it.
 func function(tool llm.Tool) (shared.FunctionDefinitionParam, error) {
 	definition := shared.FunctionDefinitionParam{Name: tool.Name}
@@ -79,7 +79,7 @@ func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageP
 	return params
 }
 
-// turnOf is where the turn begins that the model is in.
+// turnOf returns where the turn begins that the model is in.
 func turnOf(messages []llm.Message) int {
 	turn := 0
 	for i, message := range messages {
@@ -132,7 +132,7 @@ func (m *Model) appendAssistant(params []openai.ChatCompletionMessageParamUnion,
 	return append(params, openai.ChatCompletionMessageParamUnion{OfAssistant: assistant})
 }
 
-// reasoningFields is the thinking that goes back to the server it came from.
+// reasoningFields returns the thinking that goes back to the server it came from.
 // Models that think between tool calls want it until the turn is over, and
 // not after that.
 func (m *Model) reasoningFields(message llm.Message) map[string]any {

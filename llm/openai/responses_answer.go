@@ -124,7 +124,7 @@ func (a *response) follow(e responseEvent) error {
 	case "response.output_item.done":
 		return a.complete(e)
 	case "response.output_text.delta", "response.refusal.delta":
-		a.say(a.at(e.OutputIndex), e.Delta)
+		a.addText(a.at(e.OutputIndex), e.Delta)
 	case "response.reasoning_summary_text.delta":
 		a.think(a.at(e.OutputIndex), passage{e.Type, e.SummaryIndex}, e.Delta)
 	case "response.reasoning_text.delta":
@@ -139,7 +139,7 @@ func (a *response) follow(e responseEvent) error {
 	return nil
 }
 
-// at is the item with the provider's index.
+// at returns the item with the provider's index.
 func (a *response) at(index int64) *item {
 	if a.items[index] == nil {
 		a.items[index] = &item{slot: -1}
@@ -202,7 +202,7 @@ func (a *response) argue(at *item, literal json.RawMessage) error {
 	return err
 }
 
-func (a *response) say(at *item, literal json.RawMessage) {
+func (a *response) addText(at *item, literal json.RawMessage) {
 	piece, _ := wire.Unquote(string(literal))
 	a.content += len(piece)
 	at.heard = at.heard || piece != ""
@@ -238,7 +238,7 @@ func (a *response) complete(e responseEvent) error {
 	}
 	if o.Type == typeReasoning {
 		a.content += len(e.Item)
-		a.thought.item = keep(e.Item)
+		a.thought.item = storedReasoning(e.Item)
 	}
 	return nil
 }
@@ -247,8 +247,8 @@ func (a *response) catchUp(at *item, o output) error {
 	switch o.Type {
 	case typeMessage:
 		for _, part := range o.Content {
-			a.say(at, part.Text)
-			a.say(at, part.Refusal)
+			a.addText(at, part.Text)
+			a.addText(at, part.Refusal)
 		}
 	case typeReasoning:
 		for i, part := range o.Summary {

@@ -13,7 +13,7 @@ func (a *response) account(s *state) {
 		return
 	}
 	if model, ok := wire.Unquote(string(s.Model)); ok && model != "" {
-		a.finish.Model = mend(model)
+		a.finish.Model = fixUTF8(model)
 	}
 	if s.Usage != nil {
 		a.finish.Usage = responseUsage(*s.Usage)
@@ -38,7 +38,7 @@ func (a *response) conclude(status string, s *state) error {
 	default:
 		fault := fault{message: "the response is " + status}
 		if present(s.Error) {
-			fault = readFault(s.Error)
+			fault = parseFaultObject(s.Error)
 		}
 		return a.model.fault(a.req, fault)
 	}

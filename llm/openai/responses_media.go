@@ -89,7 +89,7 @@ func inputFile(media llm.Media) *responses.ResponseInputFileParam {
 	return &responses.ResponseInputFileParam{FileData: param.NewOpt(dataURL(media)), Filename: param.NewOpt(name)}
 }
 
-// outputContent is the same for what a tool returned, for which the SDK has
+// outputContent returns the same for what a tool returned, for which the SDK has
 // types of its own.
 func outputContent(content responses.ResponseInputMessageContentListParam) []responses.ResponseFunctionCallOutputItemUnionParam {
 	params := make([]responses.ResponseFunctionCallOutputItemUnionParam, 0, len(content))

@@ -46,7 +46,7 @@ type successor struct {
 	Call string `json:"call,omitempty"`
 }
 
-// place is the part of an answer that is meant. There is one text in an answer.
+// place returns the part of an answer that is meant. There is one text in an answer.
 func (s successor) place() string {
 	if s.Type == typeCall {
 		return typeCall + ":" + s.Call
@@ -54,10 +54,10 @@ func (s successor) place() string {
 	return s.Type
 }
 
-// keep returns the reasoning item as it can be sent back: nil if it cannot be,
+// storedReasoning returns the reasoning item as it can be sent back: nil if it cannot be,
 // because the provider keeps nothing and neither the thoughts nor their
 // encryption are in it. OpenAI refuses items with a status, which others add.
-func keep(raw json.RawMessage) map[string]json.RawMessage {
+func storedReasoning(raw json.RawMessage) map[string]json.RawMessage {
 	var item map[string]json.RawMessage
 	if json.Unmarshal([]byte(strings.ToValidUTF8(string(raw), "\uFFFD")), &item) != nil {
 		return nil
@@ -103,7 +103,7 @@ func (r *Responses) trainsOf(message llm.Message, model string) map[string]train
 	return trains
 }
 
-// items are the thoughts for a request. Blocks come back by way of clients:
+// items returns the thoughts for a request. Blocks come back by way of clients:
 // whatever is in one, it is sent as reasoning and as nothing else.
 func (t train) items() []responses.ResponseInputItemUnionParam {
 	items := make([]responses.ResponseInputItemUnionParam, 0, len(t.thoughts))

@@ -17,7 +17,7 @@ func done(index int, item string) string {
 	return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, index, item)
 }
 
-// answered is the message that the events make of it, as the model "asked" answers.
+// answered returns the message that the events make of it, as the model "asked" answers.
 func answered(t *testing.T, events ...string) llm.Message {
 	t.Helper()
 	chunks, err := respond(wire.Limits{}, append(events, completed)...)
@@ -31,13 +31,13 @@ func answered(t *testing.T, events ...string) llm.Message {
 	return collector.Message()
 }
 
-// returned is what goes back of an answer with the next request of a turn.
+// returned returns what goes back of an answer with the next request of a turn.
 func returned(t *testing.T, model string, messages ...llm.Message) json.RawMessage {
 	t.Helper()
 	return asked(t, &llm.Request{Model: model, Messages: append([]llm.Message{user(llm.Text{Text: "Hi"})}, messages...)})["input"]
 }
 
-// conversation is an answer of every kind of item, with reasoning before each and with what is
+// conversation returns an answer of every kind of item, with reasoning before each and with what is
 // not to be sent: the status, and what was told when the item began.
 func conversation() []string {
 	return []string{

@@ -17,7 +17,7 @@ import (
 // that asks for anything of it; no new ones are made.
 var unthinking = regexp.MustCompile(`^(ft:)?(gpt-3|gpt-4|gpt-5-chat|chatgpt-)`)
 
-// params is the request as the API wants it.
+// params returns the request as the API wants it.
 func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error) {
 	params := responses.ResponseNewParams{
 		Model:     req.Model,
@@ -53,7 +53,7 @@ func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error
 	return params, nil
 }
 
-// functionTool is the definition of a tool. The API would check calls strictly
+// functionTool returns the definition of a tool. The API would check calls strictly
 // unless told not to, and refuses the many schemas that this does not work with.
 // As in [function], the schema goes in beside the SDK's field.
 func functionTool(tool llm.Tool) (*responses.FunctionToolParam, error) {
@@ -103,7 +103,7 @@ func appendUserItem(items []responses.ResponseInputItemUnionParam, message llm.M
 	}
 }
 
-// toolOutput is a text unless there is more to show.
+// toolOutput returns a text unless there is more to show.
 func toolOutput(message llm.Message) responses.ResponseInputItemUnionParam {
 	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(message.ToolCallID)}
 	content := inputContent(message.Parts)
@@ -126,7 +126,7 @@ func (r *Responses) appendAssistantItems(items []responses.ResponseInputItemUnio
 		} else {
 			train.next.ID = "" // it would call for its reasoning
 		}
-		items = append(items, saidItem(text, train.next))
+		items = append(items, assistantItem(text, train.next))
 	}
 	for _, call := range message.ToolCalls {
 		train := trains[successor{Type: typeCall, Call: call.ID}.place()]
@@ -140,9 +140,9 @@ func (r *Responses) appendAssistantItems(items []responses.ResponseInputItemUnio
 	return items
 }
 
-// saidItem is the text of an answer: under the id that its reasoning knows it
+// assistantItem returns the text of an answer: under the id that its reasoning knows it
 // by, if there is one.
-func saidItem(text string, as successor) responses.ResponseInputItemUnionParam {
+func assistantItem(text string, as successor) responses.ResponseInputItemUnionParam {
 	if as.ID == "" {
 		item := responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleAssistant)
 		item.OfMessage.Phase = responses.EasyInputMessagePhase(as.Phase)

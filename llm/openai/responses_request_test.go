@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// asked is the request that a model would send, by its members.
+// asked returns the request that a model would send, by its members.
 func asked(t *testing.T, req *llm.Request) map[string]json.RawMessage {
 	t.Helper()
 	params, err := NewResponses(Config{}).params(req)

@@ -95,7 +95,7 @@ func (e *endpoint) open(ctx context.Context, req request) (*http.Response, error
 	return res, nil
 }
 
-// misplaced is the error of a successful response that is no event stream.
+// misplaced returns the error of a successful response that is no event stream.
 func (e *endpoint) misplaced(req *llm.Request, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	_ = res.Body.Close()

@@ -27,7 +27,7 @@ var (
 	timeWord   = regexp.MustCompile(`(?i)\btime\b`)
 )
 
-// Demo is the script "demo". It says that it is one and repeats what the user
+// Demo returns the script "demo". It says that it is one and repeats what the user
 // said. Where the tools are offered, an arithmetic expression such as 12*7 in
 // the user's text makes it call calculate, and the word "time" current_time,
 // both in parallel if it finds both; the results go into its answer.
@@ -48,7 +48,7 @@ func demo(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return Say(announcement + strings.Join(sentences, " "))
 }
 
-// demoCalls is what the text asks for and the request offers.
+// demoCalls returns what the text asks for and the request offers.
 func demoCalls(req *llm.Request, said string) []llm.ToolCall {
 	var calls []llm.ToolCall
 	if found := expression.FindString(said); found != "" && offered(req, toolCalculate) {

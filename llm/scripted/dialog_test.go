@@ -25,7 +25,7 @@ var refund = scripted.Dialog("refund", 0,
 	scripted.Turn{When: regexp.MustCompile(`^hello`), Steps: []scripted.Answer{{Say: "Hello."}}},
 )
 
-// played is a dialog's next answer.
+// played returns a dialog's next answer.
 func played(t *testing.T, messages ...llm.Message) llm.Message {
 	t.Helper()
 	offered := []llm.Tool{{Name: "get_order"}, {Name: "clock"}, {Name: "issue_refund"}}

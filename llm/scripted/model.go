@@ -42,7 +42,7 @@ type playable struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// Builtin are the scripts that come with the program, at [DefaultPace].
+// Builtin returns the scripts that come with the program, at [DefaultPace].
 func Builtin() []Script { return []Script{Demo(DefaultPace), Count(DefaultPace), Think(DefaultPace)} }
 
 // New returns a model that knows the scripts; a later one replaces an earlier
@@ -108,14 +108,14 @@ func (s *playable) complete(finish llm.Finish, req *llm.Request, output int64) l
 		finish.Provider = provider
 	}
 	if finish.Usage == (llm.Usage{}) {
-		input := words(req)
+		input := countWords(req)
 		total := input + output
 		finish.Usage = llm.Usage{Input: &input, Output: &output, Total: &total}
 	}
 	return finish
 }
 
-func words(req *llm.Request) int64 {
+func countWords(req *llm.Request) int64 {
 	n := 0
 	for _, message := range req.Messages {
 		n += len(strings.Fields(message.Text()))

@@ -142,8 +142,8 @@ func TestFixed(t *testing.T) {
 	down := &llm.Error{Code: llm.CodeUnavailable}
 	model := scripted.New(scripted.Fixed("f", 0,
 		[]scripted.Step{{Chunk: llm.TextDelta{Text: "Hel"}}, {Err: down}},
-		scripted.Words("cut off"),
-		append(scripted.Words("Hello you"), scripted.Step{Chunk: llm.Finish{Reason: llm.FinishStop, Model: "m"}}),
+		scripted.SplitWords("cut off"),
+		append(scripted.SplitWords("Hello you"), scripted.Step{Chunk: llm.Finish{Reason: llm.FinishStop, Model: "m"}}),
 	))
 	for i, want := range []struct {
 		text string

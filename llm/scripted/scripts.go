@@ -33,11 +33,11 @@ func Fixed(name string, pace time.Duration, calls ...[]Step) Script {
 
 // Say plays a text, a word at a time, and stops.
 func Say(text string) iter.Seq2[llm.Chunk, error] {
-	return play(append(Words(text), Step{Chunk: llm.Finish{Reason: llm.FinishStop}}))
+	return play(append(SplitWords(text), Step{Chunk: llm.Finish{Reason: llm.FinishStop}}))
 }
 
-// Words splits a text into deltas of one word and the space behind it.
-func Words(text string) []Step {
+// SplitWords splits a text into deltas of one word and the space behind it.
+func SplitWords(text string) []Step {
 	var steps []Step
 	for _, word := range strings.SplitAfter(text, " ") {
 		if word != "" {
@@ -81,7 +81,7 @@ const maxCount = 100_000
 
 var countTo = regexp.MustCompile(`(?i)\bcount to (\d{1,9})\b`)
 
-// Count is the script "count": asked to "count to N", it says the numbers from
+// Count returns the script "count": asked to "count to N", it says the numbers from
 // 1 to N, a chunk each. N is at most 100,000.
 func Count(pace time.Duration) Script {
 	return Script{Name: "count", Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
@@ -109,7 +109,7 @@ func count(n int) iter.Seq2[llm.Chunk, error] {
 	}
 }
 
-// lastUser is the last user message, or a zero one.
+// lastUser returns the last user message, or a zero one.
 func lastUser(req *llm.Request) llm.Message {
 	turn := currentTurn(req)
 	if len(turn) == 0 {
@@ -118,7 +118,7 @@ func lastUser(req *llm.Request) llm.Message {
 	return turn[0]
 }
 
-// currentTurn is the last user message and what follows it.
+// currentTurn returns the last user message and what follows it.
 func currentTurn(req *llm.Request) []llm.Message {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		if req.Messages[i].Role == llm.RoleUser {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Think is the script "think". Like [Demo] it calls the tools that are offered and that the user's text
+// Think returns the script "think". Like [Demo] it calls the tools that are offered and that the user's text
 // asks for, but thinks before each answer: a block that can be read and one that cannot, both of which it
 // wants back. It says how many of this turn's came back as they were. Like a provider that searches by
 // itself it shows an activity meanwhile: how far it has read what the user says.
@@ -22,7 +22,7 @@ func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	said := strings.TrimSpace(lastUser(req).Text())
 	turn := currentTurn(req)
 	calls := demoCalls(req, said)
-	answer := Say(fmt.Sprintf("I am a script and have thought %d times before.", recalled(turn)))
+	answer := Say(fmt.Sprintf("I am a script and have thought %d times before.", countIntact(turn)))
 	if len(calls) > 0 && len(toolResults(turn)) == 0 {
 		answer = Calls(calls...)
 	}
@@ -57,8 +57,8 @@ func signature(text string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"length":%d}`, len(text)))
 }
 
-// recalled counts the blocks of a turn that are as the script made them.
-func recalled(turn []llm.Message) int {
+// countIntact counts the blocks of a turn that are as the script made them.
+func countIntact(turn []llm.Message) int {
 	n := 0
 	for _, message := range turn {
 		for _, block := range message.Reasoning {

@@ -91,7 +91,7 @@ func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved
 	return next, moved
 }
 
-// lastKept is the ID of the message that an acceptance builds on; "" = none. If nothing is cut it is not an activity, because the
+// lastKept returns the ID of the message that an acceptance builds on; "" = none. If nothing is cut it is not an activity, because the
 // attempt of an activity may still be superseded.
 func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	for _, e := range slices.Backward(r.Entries[:a.Keep]) {

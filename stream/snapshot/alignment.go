@@ -218,7 +218,7 @@ func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) str
 		last, next = pos, pos+1
 	}
 	keep, cut := r.keepAgents(next, seen)
-	if r.Entries[last].asks() {
+	if r.Entries[last].needsAnswer() {
 		if keep, cut = len(r.Entries), r.hasSeen(next, seen); cut {
 			keep = next
 		}
@@ -278,7 +278,7 @@ func (r *Snapshot) hasSeen(from int, seen uint64) bool {
 // contentDigest is a digest of what a message says; the zero value is that of a message without content.
 type contentDigest [32]byte
 
-// digestContent is the digest of a message without its IDs and metadata.
+// digestContent returns the digest of a message without its IDs and metadata.
 func digestContent(m agui.Message) contentDigest {
 	plain := agui.Message{Role: m.Role, Content: m.Content, Error: m.Error}
 	for _, c := range m.ToolCalls {

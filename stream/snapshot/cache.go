@@ -69,8 +69,8 @@ func (c *cache) upTo(t stream.Thread, seq uint64) *Snapshot {
 	return nil
 }
 
-// forget removes the snapshots of a thread.
-func (c *cache) forget(t stream.Thread) {
+// remove removes the snapshots of a thread.
+func (c *cache) remove(t stream.Thread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if gone, ok := c.newest.Peek(t); ok {

@@ -39,7 +39,7 @@ type checkpoint struct {
 	seq  uint64
 }
 
-// checkpointNames are the names of a thread's two places.
+// checkpointNames returns the names of a thread's two places.
 func (s *Store) checkpointNames(t stream.Thread) []string {
 	name := "checkpoint." + s.log.ThreadSubject(t)
 	return []string{name, name + ".other"}

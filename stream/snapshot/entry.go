@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// asks reports whether an agent is to answer the message: a user's, or the result of a client tool call.
-func (e Entry) asks() bool {
+// needsAnswer reports whether an agent is to answer the message: a user's, or the result of a client tool call.
+func (e Entry) needsAnswer() bool {
 	return e.Sent != "" && (e.Message.Role == agui.RoleUser || e.Message.Role == agui.RoleTool)
 }
 
@@ -47,7 +47,7 @@ func (e Entry) Hidden() bool {
 // unsent reports whether clients never send the message back: activities and hidden messages.
 func (e Entry) unsent() bool { return e.Message.Role == agui.RoleActivity || e.Hidden() }
 
-// sentDigest is the digest of a message as a client sent it.
+// sentDigest returns the digest of a message as a client sent it.
 func sentDigest(m agui.Message) string {
 	sum := m.Digest()
 	return hex.EncodeToString(sum[:16])

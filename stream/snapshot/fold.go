@@ -29,7 +29,7 @@ func newFold(l *stream.Log, base *Snapshot) *fold {
 	return f
 }
 
-// snapshot is the result. The fold must not be used afterwards.
+// snapshot returns the result. The fold must not be used afterwards.
 func (f *fold) snapshot(seq uint64) *Snapshot {
 	f.r.Seq = seq
 	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on
@@ -304,7 +304,7 @@ func (f *fold) editCall(callID, arguments string) {
 	}
 }
 
-// indexOf is the position of a message; -1 = the conversation does not have it.
+// indexOf returns the position of a message; -1 = the conversation does not have it.
 func (f *fold) indexOf(id string) int {
 	return slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
 }

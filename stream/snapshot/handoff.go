@@ -24,7 +24,7 @@ func (f *fold) endHandoff(agent string) {
 	}
 }
 
-// Speaker is the agent of a run for which a client names another one: the agent that the thread was handed over to if the named one took
+// Speaker returns the agent of a run for which a client names another one: the agent that the thread was handed over to if the named one took
 // part in that, else the named one.
 func (r *Snapshot) Speaker(asked string) string {
 	if r.Handed != nil && slices.Contains(r.Handed.From, asked) {

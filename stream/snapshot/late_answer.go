@@ -26,7 +26,7 @@ type Stands struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-// LateEvents are the events for a client whose answers differ from what was decided.
+// LateEvents returns the events for a client whose answers differ from what was decided.
 func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thread *Snapshot) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, late := range answers {
@@ -43,10 +43,10 @@ func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thr
 		if err != nil {
 			return nil, err
 		}
-		if says(stands, &late.Said) {
+		if sameDecision(stands, &late.Said) {
 			continue
 		}
-		value, err := json.Marshal(told(stands, question))
+		value, err := json.Marshal(standsOf(stands, question))
 		if err != nil {
 			return nil, fmt.Errorf("snapshot: encode decision: %w", err)
 		}
@@ -63,8 +63,8 @@ func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision,
 	return s.log.Decision(ctx, d.Proposal)
 }
 
-// says reports whether two decisions are the same, whoever made them and for whatever reason.
-func says(d, other *stream.Decision) bool {
+// sameDecision reports whether two decisions are the same, whoever made them and for whatever reason.
+func sameDecision(d, other *stream.Decision) bool {
 	return d.Kind == other.Kind && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
 }
 
@@ -75,7 +75,7 @@ func text(d *stream.Decision) string {
 	return d.Result.Content.Text()
 }
 
-func told(d *stream.Decision, question agui.Interrupt) Stands {
+func standsOf(d *stream.Decision, question agui.Interrupt) Stands {
 	s := Stands{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
 	if d.Result != nil {
 		s.Content, _ = json.Marshal(text(d)) // a text always can be

@@ -35,7 +35,7 @@ type RunNote struct {
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
 }
 
-// Segment is the number of the segment of its run ID, from 1.
+// Segment returns the number of the segment of its run ID, from 1.
 func (n RunNote) Segment() int {
 	_, number, marked := strings.Cut(n.ID, stream.SegmentMark)
 	if !marked {
@@ -79,7 +79,7 @@ func (f *fold) endRun(ctx context.Context, rec *stream.Record, last agui.Event) 
 	return err
 }
 
-// outcomeOf is the outcome of a run, by its last event.
+// outcomeOf returns the outcome of a run, by its last event.
 func outcomeOf(last agui.Event) (outcome, code string) {
 	switch e := last.(type) {
 	case *agui.RunFinished:

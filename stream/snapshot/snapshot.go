@@ -122,7 +122,7 @@ func (r *Snapshot) Status() stream.Status {
 	return stream.StatusIdle
 }
 
-// Agent is the agent that has the thread: the one that it was handed over to, else that of the last run, else that of the origin.
+// Agent returns the agent that has the thread: the one that it was handed over to, else that of the last run, else that of the origin.
 func (r *Snapshot) Agent() string {
 	switch {
 	case r.Handed != nil:

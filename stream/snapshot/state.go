@@ -7,16 +7,16 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// saysNoState reports whether an input leaves the state to the thread. Clients without a state send {}.
-func saysNoState(in *stream.Input) bool {
+// keepsState reports whether an input leaves the state to the thread. Clients without a state send {}.
+func keepsState(in *stream.Input) bool {
 	state := bytes.TrimSpace(in.Input.State)
 	return len(state) == 0 || bytes.Equal(state, EmptyState)
 }
 
-// stateOn is the state that a run with an input begins with. before is the state of the thread; the member keeps of it stays as the
+// stateOn returns the state that a run with an input begins with. before is the state of the thread; the member keeps of it stays as the
 // thread has it, whatever the input says ("" = none does).
 func stateOn(in *stream.Input, before json.RawMessage, keeps string) json.RawMessage {
-	if saysNoState(in) {
+	if keepsState(in) {
 		return before
 	}
 	var said, had map[string]json.RawMessage
@@ -57,13 +57,13 @@ func (r *Snapshot) StateFor(unshown map[string]uint64) json.RawMessage {
 // KeepsState reports whether a run with this input begins with a state that its client does not know: the input has no state and the
 // thread has one, or its member keeps differs.
 func (r *Snapshot) KeepsState(in *stream.Input, keeps string) bool {
-	if saysNoState(in) {
+	if keepsState(in) {
 		return !bytes.Equal(r.State, EmptyState)
 	}
 	return !bytes.Equal(stateOn(in, r.State, keeps), in.Input.State)
 }
 
-// StateWith is the state that a run with this input begins with.
+// StateWith returns the state that a run with this input begins with.
 func (r *Snapshot) StateWith(in *stream.Input) json.RawMessage { return stateOn(in, r.State, "") }
 
 // EmptyState is the state of a thread before the first change.

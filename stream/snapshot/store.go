@@ -21,7 +21,7 @@ func NewStore(log *stream.Log) *Store {
 	return &Store{log: log, cache: newCache(cacheThreads, cacheBytes)}
 }
 
-// Log is the log that the snapshots are of.
+// Log returns the log that the snapshots are of.
 func (s *Store) Log() *stream.Log { return s.log }
 
 // Purge removes a thread: its checkpoints, and all that the log has of it. A caller that is interrupted purges again. No run of the
@@ -30,7 +30,7 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 	if err := s.purgeCheckpoints(ctx, t); err != nil {
 		return err
 	}
-	s.cache.forget(t)
+	s.cache.remove(t)
 	return s.log.Purge(ctx, t)
 }
 
@@ -92,7 +92,7 @@ func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot,
 func (s *Store) compute(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	r, err := s.fold(ctx, t, s.base(ctx, t, seq), seq)
 	if errors.Is(err, errVoid) {
-		s.cache.forget(t)
+		s.cache.remove(t)
 		return s.fold(ctx, t, &Snapshot{State: EmptyState}, seq)
 	}
 	return r, err

@@ -69,7 +69,7 @@ func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
 	return all
 }
 
-// totalOf is the total of an entry, or the sum of its input and output if it has none.
+// totalOf returns the total of an entry, or the sum of its input and output if it has none.
 func totalOf(u agui.TokenUsage) *int64 {
 	if u.TotalTokens != nil {
 		return u.TotalTokens
@@ -77,7 +77,7 @@ func totalOf(u agui.TokenUsage) *int64 {
 	return added(u.InputTokens, u.OutputTokens)
 }
 
-// added is the sum of two counts; nil = unknown.
+// added returns the sum of two counts; nil = unknown.
 func added(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		if a == nil {

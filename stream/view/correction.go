@@ -161,7 +161,7 @@ func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue)
 	return p.emit(snapshot)
 }
 
-// openMessages are the messages that subagents are still writing, as far as the reader has seen them: later events append to them.
+// openMessages returns the messages that subagents are still writing, as far as the reader has seen them: later events append to them.
 func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	var all []agui.Message
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {

@@ -23,7 +23,7 @@ func (p *Projection) hides(writer string, at stream.Position) bool {
 	return end == p.resume.Seq || p.resume.Before(at)
 }
 
-// outstanding is what cursors say of hidden events, at the current record, after the entry of a retraction that is shown there.
+// outstanding returns what cursors say of hidden events, at the current record, after the entry of a retraction that is shown there.
 //
 // An attempt needs an entry as soon as one of its events is hidden. So does an attempt of which none is, if it is superseded before such a
 // one, because that entry would be about both. Attempts share an entry as long as one position divides, for each of them, the shown
@@ -33,7 +33,7 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 	var until stream.Position // the last entry's position must be before it; a retraction shares its entry with no attempt
 	for _, v := range p.pendingSupersessions() {
 		if last := len(unseen) - 1; last >= 0 {
-			behind, before := later(unseen[last].Shown, v.shown), earlier(until, v.until())
+			behind, before := later(unseen[last].Shown, v.shown), earlier(until, v.hiddenFrom())
 			if behind.Before(before) {
 				unseen[last], until = stream.Unseen{Shown: behind, SupersededAt: v.supersededAt}, before
 				continue
@@ -43,12 +43,12 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 				continue
 			}
 		}
-		unseen, until = append(unseen, stream.Unseen{Shown: v.shown, SupersededAt: v.supersededAt}), v.until()
+		unseen, until = append(unseen, stream.Unseen{Shown: v.shown, SupersededAt: v.supersededAt}), v.hiddenFrom()
 	}
 	return unseen
 }
 
-// pendingSupersessions are the lanes whose attempts are superseded after the current record, the earliest first, up to the last one with a
+// pendingSupersessions returns the lanes whose attempts are superseded after the current record, the earliest first, up to the last one with a
 // hidden event: which later ones are known depends on when the reader came.
 func (p *Projection) pendingSupersessions() []*laneView {
 	var dying []*laneView

@@ -162,7 +162,7 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 	return events, nil
 }
 
-// snapshots are the conversation and the state.
+// snapshots returns the conversation and the state.
 //
 // A reader with an old list may have the beginning of a reasoning message that is still open. A snapshot without any reasoning leaves it
 // on the screen, where the repeated events double it; so the snapshot has it empty. The same holds for activities, and for what a
@@ -207,7 +207,7 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 	return encoded, nil
 }
 
-// last is the last event of a run that has ended.
+// last returns the last event of a run that has ended.
 func (p *Projection) last() ([][]byte, error) {
 	if !p.terminal || !p.history {
 		return p.ended, nil
@@ -267,7 +267,7 @@ func (p *Projection) tell(events ...[]byte) ([]Frame, error) {
 	return frames, nil
 }
 
-// held are the events that tell a joining reader what the run is held for.
+// held returns the events that tell a joining reader what the run is held for.
 func (p *Projection) held(ctx context.Context) ([][]byte, error) {
 	if p.terminal {
 		return nil, nil

@@ -15,16 +15,16 @@ func (v *laneView) hide(at stream.Position) {
 	}
 }
 
-// until is the first position at which the reader would have seen more of the attempt than it did.
-func (v *laneView) until() stream.Position {
+// hiddenFrom returns the first position at which the reader would have seen more of the attempt than it did.
+func (v *laneView) hiddenFrom() stream.Position {
 	if v.hidden == (stream.Position{}) {
 		return stream.Position{Seq: math.MaxUint64}
 	}
 	return v.hidden
 }
 
-// said is an event of an open attempt, and its position in the log.
-type said struct {
+// heldEvent is an event of an open attempt, and its position in the log.
+type heldEvent struct {
 	at    stream.Position
 	event []byte
 }
@@ -41,7 +41,7 @@ type laneView struct {
 
 	texts, calls, reasonings, spans []string // open IDs, in order
 
-	said []said // all events of the attempt, while the reader joins
+	said []heldEvent // all events of the attempt, while the reader joins
 }
 
 // track notes what an event opens and closes.
@@ -86,8 +86,8 @@ func without(ids []string, id string) []string {
 	return slices.DeleteFunc(ids, func(s string) bool { return s == id })
 }
 
-// ends are the events that close texts and reasoning. They precede a snapshot.
-func (v *laneView) ends() []agui.Event {
+// closingEvents returns the events that close texts and reasoning. They precede a snapshot.
+func (v *laneView) closingEvents() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.texts {
 		events = append(events, &agui.TextMessageEnd{MessageID: id})
@@ -101,7 +101,7 @@ func (v *laneView) ends() []agui.Event {
 	return events
 }
 
-// callEnds are the events that close tool calls. They follow a snapshot.
+// callEnds returns the events that close tool calls. They follow a snapshot.
 func (v *laneView) callEnds() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.calls {

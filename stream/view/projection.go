@@ -115,7 +115,7 @@ func (p *Projection) handOut() []Frame {
 // over reports whether the run has ended and its end was shown.
 func (p *Projection) over() bool { return p.terminal && !p.joining }
 
-// current is the run, whether it has begun or not.
+// current returns the run, whether it has begun or not.
 func (p *Projection) current() (stream.Run, bool) { return p.run, true }
 
 func (p *Projection) lane(lane stream.Lane) *laneView {
@@ -214,7 +214,7 @@ func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 			return err
 		}
 		if p.joining {
-			v.said = append(v.said, said{at, e})
+			v.said = append(v.said, heldEvent{at, e})
 		}
 		if err := p.show(e); err != nil {
 			return err
@@ -234,7 +234,7 @@ func (p *Projection) supersede(ctx context.Context, rec *stream.Record) error {
 	if !rec.HasResult() {
 		return p.retract(ctx, v)
 	}
-	return p.emit(slices.Concat(v.ends(), v.callEnds())...)
+	return p.emit(slices.Concat(v.closingEvents(), v.callEnds())...)
 }
 
 // retract tells the reader to drop what it saw of a superseded attempt.
@@ -247,7 +247,7 @@ func (p *Projection) retract(ctx context.Context, v *laneView) error {
 		return nil
 	}
 	p.told = p.outstanding(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
-	if err := p.emit(v.ends()...); err != nil {
+	if err := p.emit(v.closingEvents()...); err != nil {
 		return err
 	}
 	back := v.residue
@@ -275,7 +275,7 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
 		p.anySuperseded = p.anySuperseded || v.writer != "" && v.wrote
-		closings = append(closings, v.ends()...)
+		closings = append(closings, v.closingEvents()...)
 		callEnds = append(callEnds, v.callEnds()...)
 		back.add(v.residue)
 	}

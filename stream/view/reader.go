@@ -11,7 +11,7 @@ type reader struct {
 	joining  bool           // it has nothing, and gets what the log has by now in snapshots
 }
 
-// readerOf is the reader with a cursor, or without one (nil).
+// readerOf returns the reader with a cursor, or without one (nil).
 func readerOf(profile stream.Profile, from *stream.Cursor) reader {
 	r := reader{profile: profile, from: from}
 	if from != nil {

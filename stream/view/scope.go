@@ -63,7 +63,7 @@ func (s scopes) end(subagentRunID string, with agui.Event) {
 	}
 }
 
-// closings are the events that end what is open, the last begun first.
+// closings returns the events that end what is open, the last begun first.
 func (s scopes) closings() []agui.Event {
 	var events []agui.Event
 	for _, o := range slices.Backward(s) {
@@ -79,7 +79,7 @@ func (s scopes) closings() []agui.Event {
 	return events
 }
 
-// needed are the scopes that a reader has to know: the open ones, and their parents.
+// needed returns the scopes that a reader has to know: the open ones, and their parents.
 func (s scopes) needed() scopes {
 	var standing scopes
 	parents := map[string]bool{}

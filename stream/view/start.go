@@ -143,7 +143,7 @@ func (s *scanned) add(rec *stream.Record) {
 	s.kept = append(s.kept, rec)
 }
 
-// again is the second pass. It reports false if the reader wants no more.
+// again returns the second pass. It reports false if the reader wants no more.
 func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stream.Record, error) bool) bool {
 	if s.kept == nil && s.to > 0 {
 		for rec, err := range tail.Between(ctx, s.from, s.to) {
@@ -161,7 +161,7 @@ func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stre
 	return true
 }
 
-// placesOf are the records that a cursor refers to.
+// placesOf returns the records that a cursor refers to.
 func placesOf(c *stream.Cursor) map[uint64]bool {
 	places := map[uint64]bool{}
 	if c != nil {

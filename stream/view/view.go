@@ -96,7 +96,7 @@ func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 // SkipPast skips the past: the caller has read, after it made the view, that the log has no record of the run.
 func (v *View) SkipPast() { v.fresh = true }
 
-// At is the sequence up to which the view has read.
+// At returns the sequence up to which the view has read.
 func (v *View) At() uint64 { return v.tail.At() }
 
 // Close ends the view.
@@ -107,7 +107,7 @@ func (v *View) Close() {
 	v.tail.Close()
 }
 
-// Profile is the generation of the view; "" = the run's input has yet to tell.
+// Profile returns the generation of the view; "" = the run's input has yet to tell.
 func (v *View) Profile() stream.Profile { return v.reader.profile }
 
 // Resumed reports whether the view begins after a cursor.

@@ -37,7 +37,7 @@ type answer struct {
 	mediaType string
 }
 
-// result is what the model is told. The error is a *tools.UnavailableError, or a *tools.Raised.
+// result returns what the model is told. The error is a *tools.UnavailableError, or a *tools.Raised.
 func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type")) // "" is a type that nobody knows
 	if a.resp.StatusCode < 200 || a.resp.StatusCode > 299 {
@@ -57,7 +57,7 @@ func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	return a.remark("The answer is %.100s, which cannot be shown.", a.mediaType), nil
 }
 
-// remark is the result of a call that has succeeded, and whose answer cannot be shown.
+// remark returns the result of a call that has succeeded, and whose answer cannot be shown.
 func (a *answer) remark(format string, args ...any) tools.Result {
 	return tools.Result{Content: a.secrets.Text(a.status() + ". " + fmt.Sprintf(format, args...))}
 }
@@ -93,7 +93,7 @@ func (a *answer) media(kind llm.MediaKind) (tools.Result, error) {
 	}, nil
 }
 
-// failure is an answer that is not of success: something that the model should know, or no answer at all.
+// failure returns an answer that is not of success: something that the model should know, or no answer at all.
 func (a *answer) failure() (tools.Result, error) {
 	text := a.status()
 	if a.mediaType == "" || isText(a.mediaType) {
@@ -128,7 +128,7 @@ func (a *answer) status() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.resp.StatusCode, http.StatusText(a.resp.StatusCode)))
 }
 
-// headerLines are what an answer to HEAD is about.
+// headerLines returns what an answer to HEAD is about.
 func (a *answer) headerLines() string {
 	var b strings.Builder
 	for _, name := range []string{"Content-Type", "Content-Length", "Last-Modified", "Etag"} {

@@ -171,7 +171,7 @@ func (t *Tool) Spec() tools.Spec {
 // Origin says where the tool is declared.
 func (t *Tool) Origin() string { return t.cfg.Origin }
 
-// sendsQuery tells whether arguments go to the query: what these methods do with a body is not defined.
+// sendsQuery reports whether arguments go to the query: what these methods do with a body is not defined.
 func (t *Tool) sendsQuery() bool {
 	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
 }

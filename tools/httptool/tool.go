@@ -110,7 +110,7 @@ func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentT
 
 const maxKey = 255
 
-// headerKey is an idempotency key as a header can have it: ids of runs are anybody's.
+// headerKey returns an idempotency key as a header can have it: ids of runs are anybody's.
 func headerKey(key string) string {
 	unsafe := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(key) <= maxKey && !strings.ContainsFunc(key, unsafe) {
@@ -120,7 +120,7 @@ func headerKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unanswered is what becomes of a request that got no answer.
+// unanswered returns what becomes of a request that got no answer.
 func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) {
 	if ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()

@@ -35,7 +35,7 @@ var local = httptool.Environment{
 	Secret:       func(name string) string { return map[string]string{"SHOP_TOKEN": token}[name] },
 }
 
-// properties is the schema of arguments of any type, of which some are required.
+// properties returns the schema of arguments of any type, of which some are required.
 func properties(required string, names ...string) json.RawMessage {
 	all := map[string]any{}
 	for _, name := range names {
@@ -83,7 +83,7 @@ func (j *journal) requests() []request {
 	return slices.Clone(j.all)
 }
 
-// echo is a server that keeps what it gets.
+// echo returns a server that keeps what it gets.
 func echo(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *journal) {
 	t.Helper()
 	j := &journal{}

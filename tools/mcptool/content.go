@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// resultOf is what an MCP result is to us: the text that it begins with, then parts. Structured
+// resultOf returns what an MCP result is to us: the text that it begins with, then parts. Structured
 // content is shown if there is nothing else: servers say the same in words.
 func resultOf(r *mcp.CallToolResult) tools.Result {
 	var parts []llm.Part

@@ -90,13 +90,13 @@ func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitR
 		return nil, err
 	}
 	if answer, ok := by.take(q.Digest()); ok {
-		return elicited(answer)
+		return elicitResult(answer)
 	}
 	by.fail(tools.Raise(by.ctx, q))
 	return nil, errors.New("the call is given up")
 }
 
-// questionOf is what a server asks.
+// questionOf returns what a server asks.
 func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	if p.Mode != "" && p.Mode != "form" || p.RequestedSchema == nil {
 		return tools.Question{}, fmt.Errorf("it elicits by %.40q, which is not supported", p.Mode)
@@ -105,8 +105,8 @@ func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	return tools.Question{Reason: tools.ReasonInput, Message: s.secrets().Text(p.Message), ResponseSchema: schema}, err
 }
 
-// elicited is an answer as a server reads it.
-func elicited(a tools.Answer) (*mcp.ElicitResult, error) {
+// elicitResult returns an answer as a server reads it.
+func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	switch a.Status {
 	case tools.Declined:
 		return &mcp.ElicitResult{Action: "decline"}, nil
@@ -129,9 +129,9 @@ type rounds struct {
 	Responses map[string]*mcp.ElicitResult `json:"responses,omitempty"`
 }
 
-// goOn puts the answers that a call has into its params. It fails with the next question if the server has asked for
+// addAnswers puts the answers that a call has into its params. It fails with the next question if the server has asked for
 // more than one answer.
-func goOn(ctx context.Context, params *mcp.CallToolParams) error {
+func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	answers := tools.Answers(ctx)
 	if len(answers) == 0 || len(answers[len(answers)-1].State) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func goOn(ctx context.Context, params *mcp.CallToolParams) error {
 	if err := json.Unmarshal(last.State, &r); err != nil {
 		return fmt.Errorf("mcptool: state of a question: %w", err)
 	}
-	response, err := elicited(last)
+	response, err := elicitResult(last)
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func goOn(ctx context.Context, params *mcp.CallToolParams) error {
 	return nil
 }
 
-// ask ends a call with the first thing that the server asks.
-func (s *Server) ask(ctx context.Context, result *mcp.CallToolResult) error {
+// raiseQuestion ends a call with the first thing that the server asks.
+func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) error {
 	r := rounds{Request: result.RequestState, Asks: map[string]tools.Question{}}
 	for name, request := range result.InputRequests {
 		p, ok := request.(*mcp.ElicitParams)
@@ -179,7 +179,7 @@ func (s *Server) ask(ctx context.Context, result *mcp.CallToolResult) error {
 	return r.raise(ctx)
 }
 
-// next is the name of what was not asked yet; "" = there is nothing.
+// next returns the name of what was not asked yet; "" = there is nothing.
 func (r *rounds) next() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Asks)) {
 		if r.Responses[name] == nil {

@@ -86,7 +86,7 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	return tools.Offer{Name: declared.Name, Tool: guarded}, err
 }
 
-// parametersOf is the schema of a tool's arguments. Model providers insist on what MCP demands too,
+// parametersOf returns the schema of a tool's arguments. Model providers insist on what MCP demands too,
 // and not every server gives: that it is of an object.
 func parametersOf(declared *mcp.Tool) (json.RawMessage, error) {
 	schema, ok := declared.InputSchema.(map[string]any)
@@ -103,7 +103,7 @@ const maxModelName = 64
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// modelName is what models call a tool: server_tool. Where providers would not have that, it is
+// modelName returns what models call a tool: server_tool. Where providers would not have that, it is
 // changed, and ends with a digest of the tool's name: that depends on nothing but the two names, and
 // no two tools share it.
 func modelName(server, own string) string {

@@ -125,7 +125,7 @@ func newPlayground() *playground {
 	return p
 }
 
-// serve is the playground on the web.
+// serve returns the playground on the web.
 func (p *playground) serve(t *testing.T, options *mcp.StreamableHTTPOptions) http.Handler {
 	t.Helper()
 	t.Cleanup(func() {

@@ -66,8 +66,8 @@ func (s *Server) finish(token string, p *progress) {
 	p.done.Wait()
 }
 
-// hear notes the progress of a call.
-func (s *Server) hear(params *mcp.ProgressNotificationParams) {
+// noteProgress notes the progress of a call.
+func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
 	token, ok := params.ProgressToken.(string)
 	if !ok {
 		return

@@ -88,7 +88,7 @@ func (e *foreignError) Error() string {
 	return fmt.Sprintf("the server answered with the content type %.80q, which is none of MCP", e.mediaType)
 }
 
-// isCall tells whether the request has a call. What servers answer to the other messages means nothing.
+// isCall reports whether the request has a call. What servers answer to the other messages means nothing.
 func isCall(req *http.Request) bool {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return false

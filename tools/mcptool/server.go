@@ -103,7 +103,7 @@ func (s *Server) run() {
 	}
 }
 
-// serve is one connection, from its beginning to its end.
+// serve returns one connection, from its beginning to its end.
 func (s *Server) serve() error {
 	ctx, cancel := context.WithTimeout(s.life, connectTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (s *Server) attach(session *mcp.ClientSession) {
 	s.session = session
 }
 
-// client is a new MCP client. It declares no capability, so that servers know that they may ask for nothing, unless
+// client returns a new MCP client. It declares no capability, so that servers know that they may ask for nothing, unless
 // they may elicit.
 func (s *Server) client() *mcp.Client {
 	options := &mcp.ClientOptions{
@@ -167,7 +167,7 @@ func (s *Server) client() *mcp.Client {
 			default:
 			}
 		},
-		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { s.hear(req.Params) },
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { s.noteProgress(req.Params) },
 	}
 	s.elicitation(options)
 	return mcp.NewClient(&mcp.Implementation{Name: "perdure", Version: "1"}, options)

@@ -76,8 +76,8 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 
 // make makes the call. It fails with a *tools.Raised if the server asks.
 func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
-	if err := goOn(ctx, params); err != nil {
-		return nil, misasked(err)
+	if err := addAnswers(ctx, params); err != nil {
+		return nil, unwrapQuestion(err)
 	}
 	done, err := t.server.alone(ctx, cancel, session)
 	if err != nil {
@@ -86,15 +86,15 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 	defer done()
 	result, err := session.CallTool(ctx, params)
 	if bad, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
-		return nil, misasked(bad)
+		return nil, unwrapQuestion(bad)
 	}
 	if err != nil || !result.NeedsInput() {
 		return result, err
 	}
 	if !t.server.cfg.Elicitation {
-		return nil, misasked(errors.New("it may not, since elicitation is not set"))
+		return nil, unwrapQuestion(errors.New("it may not, since elicitation is not set"))
 	}
-	return nil, misasked(t.server.ask(ctx, result))
+	return nil, unwrapQuestion(t.server.raiseQuestion(ctx, result))
 }
 
 // misaskedError says that a server asks what nobody can be asked.
@@ -106,8 +106,8 @@ func (e *misaskedError) Error() string {
 
 func (e *misaskedError) Unwrap() error { return e.err }
 
-// misasked leaves a question that was raised as it is.
-func misasked(err error) error {
+// unwrapQuestion leaves a question that was raised as it is.
+func unwrapQuestion(err error) error {
 	if _, ok := errors.AsType[*tools.Raised](err); ok {
 		return err
 	}

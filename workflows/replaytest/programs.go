@@ -14,7 +14,7 @@ import (
 // programs are those that recorded histories were made with.
 var programs = workflows.Programs{"order": order, "hurried": hurried}
 
-// order is the program of examples/programs, with an activity named Price.
+// order returns the program of examples/programs, with an activity named Price.
 func order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	if err := a.Do(ctx, agents.Step{Name: "reserved", Tool: "reserve", Args: map[string]any{"article": "${input.text}"}}); err != nil {
 		return err

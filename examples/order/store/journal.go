@@ -38,7 +38,7 @@ func openJournal(name string) (*journal, error) {
 
 func (j *journal) Close() error { return j.file.Close() }
 
-// entries are those of the file.
+// entries returns those of the file.
 func (j *journal) entries() (all []entry, err error) {
 	for lines := json.NewDecoder(j.file); ; {
 		var e entry

@@ -33,7 +33,7 @@ type store struct {
 	open    map[string]bool // reservations and payments that stand
 }
 
-// newStore is a store that has done what its journal says.
+// newStore returns a store that has done what its journal says.
 func newStore(j *journal) (*store, error) {
 	entries, err := j.entries()
 	if err != nil {

@@ -112,7 +112,7 @@ func (l Library) Search(query string) Found {
 	return Found{hits}
 }
 
-// wordsOf are the words of four letters or more: shorter ones tell notes apart badly.
+// wordsOf returns the words of four letters or more: shorter ones tell notes apart badly.
 func wordsOf(text string) []string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return slices.DeleteFunc(words, func(word string) bool { return len(word) < 4 })

@@ -100,5 +100,5 @@ const (
 // Types are all of them.
 var Types = []EventType{Opened, Reminded, Escalated, Voted, Decided, Expired}
 
-// Settles tells whether nothing waits any more.
+// Settles reports whether nothing waits any more.
 func (t EventType) Settles() bool { return t == Decided || t == Expired }

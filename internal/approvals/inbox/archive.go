@@ -49,7 +49,7 @@ func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}
-	return unreached(err)
+	return asUnavailable(err)
 }
 
 // archive has what is decided in memory, sorted by time. It is safe for concurrent use.
@@ -68,7 +68,7 @@ type archived struct {
 func (s *Store) watchArchive(ctx context.Context) (x *archive, err error) {
 	x = &archive{}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: decidedPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.take})
+	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.apply})
 	return x, err
 }
 
@@ -105,7 +105,7 @@ func (l *archiving) Done(context.Context, uint64) {
 	l.archive.decided = sorted
 }
 
-func (x *archive) take(_ context.Context, change jetstream.KeyValueEntry) {
+func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, d := decodeArchived(change)
 	if d == nil {
 		return
@@ -143,7 +143,7 @@ func decodeArchived(entry jetstream.KeyValueEntry) (tenant string, d *archived) 
 // Decided returns up to limit decided approvals of a tenant, the one that was decided last first, after a page's cursor; ""
 // is the beginning. Of the filter, Agent, Tool and Thread count. It fails with stream.ErrInvalidCursor.
 func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page []Reference, next string, err error) {
-	before, err := placeBehind(after)
+	before, err := placeAfter(after)
 	if err != nil {
 		return nil, "", err
 	}
@@ -162,7 +162,7 @@ func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page 
 	return page, "", nil
 }
 
-// Current tells whether changes are being heard.
+// Current reports whether changes are being heard.
 func (x *Index) Current() bool { return x.Watch.Current() && x.archive.Current() }
 
 // Stop ends the watches of an index.

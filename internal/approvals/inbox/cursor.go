@@ -58,8 +58,8 @@ func pageCursor(place string) string { return base64.RawURLEncoding.EncodeToStri
 
 var placeText = regexp.MustCompile(`^[0-9a-f]{12}\.[-_A-Za-z0-9]{1,64}$`)
 
-// placeBehind is the place at which a page begins, behind a cursor; "" is the beginning.
-func placeBehind(cursor string) (string, error) {
+// placeAfter returns the place at which a page begins, behind a cursor; "" is the beginning.
+func placeAfter(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}

@@ -53,12 +53,12 @@ func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed
 	}
 	made, err := s.js.CreateConsumer(ctx, s.stream, cfg)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, asUnavailable(err)
 	}
 	f.messages, err = made.Messages(jetstream.PullHeartbeat(feedHeartbeat), jetstream.PullMaxMessages(feedBatch))
 	if err != nil {
-		f.forget()
-		return nil, unreached(err)
+		f.deleteConsumer()
+		return nil, asUnavailable(err)
 	}
 	return f, nil
 }
@@ -106,11 +106,11 @@ func (f *Feed) next(ctx context.Context, wait time.Duration) (*Message, error) {
 // Close ends the feed.
 func (f *Feed) Close() {
 	f.messages.Stop()
-	f.forget()
+	f.deleteConsumer()
 }
 
-// forget has the consumer deleted. No answer is awaited: if nobody hears it the consumer ends by itself.
-func (f *Feed) forget() {
+// deleteConsumer has the consumer deleted. No answer is awaited: if nobody hears it the consumer ends by itself.
+func (f *Feed) deleteConsumer() {
 	if nc := f.store.log.Conn(); nc.IsConnected() {
 		_ = nc.Publish("$JS.API.CONSUMER.DELETE."+f.store.stream+"."+f.consumer, nil)
 	}

@@ -57,7 +57,7 @@ func (q *Filter) picks(f *facts) bool {
 		(q.Until.IsZero() || !f.requestedAt.After(q.Until)) && (q.Assignee == nil || q.Assignee.mayDecide(f))
 }
 
-// Picks tells whether an event is about an approval that the filter picks.
+// Picks reports whether an event is about an approval that the filter picks.
 func (q *Filter) Picks(e *Event) bool {
 	f := factsOf(&e.Approval)
 	if e.Type != Opened {

@@ -22,7 +22,7 @@ const tenant = "shop"
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// approval is the n-th; the first is the oldest.
+// approval returns the n-th; the first is the oldest.
 func approval(n int) *inbox.Approval {
 	return &inbox.Approval{
 		ID: fmt.Sprintf("int_%06d", n), ThreadID: fmt.Sprintf("t%d", n), RunID: "r", Agent: []string{"support", "sales"}[n%2], ToolCallID: "call_1",
@@ -57,7 +57,7 @@ func put(t testing.TB, s *inbox.Store, a *inbox.Approval, at time.Time) {
 	}
 }
 
-// ids are those that a list has.
+// ids returns those that a list has.
 func ids(t testing.TB, items []json.RawMessage) []string {
 	t.Helper()
 	list := []string{}

@@ -37,7 +37,7 @@ type item struct {
 func (s *Store) Watch(ctx context.Context) (x *Index, err error) {
 	x = &Index{store: s}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: pendingPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.take})
+	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.apply})
 	if err != nil {
 		return nil, fmt.Errorf("inbox: load: %w", err)
 	}
@@ -85,8 +85,8 @@ func (l *loading) Done(_ context.Context, revision uint64) {
 	l.index.pending, l.index.revision = sorted, revision
 }
 
-// take takes in one change.
-func (x *Index) take(_ context.Context, change jetstream.KeyValueEntry) {
+// apply takes in one change.
+func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, place, ok := split(change.Key())
 	if !ok {
 		return

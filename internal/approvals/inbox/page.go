@@ -21,7 +21,7 @@ type Page struct {
 // beginning. It fails with stream.ErrInvalidCursor. Pages are those of a list that changes meanwhile: what
 // is pending all the while is in one of them.
 func (x *Index) List(tenant string, q Filter, after string, limit int) (Page, error) {
-	behind, err := placeBehind(after)
+	behind, err := placeAfter(after)
 	if err != nil {
 		return Page{}, err
 	}

@@ -26,11 +26,11 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 		}
 		if e.Event.Type.Settles() {
 			if err := s.kv.Purge(ctx, decidedKey(t.Tenant, &e.Event), jetstream.PurgeTTL(Kept)); err != nil {
-				return unreached(err)
+				return asUnavailable(err)
 			}
 		}
 		if err := s.kv.Purge(ctx, eventPrefix+token(t.Tenant)+"."+rec.Step, jetstream.PurgeTTL(Kept)); err != nil {
-			return unreached(err)
+			return asUnavailable(err)
 		}
 	}
 	return nil

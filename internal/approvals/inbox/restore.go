@@ -23,7 +23,7 @@ const restoredKey = "restored"
 func (s *Store) Restore(ctx context.Context) error {
 	_, err := s.kv.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return unreached(err)
+		return asUnavailable(err)
 	}
 	open, err := s.open(ctx)
 	if err != nil {
@@ -35,10 +35,10 @@ func (s *Store) Restore(ctx context.Context) error {
 		}
 	}
 	_, err = s.kv.PutString(ctx, restoredKey, s.log.Epoch())
-	return unreached(err)
+	return asUnavailable(err)
 }
 
-// open are the last entries about what nothing settled. It archives the rest.
+// open returns the last entries about what nothing settled. It archives the rest.
 func (s *Store) open(ctx context.Context) (map[string]*Entry, error) {
 	open := map[string]*Entry{}
 	for rec, err := range s.log.AuditAll(ctx) {

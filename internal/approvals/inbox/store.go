@@ -71,13 +71,13 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	return &Store{log: l, js: js, kv: kv, behind: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
 }
 
-// token is a tenant as a key may have it: distinct ones are distinct, as in subjects.
+// token returns a tenant as a key may have it: distinct ones are distinct, as in subjects.
 func token(tenant string) string { return strings.Replace(stream.Token(tenant), "~", "=", 1) }
 
 // placeDigits is the width of the time in a key, in milliseconds and hexadecimal: until the year 10889.
 const placeDigits = 12
 
-// placeOf is an approval's place among those of its tenant, and its id.
+// placeOf returns an approval's place among those of its tenant, and its id.
 func placeOf(requestedAt time.Time, id string) string {
 	return fmt.Sprintf("%0*x.%s", placeDigits, requestedAt.UnixMilli(), id)
 }
@@ -105,14 +105,14 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 	}
 	key := pendingKey(tenant, a)
 	for {
-		revision, newer, err := s.known(ctx, key, at)
+		revision, newer, err := s.lookUpEntry(ctx, key, at)
 		if err != nil || newer {
 			return err
 		}
 		msg := &nats.Msg{Subject: s.prefix + key, Data: value}
 		_, err = s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
-		if !overtaken(err) {
-			return unreached(err)
+		if !isConflict(err) {
+			return asUnavailable(err)
 		}
 		if err := sleep(ctx, look); err != nil {
 			return err
@@ -120,8 +120,8 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 	}
 }
 
-// overtaken tells whether somebody was faster.
-func overtaken(err error) bool {
+// isConflict reports whether somebody was faster.
+func isConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
@@ -130,15 +130,15 @@ func overtaken(err error) bool {
 // look is the pause between two looks: a replica that was asked may be behind.
 const look = 20 * time.Millisecond
 
-// known looks up what is known of a key: its revision, 0 = nothing, and whether it is settled or newer
+// lookUpEntry looks up what is known of a key: its revision, 0 = nothing, and whether it is settled or newer
 // than a time.
-func (s *Store) known(ctx context.Context, key string, at time.Time) (revision uint64, newer bool, err error) {
+func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revision uint64, newer bool, err error) {
 	msg, err := s.behind.GetLastMsgForSubject(ctx, s.prefix+key)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, unreached(err)
+		return 0, false, asUnavailable(err)
 	}
 	var was pending
 	if msg.Header.Get("KV-Operation") == "" { // it is not settled
@@ -154,7 +154,7 @@ func (s *Store) Settle(ctx context.Context, tenant string, a *Approval) error {
 }
 
 func (s *Store) settle(ctx context.Context, key string) error {
-	return unreached(s.kv.Purge(ctx, key, jetstream.PurgeTTL(Kept)))
+	return asUnavailable(s.kv.Purge(ctx, key, jetstream.PurgeTTL(Kept)))
 }
 
 // Record keeps an event for those who follow, once for each id, which has letters, digits, "-" and "_".
@@ -167,7 +167,7 @@ func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}
-	return unreached(err)
+	return asUnavailable(err)
 }
 
 // ErrUnknownEvent: there is no such event, or it is too old.
@@ -180,7 +180,7 @@ func (s *Store) Event(ctx context.Context, tenant, id string) (*Event, error) {
 		return nil, ErrUnknownEvent
 	}
 	if err != nil {
-		return nil, unreached(err)
+		return nil, asUnavailable(err)
 	}
 	e := new(Event)
 	if err := json.Unmarshal(entry.Value(), e); err != nil {
@@ -189,8 +189,8 @@ func (s *Store) Event(ctx context.Context, tenant, id string) (*Event, error) {
 	return e, nil
 }
 
-// unreached marks a failure to reach the bucket.
-func unreached(err error) error {
+// asUnavailable marks a failure to reach the bucket.
+func asUnavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}

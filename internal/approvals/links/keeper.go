@@ -62,14 +62,14 @@ func (k *Keeper) sharedKey(ctx context.Context) ([]byte, error) {
 			return fresh, nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyExists) {
-			return nil, unreached(err)
+			return nil, asUnavailable(err)
 		}
 		entry, err := k.kv.Get(ctx, keyKey)
 		if err == nil {
 			return entry.Value(), nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyNotFound) {
-			return nil, unreached(err)
+			return nil, asUnavailable(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -86,20 +86,20 @@ func (k *Keeper) Use(ctx context.Context, l Link) error {
 	if err == nil || errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}
-	return unreached(err)
+	return asUnavailable(err)
 }
 
-// Used tells whether a link was used.
+// Used reports whether a link was used.
 func (k *Keeper) Used(ctx context.Context, l Link) (bool, error) {
 	_, err := k.kv.Get(ctx, usedPrefix+l.Nonce)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return false, nil
 	}
-	return err == nil, unreached(err)
+	return err == nil, asUnavailable(err)
 }
 
-// unreached marks a failure to reach the bucket.
-func unreached(err error) error {
+// asUnavailable marks a failure to reach the bucket.
+func asUnavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -114,7 +114,7 @@ func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
 	return wrong
 }
 
-// key is what a secret stands for.
+// key returns what a secret stands for.
 func key(secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, errors.New("is missing")
@@ -126,7 +126,7 @@ func key(secret string) ([]byte, error) {
 	return raw, nil
 }
 
-// Wants tells whether an event of an agent's approval is to be sent.
+// Wants reports whether an event of an agent's approval is to be sent.
 func (h Hook) Wants(event inbox.EventType, agent string) bool {
 	return (len(h.Events) == 0 || slices.Contains(h.Events, event)) && (len(h.Agents) == 0 || slices.Contains(h.Agents, agent))
 }

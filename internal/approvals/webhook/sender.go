@@ -88,10 +88,10 @@ func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // so that the connection can be used again
-	return resp.StatusCode, judge(resp)
+	return resp.StatusCode, checkStatus(resp)
 }
 
-// request is the message, signed. The time is that of sending: a receiver refuses what is old.
+// request returns the message, signed. The time is that of sending: a receiver refuses what is old.
 func (s *Sender) request(ctx context.Context, h Hook, id string, body []byte) (*http.Request, error) {
 	raw, err := key(s.lookup(h.Secret))
 	if err != nil {
@@ -129,8 +129,8 @@ func unanswered(ctx context.Context, req *http.Request, err error) error {
 	return &RefusedError{Reason: reason, Final: failure == egress.Refused && errors.As(err, &private)}
 }
 
-// judge reads an answer's status; what else it says is nobody's business.
-func judge(resp *http.Response) error {
+// checkStatus reads an answer's status; what else it says is nobody's business.
+func checkStatus(resp *http.Response) error {
 	status := resp.StatusCode
 	if status >= 200 && status < 300 || status == http.StatusGone { // gone: the receiver wants no more of it
 		return nil

@@ -73,14 +73,14 @@ func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (f *fetcher) fetch(r *http.Request) *document {
-	header, body, err := f.ask(r)
+	header, body, err := f.roundTrip(r)
 	if err != nil {
 		return &document{until: f.now().Add(broken), err: fmt.Errorf("%w: %w", auth.ErrUnavailable, err)}
 	}
 	return &document{until: f.now().Add(fresh), header: header, body: body}
 }
 
-func (f *fetcher) ask(r *http.Request) (http.Header, []byte, error) {
+func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
 	answer, err := f.base.RoundTrip(r)
 	if err != nil {
 		return nil, nil, err

@@ -50,7 +50,7 @@ func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error)
 // AmountsOf makes amounts.
 func AmountsOf(tokens int64, cost agents.Money) Amounts { return Amounts{tokens, amount(cost)} }
 
-// Of is the budget of a tenant.
+// Of returns the budget of a tenant.
 func (l *Ledger) Of(tenant string) Day {
 	if l == nil {
 		return Day{}
@@ -128,15 +128,15 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error 
 		} else {
 			_, err = l.kv.Update(ctx, key, body, revision)
 		}
-		if !outrun(err) {
-			return unreached(err)
+		if !isConflict(err) {
+			return asUnavailable(err)
 		}
 	}
-	return unreached(errors.New("too many calls are counted at once"))
+	return asUnavailable(errors.New("too many calls are counted at once"))
 }
 
-// outrun tells whether another one has written since the entry was read.
-func outrun(err error) bool {
+// isConflict reports whether another one has written since the entry was read.
+func isConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
@@ -147,7 +147,7 @@ func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64,
 		return used{}, 0, nil
 	}
 	if err != nil {
-		return used{}, 0, unreached(err)
+		return used{}, 0, asUnavailable(err)
 	}
 	if err := json.Unmarshal(entry.Value(), &u); err != nil {
 		return used{}, 0, fmt.Errorf("budget: entry %s: %w", key, err)
@@ -162,7 +162,7 @@ func key(date, tenant string) string {
 	return date + "." + strings.Replace(stream.Token(tenant), "~", "=", 1)
 }
 
-func unreached(err error) error {
+func asUnavailable(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (f *File) Price(model string) (Price, bool) {
 	return Price{}, false
 }
 
-// Cost is what a call costs, rounded to a millionth of the currency. A provider that only tells the total is taken to mean
+// Cost returns what a call costs, rounded to a millionth of the currency. A provider that only tells the total is taken to mean
 // what costs more.
 func (p Price) Cost(t Tokens) agents.Money {
 	input, output := value(t.Input), value(t.Output)

@@ -22,7 +22,7 @@ type Excess struct {
 	Allowed int64
 }
 
-// LimitsCost tells whether the budget is one of cost, which can be counted only where models have prices.
+// LimitsCost reports whether the budget is one of cost, which can be counted only where models have prices.
 func (d Day) LimitsCost() bool { return d.Cost > 0 || d.Soft.Cost > 0 }
 
 // Check refuses soft amounts that nobody would be asked about, since the hard ones come first.
@@ -33,23 +33,23 @@ func (d Day) Check() error {
 	return nil
 }
 
-// excess is the first soft amount that is used up.
+// excess returns the first soft amount that is used up.
 func (d Day) excess(date string, u used, allowed Allowed) *Excess {
 	if allowed.Date != date {
 		allowed = Allowed{}
 	}
-	if x := beyond(u.Tokens, d.Soft.Tokens, allowed.Tokens, d.Tokens); x != nil {
+	if x := excess(u.Tokens, d.Soft.Tokens, allowed.Tokens, d.Tokens); x != nil {
 		x.Date = date
 		return x
 	}
-	x := beyond(int64(u.Cost), int64(d.Soft.Cost), int64(allowed.Cost), int64(d.Cost))
+	x := excess(int64(u.Cost), int64(d.Soft.Cost), int64(allowed.Cost), int64(d.Cost))
 	if x != nil {
 		x.Date, x.Money = date, true
 	}
 	return x
 }
 
-func beyond(used, soft, allowed, most int64) *Excess {
+func excess(used, soft, allowed, most int64) *Excess {
 	if soft == 0 || used < max(soft, allowed) {
 		return nil
 	}

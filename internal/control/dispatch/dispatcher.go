@@ -42,12 +42,12 @@ const (
 	againAfter = 20 * time.Millisecond
 )
 
-// WorkflowID is a thread's address in Temporal.
+// WorkflowID returns a thread's address in Temporal.
 func WorkflowID(t stream.Thread) string {
 	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
 }
 
-// RunInput is what the workflow of a run is told whose input has been proposed.
+// RunInput returns what the workflow of a run is told whose input has been proposed.
 func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.Input {
 	return runs.Input{
 		Run:   runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},

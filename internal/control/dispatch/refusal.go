@@ -16,7 +16,7 @@ var refusals = []string{
 	runs.ErrorBusy, runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorRunIDReused, runs.ErrorQueueFull,
 }
 
-// Refusal is the type of the error by which a workflow refuses an offer; "" = err is none.
+// Refusal returns the type of the error by which a workflow refuses an offer; "" = err is none.
 func Refusal(err error) string {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && slices.Contains(refusals, app.Type()) {
@@ -25,7 +25,7 @@ func Refusal(err error) string {
 	return ""
 }
 
-// BusyWith tells whether a workflow refuses an offer because another run is active, and which.
+// BusyWith reports whether a workflow refuses an offer because another run is active, and which.
 func BusyWith(err error) (active string, busy bool) {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || app.Type() != runs.ErrorBusy {
@@ -36,7 +36,7 @@ func BusyWith(err error) (active string, busy bool) {
 	return detail.RunID, err == nil
 }
 
-// over tells whether an offer came too late: the workflow closed meanwhile.
+// over reports whether an offer came too late: the workflow closed meanwhile.
 func over(err error) bool {
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound

@@ -40,7 +40,7 @@ var (
 	dayOfWeek  = unit{"dayOfWeek", 0, 7, "*", []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}}
 )
 
-// temporal is the calendar as Temporal has it; with an error, field is the one at fault.
+// temporal returns the calendar as Temporal has it; with an error, field is the one at fault.
 func (c Calendar) temporal() (out client.ScheduleCalendarSpec, field string, err error) {
 	for _, f := range []struct {
 		unit unit

@@ -22,7 +22,7 @@ const (
 	maxTools    = 100
 )
 
-// RunInput is the input of a run: the same for the same run. Ids of messages derive from the run, since they
+// RunInput returns the input of a run: the same for the same run. Ids of messages derive from the run, since they
 // must be unique on a thread. Errors: *FieldError, *agui.DecodeError.
 func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 	var object map[string]json.RawMessage
@@ -34,7 +34,7 @@ func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 			return nil, &FieldError{"/input", fmt.Sprintf("has the member %.100q, which the input of a schedule has not", name)}
 		}
 	}
-	messages, err := identified(object["messages"], run)
+	messages, err := withMessageIDs(object["messages"], run)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 	return input, checkInput(input)
 }
 
-// identified gives messages their ids.
-func identified(raw json.RawMessage, run stream.Run) (json.RawMessage, error) {
+// withMessageIDs gives messages their ids.
+func withMessageIDs(raw json.RawMessage, run stream.Run) (json.RawMessage, error) {
 	var messages []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &messages); err != nil || len(messages) == 0 || len(messages) > maxMessages {
 		return nil, &FieldError{"/input/messages", fmt.Sprintf("must be a list of 1 to %d messages", maxMessages)}

@@ -8,12 +8,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TemporalID is a schedule's id in Temporal.
+// TemporalID returns a schedule's id in Temporal.
 func TemporalID(tenant, id string) string {
 	return "schedule/" + stream.Token(tenant) + "/" + stream.Token(id)
 }
 
-// FireID is what the ids of a schedule's firings begin with in Temporal, which adds the nominal time.
+// FireID returns what the ids of a schedule's firings begin with in Temporal, which adds the nominal time.
 func FireID(tenant, id string) string {
 	return "fire/" + stream.Token(tenant) + "/" + stream.Token(id)
 }
@@ -28,7 +28,7 @@ func NominalOf(tenant, id, workflowID string) (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// RunAt is the run that begins at a nominal time.
+// RunAt returns the run that begins at a nominal time.
 func (s *Schedule) RunAt(tenant string, at time.Time) stream.Run {
 	name := s.ID + "-" + at.UTC().Format("20060102T150405Z")
 	return stream.Run{Thread: stream.Thread{Tenant: tenant, ID: cmp.Or(s.ThreadID, name)}, ID: name}

@@ -71,7 +71,7 @@ var overlaps = []struct {
 // overlapTerminate does not wait for the end of what it cancels.
 const overlapTerminate = "terminate_other"
 
-// Overlap is a policy by its name; at is where the name stands. Errors: *FieldError.
+// Overlap returns a policy by its name; at is where the name stands. Errors: *FieldError.
 func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
 	var names []string
 	for _, o := range overlaps {
@@ -97,7 +97,7 @@ func Parse(body []byte) (*Schedule, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(s); err != nil {
-		return nil, misread(err)
+		return nil, syntaxError(err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, &FieldError{"", "must be one JSON object"}
@@ -105,8 +105,8 @@ func Parse(body []byte) (*Schedule, error) {
 	return s, s.check()
 }
 
-// misread tells where the text is no schedule.
-func misread(err error) error {
+// syntaxError tells where the text is no schedule.
+func syntaxError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		path := strings.TrimPrefix(kind.Field, "Spec.")

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// with is a schedule with some members changed; nil takes one away.
+// with returns a schedule with some members changed; nil takes one away.
 func with(t *testing.T, changes map[string]any) []byte {
 	t.Helper()
 	body := map[string]any{

@@ -33,7 +33,7 @@ type Interval struct {
 // maxTimes bounds each list.
 const maxTimes = 20
 
-// Temporal is the spec as Temporal has it. Errors: *FieldError.
+// Temporal returns the spec as Temporal has it. Errors: *FieldError.
 func (s *Spec) Temporal() (out client.ScheduleSpec, err error) {
 	if len(s.Cron)+len(s.Calendars)+len(s.Intervals) == 0 {
 		return out, &FieldError{"", "must say when to run: cron, calendars or intervals"}
@@ -55,10 +55,10 @@ func (s *Spec) Temporal() (out client.ScheduleSpec, err error) {
 	if out.TimeZoneName, err = s.zone(); err != nil {
 		return out, err
 	}
-	if out.StartAt, err = instant("/startAt", s.StartAt); err != nil {
+	if out.StartAt, err = parseTime("/startAt", s.StartAt); err != nil {
 		return out, err
 	}
-	if out.EndAt, err = instant("/endAt", s.EndAt); err != nil {
+	if out.EndAt, err = parseTime("/endAt", s.EndAt); err != nil {
 		return out, err
 	}
 	if !out.EndAt.IsZero() && !out.EndAt.After(out.StartAt) {
@@ -128,8 +128,8 @@ func duration(at, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// instant reads a time; none is zero.
-func instant(at, text string) (time.Time, error) {
+// parseTime reads a time; none is zero.
+func parseTime(at, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

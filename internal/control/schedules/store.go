@@ -56,7 +56,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	return &Store{kv}, nil
 }
 
-// token is an id as a key may have it: distinct ones are distinct.
+// token returns an id as a key may have it: distinct ones are distinct.
 func token(id string) string { return strings.Replace(stream.Token(id), "~", "=", 1) }
 
 func key(tenant, id string) string { return token(tenant) + "." + token(id) }
@@ -84,7 +84,7 @@ func (s *Store) write(k *Kept, put func([]byte) (uint64, error)) error {
 	case errors.Is(err, jetstream.ErrKeyExists):
 		return ErrExists
 	case err != nil:
-		return unreached(err)
+		return asUnavailable(err)
 	}
 	k.Revision = revision
 	return nil
@@ -120,7 +120,7 @@ func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Ke
 
 // Delete forgets a schedule, with all that it has said.
 func (s *Store) Delete(ctx context.Context, tenant, id string) error {
-	return unreached(s.kv.Purge(ctx, key(tenant, id)))
+	return asUnavailable(s.kv.Purge(ctx, key(tenant, id)))
 }
 
 // List returns up to limit schedules of a tenant behind a place, and the place of the last one; "" = there are
@@ -128,14 +128,14 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Kept, next string, err error) {
 	keys, err := s.kv.ListKeysFiltered(ctx, token(tenant)+".*")
 	if err != nil {
-		return nil, "", unreached(err)
+		return nil, "", asUnavailable(err)
 	}
 	var all []string
 	for k := range keys.Keys() {
 		all = append(all, k)
 	}
 	if ctx.Err() != nil { // else they are all
-		return nil, "", unreached(context.Cause(ctx))
+		return nil, "", asUnavailable(context.Cause(ctx))
 	}
 	slices.Sort(all)
 	prefix := token(tenant) + "."
@@ -164,7 +164,7 @@ func read(entry jetstream.KeyValueEntry, err error) (*Kept, error) {
 		return nil, ErrUnknown
 	}
 	if err != nil {
-		return nil, unreached(err)
+		return nil, asUnavailable(err)
 	}
 	k := &Kept{Revision: entry.Revision()}
 	if err := json.Unmarshal(entry.Value(), k); err != nil {
@@ -173,7 +173,7 @@ func read(entry jetstream.KeyValueEntry, err error) (*Kept, error) {
 	return k, nil
 }
 
-func unreached(err error) error {
+func asUnavailable(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (c *Clock) Change(ctx context.Context, tenant string, k *Kept) error {
 	}))
 }
 
-// schedule is what Temporal is told: of the input, where it is kept.
+// schedule returns what Temporal is told: of the input, where it is kept.
 func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 	spec, err := k.Spec.Temporal()
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Clock) Delete(ctx context.Context, tenant, id string) error {
 	return refused(c.Handle(ctx, tenant, id).Delete(ctx))
 }
 
-// refused is what Temporal's errors mean.
+// refused returns what Temporal's errors mean.
 func refused(err error) error {
 	var unknown *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument

@@ -41,8 +41,8 @@ type item struct {
 	at    int64 // milliseconds since 1970
 }
 
-// order sorts by time, and by name where that is the same.
-func (i *item) order(o *item) int {
+// compare sorts by time, and by name where that is the same.
+func (i *item) compare(o *item) int {
 	return cmp.Or(cmp.Compare(i.at, o.at), strings.Compare(i.token, o.token))
 }
 
@@ -50,7 +50,7 @@ func (i *item) order(o *item) int {
 func Watch(ctx context.Context, l *stream.Log) (x *Index, err error) {
 	x = &Index{}
 	source := watch.Source{Log: l, Bucket: l.Index(), Keys: stream.IndexPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.take})
+	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.apply})
 	if err != nil {
 		return nil, fmt.Errorf("threads: load: %w", err)
 	}
@@ -89,15 +89,15 @@ func (l *loading) Done(context.Context, uint64) {
 		for _, it := range t.byToken {
 			t.sorted = append(t.sorted, it)
 		}
-		slices.SortFunc(t.sorted, (*item).order)
+		slices.SortFunc(t.sorted, (*item).compare)
 	}
 	l.index.mu.Lock()
 	defer l.index.mu.Unlock()
 	l.index.tenants = l.tenants
 }
 
-// take takes in one change.
-func (x *Index) take(_ context.Context, change jetstream.KeyValueEntry) {
+// apply takes in one change.
+func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	of, token, ok := split(change.Key())
 	if !ok {
 		return
@@ -125,14 +125,14 @@ func (t *tenant) remove(token string) {
 		return
 	}
 	delete(t.byToken, token)
-	if at, found := slices.BinarySearchFunc(t.sorted, old, (*item).order); found {
+	if at, found := slices.BinarySearchFunc(t.sorted, old, (*item).compare); found {
 		t.sorted = slices.Delete(t.sorted, at, at+1)
 	}
 }
 
 func (t *tenant) insert(it *item) {
 	t.byToken[it.token] = it
-	at, _ := slices.BinarySearchFunc(t.sorted, it, (*item).order)
+	at, _ := slices.BinarySearchFunc(t.sorted, it, (*item).compare)
 	t.sorted = slices.Insert(t.sorted, at, it)
 }
 

@@ -24,7 +24,7 @@ const tenant = "shop"
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// entry is the n-th; the first is the oldest.
+// entry returns the n-th; the first is the oldest.
 func entry(n int) stream.IndexEntry {
 	return stream.IndexEntry{
 		ThreadID: fmt.Sprintf("thread %d", n), Agent: []string{"support", "sales"}[n%2], RunID: "r",

@@ -65,7 +65,7 @@ func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, er
 	}
 	from := len(t.sorted)
 	if behind != nil {
-		from, _ = slices.BinarySearchFunc(t.sorted, behind, (*item).order)
+		from, _ = slices.BinarySearchFunc(t.sorted, behind, (*item).compare)
 	}
 	var last *item
 	for _, it := range slices.Backward(t.sorted[:from]) {

@@ -76,14 +76,14 @@ func (w *Watch) Stop() {
 	w.wait.Wait()
 }
 
-// Current tells whether changes are being heard. While they are not, the copy is as it was.
+// Current reports whether changes are being heard. While they are not, the copy is as it was.
 func (w *Watch) Current() bool { return w.current.Load() }
 
 // follow keeps a watch, one after the other.
 func (w *Watch) follow(ctx context.Context, loaded func()) {
 	for ctx.Err() == nil {
 		if updates, err := w.source.watch(ctx); err == nil {
-			w.take(ctx, updates.Updates(), loaded)
+			w.receive(ctx, updates.Updates(), loaded)
 			unwatch(updates)
 		}
 		w.current.Store(false)
@@ -139,8 +139,8 @@ func unwatch(updates jetstream.KeyWatcher) {
 	}
 }
 
-// take takes in what a watch tells, until it breaks.
-func (w *Watch) take(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded func()) {
+// receive takes in what a watch tells, until it breaks.
+func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded func()) {
 	loading, revision, missed := w.copy.Load(), uint64(0), false
 	looks := time.NewTicker(w.source.Check)
 	defer looks.Stop()
@@ -150,7 +150,7 @@ func (w *Watch) take(ctx context.Context, updates <-chan jetstream.KeyValueEntry
 			return
 		case <-looks.C:
 			before := missed
-			if missed = w.lacks(ctx, revision); missed && before {
+			if missed = w.isBehind(ctx, revision); missed && before {
 				return
 			}
 		case entry, ok := <-updates:
@@ -173,9 +173,9 @@ func (w *Watch) take(ctx context.Context, updates <-chan jetstream.KeyValueEntry
 	}
 }
 
-// lacks tells whether there is something that was not told by a revision. Who is asked may be behind as well: then
+// isBehind reports whether there is something that was not told by a revision. Who is asked may be behind as well: then
 // there is not.
-func (w *Watch) lacks(ctx context.Context, revision uint64) bool {
+func (w *Watch) isBehind(ctx context.Context, revision uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.source.Check)
 	defer cancel()
 	last, err := w.source.Log.LastRevision(ctx, w.source.Bucket, w.source.Keys)

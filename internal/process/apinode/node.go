@@ -88,21 +88,21 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	approvals, err := openInbox(ctx, cfg)
 	if err != nil {
-		n.unread()
+		n.stopWatches()
 		return nil, err
 	}
 	n.inbox = approvals.Index
 	said, err := schedules.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
-		n.unread()
+		n.stopWatches()
 		return nil, err
 	}
 	if n.threads, err = threads.Watch(ctx, cfg.Snapshots.Log()); err != nil {
-		n.unread()
+		n.stopWatches()
 		return nil, err
 	}
 	if n.follower, err = cfg.Snapshots.Log().Follow(ctx); err != nil {
-		n.unread()
+		n.stopWatches()
 		return nil, err
 	}
 	n.server = api.New(api.Config{
@@ -114,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: refusalPatience,
-		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.newConns.track, ConnContext: accepted,
+		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.newConns.track, ConnContext: connContext,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
@@ -141,8 +141,8 @@ func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 // default it keeps up to 4 MiB for each client, so a viewer that has stopped reading would be noticed that much later.
 const sendBytes = 128 << 10
 
-// accepted is the ConnContext of an http.Server.
-func accepted(ctx context.Context, c net.Conn) context.Context {
+// connContext returns the ConnContext of an http.Server.
+func connContext(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBytes) // on failure the kernel's own bound applies
 		limitUnsent(tcp)
@@ -197,12 +197,12 @@ func (n *Node) Stop(ctx context.Context) error {
 		err = fmt.Errorf("api: serve: %w", serve)
 	}
 	n.follower.Stop()
-	n.unread()
+	n.stopWatches()
 	return err
 }
 
-// unread stops the watches of announcements and indexes.
-func (n *Node) unread() {
+// stopWatches stops the watches of announcements and indexes.
+func (n *Node) stopWatches() {
 	var wait sync.WaitGroup
 	if n.inbox != nil {
 		wait.Go(n.inbox.Stop)

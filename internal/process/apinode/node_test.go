@@ -26,7 +26,7 @@ func TestWhatIsSentToNobodyIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	accepted(t.Context(), conn)
+	connContext(t.Context(), conn)
 	sent, piece := 0, make([]byte, 4<<10)
 	for {
 		if err := conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {

@@ -103,7 +103,7 @@ func issuer(s string) (string, error) {
 	return s, nil
 }
 
-func words(s string) ([]string, error) {
+func wordList(s string) ([]string, error) {
 	list := strings.Split(s, ",")
 	for i := range list {
 		if list[i] = strings.TrimSpace(list[i]); list[i] == "" {

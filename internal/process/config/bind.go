@@ -18,7 +18,7 @@ func tenantHeader(c *Config) pflag.Value   { return bind(&c.Auth.Headers.Tenant,
 func authProxies(c *Config) pflag.Value    { return bind(&c.Auth.Proxies, networks) }
 func authKeys(c *Config) pflag.Value       { return bind(&c.Auth.Keys, text) }
 func oidcIssuer(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Issuer, issuer) }
-func oidcAudience(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.Audiences, words) }
+func oidcAudience(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.Audiences, wordList) }
 func subjectClaim(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.SubjectClaim, text) }
 func rolesClaim(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.RolesClaim, text) }
 func tenantClaim(c *Config) pflag.Value    { return bind(&c.Auth.OIDC.TenantClaim, text) }
@@ -66,7 +66,7 @@ func natsCert(c *Config) pflag.Value        { return bind(&c.NATS.Cert, text) }
 func natsKey(c *Config) pflag.Value         { return bind(&c.NATS.Key, text) }
 func natsCA(c *Config) pflag.Value          { return bind(&c.NATS.CA, text) }
 
-// handedOn is for a variable that a library reads. It is checked here, so that an error names it, and gets a flag.
-func handedOn[T any](parse parser[T]) func(*Config) pflag.Value {
+// passThrough is for a variable that a library reads. It is checked here, so that an error names it, and gets a flag.
+func passThrough[T any](parse parser[T]) func(*Config) pflag.Value {
 	return func(*Config) pflag.Value { return bind(new(T), parse) }
 }

@@ -44,7 +44,7 @@ func (v *value[T]) Set(s string) error {
 
 func (v *value[T]) String() string { return v.raw }
 
-// Type is the placeholder of the value in help.
+// Type returns the placeholder of the value in help.
 func (v *value[T]) Type() string { return "value" }
 
 func text(s string) (string, error) { return s, nil }

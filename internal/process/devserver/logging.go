@@ -49,7 +49,7 @@ func (l *temporalLog) Info(msg string, tags ...tag.Tag)  { l.write(slog.LevelInf
 func (l *temporalLog) Warn(msg string, tags ...tag.Tag)  { l.write(slog.LevelWarn, msg, tags) }
 func (l *temporalLog) Error(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
-// DPanic is a broken assertion that production builds of Temporal survive.
+// DPanic returns a broken assertion that production builds of Temporal survive.
 func (l *temporalLog) DPanic(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
 func (l *temporalLog) Panic(msg string, tags ...tag.Tag) {

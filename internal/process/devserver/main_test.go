@@ -139,7 +139,7 @@ func mustDial(t *testing.T, s *Server) client.Client {
 	return c
 }
 
-// temporalLeaks are the goroutines a stopped Temporal server leaves behind: its
+// temporalLeaks returns the goroutines a stopped Temporal server leaves behind: its
 // connections between services, which it never closes, and its pool of database
 // connections, which lives as long as the process.
 func temporalLeaks() []goleak.Option {

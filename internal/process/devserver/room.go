@@ -41,7 +41,7 @@ func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logg
 	}
 }
 
-// startAnew tells whether JetStream was started anew.
+// startAnew reports whether JetStream was started anew.
 func (n *natsServer) startAnew(ctx context.Context, dir string, log *slog.Logger) bool {
 	_ = n.server.ShutdownJetStream() // of one server it has no error
 	if n.server.JetStreamConfig() != nil {

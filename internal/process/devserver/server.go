@@ -113,13 +113,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// TemporalAddress is the host:port of Temporal's frontend.
+// TemporalAddress returns the host:port of Temporal's frontend.
 func (s *Server) TemporalAddress() string { return s.temporal.address }
 
-// Namespace is the Temporal namespace that [Start] made usable.
+// Namespace returns the Temporal namespace that [Start] made usable.
 func (s *Server) Namespace() string { return s.namespace }
 
-// NATSURL is the URL of the NATS server, for other processes.
+// NATSURL returns the URL of the NATS server, for other processes.
 func (s *Server) NATSURL() string { return s.nats.url() }
 
 // ConnectNATS connects within the process, without a socket. The caller closes

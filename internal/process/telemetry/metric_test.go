@@ -55,7 +55,7 @@ func TestMetricsReference(t *testing.T) {
 
 var labelsOfModelCalls = fmt.Sprint(modelCall)
 
-// shownName is the name of a metric at /metrics, which has its description.
+// shownName returns the name of a metric at /metrics, which has its description.
 func shownName(t *testing.T, tel *Telemetry, m Metric) string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -117,7 +117,7 @@ const (
 	operationHandleUpdate = "HandleUpdate"
 )
 
-// durableKey is the same for the same span in each replay; "" = replays do not begin the span anew. The SDK's own
+// durableKey returns the same for the same span in each replay; "" = replays do not begin the span anew. The SDK's own
 // IdempotencyKey counts spans, of which a replay begins fewer.
 func durableKey(o *interceptor.TracerStartSpanOptions) string {
 	if o.Operation != operationRunWorkflow && o.Operation != operationHandleUpdate {

@@ -59,7 +59,7 @@ func of(build *debug.BuildInfo) Info {
 	return info
 }
 
-// Text is the description in lines, each with a line end, of a program with that name.
+// Text returns the description in lines, each with a line end, of a program with that name.
 func (i Info) Text(program string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", program, i.Version)

@@ -44,13 +44,13 @@ func restore(ctx context.Context, logger *slog.Logger, indexes ...func(context.C
 	r := &restoration{}
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, index := range indexes {
-		r.wait.Go(func() { insist(ctx, logger, index) })
+		r.wait.Go(func() { restoreIndex(ctx, logger, index) })
 	}
 	return r
 }
 
-// insist restores an index, and repeats that until it succeeds or ctx ends.
-func insist(ctx context.Context, logger *slog.Logger, index func(context.Context) error) {
+// restoreIndex restores an index, and repeats that until it succeeds or ctx ends.
+func restoreIndex(ctx context.Context, logger *slog.Logger, index func(context.Context) error) {
 	for {
 		err := index(ctx)
 		if err == nil || ctx.Err() != nil {

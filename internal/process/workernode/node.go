@@ -123,35 +123,35 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
 	n := &Node{cancels: cancels, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
 	if n.board, err = announce.Watch(ctx, l); err != nil {
-		return nil, errors.Join(err, n.leave(ctx))
+		return nil, errors.Join(err, n.withdraw(ctx))
 	}
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
 	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
-		return nil, errors.Join(err, n.leave(ctx))
+		return nil, errors.Join(err, n.withdraw(ctx))
 	}
 	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
-		return nil, errors.Join(err, n.leave(ctx))
+		return nil, errors.Join(err, n.withdraw(ctx))
 	}
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
-		return nil, errors.Join(err, n.leave(ctx))
+		return nil, errors.Join(err, n.withdraw(ctx))
 	}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
 		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFire)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
-			return nil, errors.Join(err, n.leave(ctx))
+			return nil, errors.Join(err, n.withdraw(ctx))
 		}
 		a.Presence = n.presence
 	}
 	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
 	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), offers); err != nil {
-		return nil, errors.Join(err, n.leave(ctx))
+		return nil, errors.Join(err, n.withdraw(ctx))
 	}
 	for _, w := range newWorkers(cfg, a) {
 		if err := w.Start(); err != nil {
@@ -218,7 +218,7 @@ func (n *Node) Stop(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
-	if err := n.leave(ctx); err != nil {
+	if err := n.withdraw(ctx); err != nil {
 		n.logger.WarnContext(ctx, "the worker could not take back what it has announced: other workers take it for dead, and take up its calls", "error", err)
 	}
 }
@@ -244,8 +244,8 @@ func (n *Node) stopWorkers() bool {
 	}
 }
 
-// leave withdraws the announcements of the node and stops its watches, concurrently.
-func (n *Node) leave(ctx context.Context) error {
+// withdraw withdraws the announcements of the node and stops its watches, concurrently.
+func (n *Node) withdraw(ctx context.Context) error {
 	var g errgroup.Group
 	if n.restore != nil {
 		g.Go(func() error { n.restore.stop(); return nil })

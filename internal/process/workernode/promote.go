@@ -40,7 +40,7 @@ func (p *promotion) promote(ctx context.Context) error {
 		if done {
 			return nil
 		}
-		if err != nil && !passing(err) {
+		if err != nil && !isTemporary(err) {
 			return fmt.Errorf("worker: promote %s: %w", p.version.GetBuildId(), err)
 		}
 		select {
@@ -88,9 +88,9 @@ func (p *promotion) set(ctx context.Context, token []byte) error {
 
 type summary = deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary
 
-// passing reports whether a repetition may succeed soon: the version is not known or does not poll all its queues yet, the deployment is changed
+// isTemporary reports whether a repetition may succeed soon: the version is not known or does not poll all its queues yet, the deployment is changed
 // concurrently, or Temporal is away.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	var (
 		unknown     *serviceerror.NotFound
 		early       *serviceerror.FailedPrecondition

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// certificateError tells whether a server is not who it should be, or speaks no TLS.
+// certificateError reports whether a server is not who it should be, or speaks no TLS.
 func certificateError(err error) bool {
 	var invalid *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

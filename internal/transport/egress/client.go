@@ -45,7 +45,7 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 // it is the scheme's own.
 type Hosts []string
 
-// Allow tells whether a URL's host is among them.
+// Allow reports whether a URL's host is among them.
 func (h Hosts) Allow(u *url.URL) bool {
 	return slices.ContainsFunc(h, func(host string) bool { return canonical(u.Scheme, host) == HostOf(u) })
 }

@@ -14,7 +14,7 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// inTrace is a context with a trace and with baggage.
+// inTrace returns a context with a trace and with baggage.
 func inTrace(ctx context.Context) context.Context {
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	otel.SetTextMapPropagator(both) // as in a program that embeds a worker and wants baggage

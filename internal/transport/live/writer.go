@@ -45,7 +45,7 @@ func NewWriter(w http.ResponseWriter, contentType string) (*Writer, error) {
 	return lw, lw.Flush()
 }
 
-// Buffer is what the next Flush will send; append to it. It is the writer's until then.
+// Buffer returns what the next Flush will send; append to it. It is the writer's until then.
 func (w *Writer) Buffer() *[]byte {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)

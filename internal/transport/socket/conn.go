@@ -156,7 +156,7 @@ var (
 // firstOwn is the first of the codes that mean something to applications only.
 const firstOwn = 3000
 
-// CodeOf is the code with which to close a socket whose reader failed: the client's, if it closed.
+// CodeOf returns the code with which to close a socket whose reader failed: the client's, if it closed.
 func CodeOf(err error) int {
 	var (
 		closed  *websocket.CloseError

@@ -48,7 +48,7 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	}
 	b := &Board{now: time.Now, schemas: described}
 	b.life, b.stop = context.WithCancel(context.WithoutCancel(ctx))
-	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Copy{Load: b.load, Take: b.take})
+	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Copy{Load: b.load, Take: b.apply})
 	if err != nil {
 		b.stop()
 		return nil, fmt.Errorf("announce: watch: %w", err)
@@ -70,7 +70,7 @@ type loading struct {
 
 func (b *Board) load() watch.Loading { return &loading{b, map[string]notice{}} }
 
-func (l *loading) Take(entry jetstream.KeyValueEntry) { hear(l.workers, entry, l.board.now()) }
+func (l *loading) Take(entry jetstream.KeyValueEntry) { update(l.workers, entry, l.board.now()) }
 
 func (l *loading) Done(context.Context, uint64) {
 	l.board.mu.Lock()
@@ -78,14 +78,14 @@ func (l *loading) Done(context.Context, uint64) {
 	l.board.workers = l.workers
 }
 
-func (b *Board) take(_ context.Context, change jetstream.KeyValueEntry) {
+func (b *Board) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	hear(b.workers, change, b.now())
+	update(b.workers, change, b.now())
 }
 
-// hear takes in what a worker says, or that it says nothing any more.
-func hear(workers map[string]notice, entry jetstream.KeyValueEntry, now time.Time) {
+// update takes in what a worker says, or that it says nothing any more.
+func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.Time) {
 	delete(workers, entry.Key())
 	var announced []Tool
 	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &announced) == nil {
@@ -105,7 +105,7 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-// Known are the names that workers announce: their tools and MCP servers.
+// Known returns the names that workers announce: their tools and MCP servers.
 func (b *Board) Known() agents.Names {
 	var known agents.Names
 	for _, t := range b.find(func(Tool) bool { return true }) {

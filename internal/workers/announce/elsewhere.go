@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Served tells whether a worker of the task queue announces a tool now.
+// Served reports whether a worker of the task queue announces a tool now.
 func (b *Board) Served(queue string) bool {
 	return len(b.find(func(t Tool) bool { return t.Queue == queue })) > 0
 }
@@ -19,7 +19,7 @@ func (b *Board) Served(queue string) bool {
 // lookUpTimeout bounds how long descriptions of tools may take to come.
 const lookUpTimeout = 5 * time.Second
 
-// Offers are the tools of an MCP server that workers of a task queue have, sorted by the server's own names. It fails
+// Offers returns the tools of an MCP server that workers of a task queue have, sorted by the server's own names. It fails
 // when no worker announces any. They are to be described to models; calls of them belong to the queue.
 func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 	announced := b.find(func(t Tool) bool { return t.Server == server && t.Queue == queue })
@@ -60,7 +60,7 @@ func (b *Board) find(wanted func(Tool) bool) []Tool {
 	return found
 }
 
-// described is the tool with a description.
+// described returns the tool with a description.
 func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error) {
 	if known, ok := b.offers.Load(digest); ok {
 		return known.(tools.Tool), nil

@@ -92,7 +92,7 @@ func (b *Board) Fits(schema, answer json.RawMessage) (pointer, reason string, er
 	return "", "", nil
 }
 
-// schema is the one with a digest; nil = none is known.
+// schema returns the one with a digest; nil = none is known.
 func (b *Board) schema(ctx context.Context, digest string) (*tools.Schema, error) {
 	if digest == "" {
 		return nil, nil

@@ -41,7 +41,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 		kv: kv, shelf: shelf{kv: schemas, stored: map[string]bool{}},
 		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers,
 	}
-	if err := a.say(ctx); err != nil {
+	if err := a.announce(ctx); err != nil {
 		return nil, err
 	}
 	var live context.Context
@@ -50,8 +50,8 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 	return a, nil
 }
 
-// say announces what there is now, if that is news or was said long ago.
-func (a *Announcement) say(ctx context.Context) error {
+// announce announces what there is now, if that is news or was said long ago.
+func (a *Announcement) announce(ctx context.Context) error {
 	announced := []Tool{}
 	for _, o := range a.offers() {
 		t, err := a.shelf.describe(ctx, o)
@@ -90,7 +90,7 @@ func (a *Announcement) repeat(ctx context.Context) {
 			return
 		case <-tick.C:
 			once, cancel := context.WithTimeout(ctx, interval)
-			_ = a.say(once)
+			_ = a.announce(once)
 			cancel()
 		}
 	}

@@ -34,8 +34,8 @@ func (h *hosts) hasAnswered(host string) bool {
 	return ok
 }
 
-// judged is a model whose failures are told without secrets, and are final as [Options.FailFast] says.
-type judged struct {
+// classified is a model whose failures are told without secrets, and are final as [Options.FailFast] says.
+type classified struct {
 	model    llm.Model
 	hosts    *hosts
 	failFast bool
@@ -43,10 +43,10 @@ type judged struct {
 }
 
 // Stream implements [llm.Model].
-func (j judged) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+func (j classified) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
 		for chunk, err := range j.model.Stream(ctx, req) {
-			if !yield(chunk, j.judge(err)) {
+			if !yield(chunk, j.classify(err)) {
 				return
 			}
 		}
@@ -56,7 +56,7 @@ func (j judged) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chun
 // minSecret is the length in bytes below which a secret is not looked for: it would be found in ordinary words.
 const minSecret = 8
 
-func (j judged) judge(err error) error {
+func (j classified) classify(err error) error {
 	var failure *llm.Error
 	if !errors.As(err, &failure) {
 		return err
@@ -67,12 +67,12 @@ func (j judged) judge(err error) error {
 			told.Message = strings.ReplaceAll(told.Message, secret, "[secret]")
 		}
 	}
-	told.Final = told.Final || j.failFast && unreached(failure) && !j.hosts.hasAnswered(failure.Host)
+	told.Final = told.Final || j.failFast && isUnreached(failure) && !j.hosts.hasAnswered(failure.Host)
 	return &told
 }
 
-// unreached tells whether no connection was made, for a reason that a wrong base URL has.
-func unreached(e *llm.Error) bool {
+// isUnreached reports whether no connection was made, for a reason that a wrong base URL has.
+func isUnreached(e *llm.Error) bool {
 	var unknown *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError // net/http makes it an ErrSchemeMismatch only if the server's answer begins with "HTTP/"

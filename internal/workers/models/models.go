@@ -49,12 +49,12 @@ func FromEnv(o Options) map[string]llm.Model {
 		"scripted":         scripted.New(append(scripted.Builtin(), dialogs(o.Scripts)...)...),
 	}
 	for name, model := range providers {
-		providers[name] = judged{model: llm.LimitSilence(model, o.Silence), hosts: hosts, failFast: o.FailFast, secrets: o.Secrets}
+		providers[name] = classified{model: llm.LimitSilence(model, o.Silence), hosts: hosts, failFast: o.FailFast, secrets: o.Secrets}
 	}
 	return providers
 }
 
-// dialogs are the scripts that files define.
+// dialogs returns the scripts that files define.
 func dialogs(defined []*agents.Script) []scripted.Script {
 	var scripts []scripted.Script
 	for _, d := range defined {

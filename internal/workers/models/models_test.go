@@ -86,7 +86,7 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 		return &http.Response{StatusCode: 500, Body: http.NoBody}, nil
 	})
 	h := &hosts{next: answers}
-	j := judged{hosts: h, failFast: true}
+	j := classified{hosts: h, failFast: true}
 	for name, cause := range map[string]error{
 		"refused":     &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 		"unknown":     &net.DNSError{IsNotFound: true},
@@ -97,7 +97,7 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 		host := strings.ReplaceAll(name, " ", "-") + ".example"
 		failure := &llm.Error{Code: llm.CodeUnavailable, Host: host, Err: cause}
 		var judgedBefore, judgedAfter *llm.Error
-		if !errors.As(j.judge(failure), &judgedBefore) || judgedBefore.Retryable() {
+		if !errors.As(j.classify(failure), &judgedBefore) || judgedBefore.Retryable() {
 			t.Errorf("%s is retryable before the host has answered: %+v", name, judgedBefore)
 		}
 		res, err := h.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/v1", nil))
@@ -105,13 +105,13 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		if !errors.As(j.judge(failure), &judgedAfter) || !judgedAfter.Retryable() {
+		if !errors.As(j.classify(failure), &judgedAfter) || !judgedAfter.Retryable() {
 			t.Errorf("%s is final after the host has answered: %+v", name, judgedAfter)
 		}
 	}
 	busy := &llm.Error{Code: llm.CodeUnavailable, Status: 503, Host: "never.example"}
 	var told *llm.Error
-	if !errors.As(j.judge(busy), &told) || !told.Retryable() {
+	if !errors.As(j.classify(busy), &told) || !told.Retryable() {
 		t.Errorf("a server that answers 503 is final: %+v", told)
 	}
 }

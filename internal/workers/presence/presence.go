@@ -102,12 +102,12 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep S
 	}
 	var live context.Context
 	live, p.stop = context.WithCancel(context.WithoutCancel(ctx))
-	p.wait.Go(func() { p.beat(live) })
+	p.wait.Go(func() { p.sendBeat(live) })
 	p.wait.Go(func() { p.store(live) })
 	return p, nil
 }
 
-// keyOf is a worker's name as a key may have it, which is less than a subject may.
+// keyOf returns a worker's name as a key may have it, which is less than a subject may.
 func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker), "~") }
 
 // Leave is called before the worker stops. An attempt that ends from now on stays noted: it may end
@@ -229,8 +229,8 @@ func (p *Presence) pause(ctx context.Context) {
 	}
 }
 
-// beat says that the worker lives. A beat that fails is one that others miss.
-func (p *Presence) beat(ctx context.Context) {
+// sendBeat says that the worker lives. A beat that fails is one that others miss.
+func (p *Presence) sendBeat(ctx context.Context) {
 	tick := time.NewTicker(beatInterval)
 	defer tick.Stop()
 	for {
@@ -254,7 +254,7 @@ func (p *Presence) beatOnce(ctx context.Context) {
 // watch counts its own beats since each other worker's last.
 func (p *Presence) watch(ctx context.Context, l *stream.Log) (err error) {
 	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: missedBeats * beatInterval}
-	p.beats, err = watch.Begin(ctx, source, watch.Copy{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.hear})
+	p.beats, err = watch.Begin(ctx, source, watch.Copy{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
 	if err != nil {
 		return fmt.Errorf("presence: %w", err)
 	}
@@ -280,8 +280,8 @@ func (r *roll) Done(context.Context, uint64) {
 	}
 }
 
-// hear takes in a beat, or that a worker has left.
-func (p *Presence) hear(ctx context.Context, beat jetstream.KeyValueEntry) {
+// receiveBeat takes in a beat, or that a worker has left.
+func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry) {
 	switch {
 	case beat.Operation() != jetstream.KeyValuePut:
 		delete(p.missed, beat.Key())

@@ -25,13 +25,13 @@ const WorkerLost = "worker_lost"
 func FailAttempts(service workflowservice.WorkflowServiceClient, namespace string) Fail {
 	return func(ctx context.Context, worker string, token []byte) error {
 		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
-			Namespace: namespace, TaskToken: token, Identity: worker, Failure: lost(),
+			Namespace: namespace, TaskToken: token, Identity: worker, Failure: workerLost(),
 		})
-		return unlessGone(err)
+		return ignoreGone(err)
 	}
 }
 
-func lost() *failurepb.Failure {
+func workerLost() *failurepb.Failure {
 	return &failurepb.Failure{
 		Message: "the worker process ended while the activity ran",
 		FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
@@ -41,7 +41,7 @@ func lost() *failurepb.Failure {
 	}
 }
 
-func unlessGone(err error) error {
+func ignoreGone(err error) error {
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
 		return nil
@@ -95,16 +95,16 @@ func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string
 func failHanded(ctx context.Context, service workflowservice.WorkflowServiceClient, namespace string, e *commonpb.WorkflowExecution, worker string) (n int, err error) {
 	now, err := service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: namespace, Execution: e})
 	if err != nil {
-		return 0, unlessGone(err)
+		return 0, ignoreGone(err)
 	}
 	for _, a := range now.GetPendingActivities() {
 		if a.GetState() != enums.PENDING_ACTIVITY_STATE_STARTED || a.GetLastWorkerIdentity() != worker {
 			continue
 		}
 		_, err := service.RespondActivityTaskFailedById(ctx, &workflowservice.RespondActivityTaskFailedByIdRequest{
-			Namespace: namespace, WorkflowId: e.GetWorkflowId(), RunId: e.GetRunId(), ActivityId: a.GetActivityId(), Identity: worker, Failure: lost(),
+			Namespace: namespace, WorkflowId: e.GetWorkflowId(), RunId: e.GetRunId(), ActivityId: a.GetActivityId(), Identity: worker, Failure: workerLost(),
 		})
-		if err := unlessGone(err); err != nil {
+		if err := ignoreGone(err); err != nil {
 			return n, fmt.Errorf("presence: fail an attempt: %w", err)
 		}
 		n++

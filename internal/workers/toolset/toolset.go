@@ -92,12 +92,12 @@ func Open(cfg Config) (_ *Set, err error) {
 	if s.registry, err = registry.With(sources...); err != nil {
 		return s, err
 	}
-	return s, clashes(cfg.Folder.Agents, s.registry)
+	return s, checkClashes(cfg.Folder.Agents, s.registry)
 }
 
-// clashes finds agents whose model could not tell a tool from an agent that work, or the thread, is handed to: they
+// checkClashes finds agents whose model could not tell a tool from an agent that work, or the thread, is handed to: they
 // have one name for it.
-func clashes(all []*agents.Definition, r *tools.Registry) error {
+func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 	var wrong []error
 	for _, d := range all {
 		ours, _ := agents.SplitTools(d.Tools)

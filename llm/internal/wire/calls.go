@@ -37,7 +37,7 @@ func NewCalls(req *llm.Request, max int) *Calls {
 	return c
 }
 
-// Len is the number of calls that were started.
+// Len returns the number of calls that were started.
 func (c *Calls) Len() int {
 	n := 0
 	for _, call := range c.calls {

@@ -39,7 +39,7 @@ var soft = []string{
 	"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
 }
 
-// Say is the schema as the dialect has it: it fits all that the schema fits, and maybe more. It is nil if the dialect
+// Say returns the schema as the dialect has it: it fits all that the schema fits, and maybe more. It is nil if the dialect
 // has no words for what the schema says.
 func (d *Dialect) Say(schema json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(schema))
@@ -48,7 +48,7 @@ func (d *Dialect) Say(schema json.RawMessage) json.RawMessage {
 	if decoder.Decode(&root) != nil || d.Object && (root["type"] != "object" || root["anyOf"] != nil) {
 		return nil
 	}
-	t := &telling{dialect: d, place: "#", refs: map[string][]string{}}
+	t := &adaptation{dialect: d, place: "#", refs: map[string][]string{}}
 	said := t.schema(root, 0)
 	if said == nil || t.exceeds() || d.Flat && t.cyclic("#", map[string]bool{}) {
 		return nil

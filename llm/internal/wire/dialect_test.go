@@ -82,7 +82,7 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// manyWays is a schema of n definitions, each of which leads to the next in two ways.
+// manyWays returns a schema of n definitions, each of which leads to the next in two ways.
 func manyWays(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -16,10 +16,10 @@ import (
 // some APIs refuse.
 const Opening = "(The conversation begins with you.)"
 
-// Blank tells whether text says nothing; some APIs refuse parts of such text.
+// Blank reports whether text says nothing; some APIs refuse parts of such text.
 func Blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// Object is the arguments of a call for an API that takes an object only. What
+// Object returns the arguments of a call for an API that takes an object only. What
 // a model wrote instead becomes a member of one, so that it sees its mistake.
 func Object(arguments string) json.RawMessage {
 	text := strings.TrimSpace(arguments)

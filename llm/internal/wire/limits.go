@@ -61,16 +61,16 @@ func (l Limits) Client(client *http.Client) *http.Client {
 		next = http.DefaultTransport
 	}
 	bounded.Transport = transport{next: next, limits: l}
-	bounded.CheckRedirect = stay
+	bounded.CheckRedirect = checkRedirect
 	return &bounded
 }
 
 // maxRedirects is how often a provider may send us on.
 const maxRedirects = 3
 
-// stay refuses redirects that would hand the conversation to a host which
+// checkRedirect refuses redirects that would hand the conversation to a host which
 // nobody has configured, or to the same one in the clear.
-func stay(next *http.Request, via []*http.Request) error {
+func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(via) > maxRedirects {
 		const reason = "the provider redirects to another place; check the base URL"
@@ -79,10 +79,10 @@ func stay(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sentOnce returns the request so that net/http does not repeat it. net/http sends a request with an Idempotency-Key again
+// withoutRetry returns the request so that net/http does not repeat it. net/http sends a request with an Idempotency-Key again
 // if a connection that was used before breaks before the response ([http.Transport]). The provider may have begun to
 // answer, and bills both. The header in lower case is the same to servers, and no such mark to net/http.
-func sentOnce(req *http.Request) *http.Request {
+func withoutRetry(req *http.Request) *http.Request {
 	const canonical, lower = "Idempotency-Key", "idempotency-key"
 	key, ok := req.Header[canonical]
 	if !ok {
@@ -101,7 +101,7 @@ type transport struct {
 }
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := t.next.RoundTrip(sentOnce(req))
+	res, err := t.next.RoundTrip(withoutRetry(req))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (b *boundedBody) longLine(piece []byte) bool {
 	}
 }
 
-// TooLarge is the error of a response that passes a limit.
+// TooLarge returns the error of a response that passes a limit.
 func TooLarge(format string, limit any) *llm.Error {
 	return &llm.Error{Code: llm.CodeResponseTooLarge, Message: fmt.Sprintf(format, limit)}
 }

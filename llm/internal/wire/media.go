@@ -27,7 +27,7 @@ func IsText(media llm.Media) bool {
 	return media.Data != "" && (strings.HasPrefix(kind, "text/") || kind == "application/json")
 }
 
-// PlainText is the content of a document for which [IsText] holds, and whether
+// PlainText returns the content of a document for which [IsText] holds, and whether
 // that is text indeed.
 func PlainText(media llm.Media) (string, bool) {
 	text, err := base64.StdEncoding.DecodeString(media.Data)

@@ -19,7 +19,7 @@ func Deliver(chunks []llm.Chunk, yield func(llm.Chunk, error) bool) bool {
 	return true
 }
 
-// Unanswered is the error of a request without a response. The HTTP client
+// Unanswered returns the error of a request without a response. The HTTP client
 // marks its own; any other comes from encoding the request, and would come
 // again.
 func Unanswered(err error) *llm.Error {
@@ -37,7 +37,7 @@ func Streams(res *http.Response) bool {
 	return mediaType != "text/html" && mediaType != "application/json"
 }
 
-// Misplaced is the error of a successful response that is no event stream.
+// Misplaced returns the error of a successful response that is no event stream.
 func Misplaced(res *http.Response) *llm.Error {
 	const reason = "the response is not an event stream; check the base URL"
 	return &llm.Error{Code: llm.CodeMalformedResponse, Status: res.StatusCode, Message: reason, Reason: reason}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// telling is one schema on its way into a dialect.
-type telling struct {
+// adaptation is one schema on its way into a dialect.
+type adaptation struct {
 	dialect *Dialect
 	left    bool // something was left out
 
@@ -17,7 +17,7 @@ type telling struct {
 	refs  map[string][]string // where definitions lead, by place
 }
 
-func (t *telling) exceeds() bool {
+func (t *adaptation) exceeds() bool {
 	d := t.dialect
 	return over(t.deepest, d.Depth) || over(t.properties, d.Properties) || over(t.values, d.Values) ||
 		over(t.text, d.Text) || over(t.optional, d.Optional) || over(t.unions, d.Unions)
@@ -25,9 +25,9 @@ func (t *telling) exceeds() bool {
 
 func over(n, most int) bool { return most > 0 && n > most }
 
-// cyclic tells whether a definition leads back to one on the way to it. seen are those that were looked at, true while
+// cyclic reports whether a definition leads back to one on the way to it. seen are those that were looked at, true while
 // they are on that way.
-func (t *telling) cyclic(place string, seen map[string]bool) bool {
+func (t *adaptation) cyclic(place string, seen map[string]bool) bool {
 	if onTheWay, was := seen[place]; was {
 		return onTheWay
 	}
@@ -42,7 +42,7 @@ func (t *telling) cyclic(place string, seen map[string]bool) bool {
 }
 
 // schema tells what a schema says; nil = there are no words for it.
-func (t *telling) schema(s any, depth int) map[string]any {
+func (t *adaptation) schema(s any, depth int) map[string]any {
 	in, isObject := s.(map[string]any)
 	if !isObject {
 		return nil
@@ -72,7 +72,7 @@ func (t *telling) schema(s any, depth int) map[string]any {
 const definitions = "#/$defs/"
 
 // ref refers to a definition. It stands alone: what describes it is left out.
-func (t *telling) ref(in map[string]any, value any) map[string]any {
+func (t *adaptation) ref(in map[string]any, value any) map[string]any {
 	to, _ := value.(string)
 	name, found := strings.CutPrefix(to, definitions)
 	if !t.knows("$ref") || to != "#" && (!found || strings.ContainsAny(name, "/~%")) {
@@ -91,10 +91,10 @@ func (t *telling) ref(in map[string]any, value any) map[string]any {
 	return map[string]any{"$ref": to}
 }
 
-func (t *telling) knows(keyword string) bool { return slices.Contains(t.dialect.Keywords, keyword) }
+func (t *adaptation) knows(keyword string) bool { return slices.Contains(t.dialect.Keywords, keyword) }
 
-// typed tells whether a schema says what it is about, and of an object which properties it has.
-func (t *telling) typed(in map[string]any) bool {
+// typed reports whether a schema says what it is about, and of an object which properties it has.
+func (t *adaptation) typed(in map[string]any) bool {
 	types, several := in["type"].([]any)
 	if several {
 		t.unions++
@@ -119,7 +119,7 @@ func (t *telling) typed(in map[string]any) bool {
 }
 
 // keyword tells one member of a schema; false = there are no words for it.
-func (t *telling) keyword(keyword string, value any, depth int) (told any, ok bool) {
+func (t *adaptation) keyword(keyword string, value any, depth int) (told any, ok bool) {
 	switch keyword {
 	case "type", "required":
 		return value, true
@@ -153,8 +153,8 @@ func (t *telling) keyword(keyword string, value any, depth int) (told any, ok bo
 	return value, t.plain(keyword, value)
 }
 
-// plain tells whether the dialect knows a keyword that has no schema in it, with this value.
-func (t *telling) plain(keyword string, value any) bool {
+// plain reports whether the dialect knows a keyword that has no schema in it, with this value.
+func (t *adaptation) plain(keyword string, value any) bool {
 	switch keyword {
 	case "format":
 		format, _ := value.(string)
@@ -170,7 +170,7 @@ func (t *telling) plain(keyword string, value any) bool {
 }
 
 // named tells the schemas that have names.
-func (t *telling) named(value any, tell func(s any, name string) map[string]any) (told any, ok bool) {
+func (t *adaptation) named(value any, tell func(s any, name string) map[string]any) (told any, ok bool) {
 	in, isObject := value.(map[string]any)
 	out := make(map[string]any, len(in))
 	for name, s := range in {
@@ -185,7 +185,7 @@ func (t *telling) named(value any, tell func(s any, name string) map[string]any)
 }
 
 // cases tells the schemas of which one fits.
-func (t *telling) cases(keyword string, value any, depth int) (told any, ok bool) {
+func (t *adaptation) cases(keyword string, value any, depth int) (told any, ok bool) {
 	in, isList := value.([]any)
 	if !isList || !t.knows(keyword) {
 		return nil, false
@@ -202,13 +202,13 @@ func (t *telling) cases(keyword string, value any, depth int) (told any, ok bool
 	return out, true
 }
 
-func (t *telling) listed(value any) bool {
+func (t *adaptation) listed(value any) bool {
 	values, isList := value.([]any)
 	t.values += len(values)
 	return isList && !slices.ContainsFunc(values, func(v any) bool { return !t.scalar(v) || t.dialect.PlainEnum && !plainValue(v) })
 }
 
-func (t *telling) scalar(value any) bool {
+func (t *adaptation) scalar(value any) bool {
 	switch value := value.(type) {
 	case []any, map[string]any:
 		return false

@@ -43,7 +43,7 @@ func NewRedactor(values ...string) Redactor {
 	return Redactor{replacer: strings.NewReplacer(pairs...)}
 }
 
-// inJSON is a text as a JSON string has it, without the quotes.
+// inJSON returns a text as a JSON string has it, without the quotes.
 func inJSON(s string, escapeHTML bool) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
