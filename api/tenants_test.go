@@ -422,7 +422,7 @@ func frameTypes(t *testing.T) []string {
 	}
 	var types []string
 	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "take" {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "handle" {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if c, ok := n.(*ast.CaseClause); ok {
 					for _, e := range c.List {

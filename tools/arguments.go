@@ -17,14 +17,13 @@ const (
 	maxProblems  = 8
 )
 
-// Problem is one thing that is wrong with a call's arguments.
+// Problem is one mistake in the arguments of a call.
 type Problem struct {
 	Pointer string // JSON pointer of the argument; "" is the whole object
 	Reason  string // what was expected
 }
 
-// ArgumentsError says why arguments are refused. Its text is written for the
-// model that has to correct them.
+// ArgumentsError is why arguments are refused. Its text is for the model, which has to correct them.
 type ArgumentsError struct {
 	Problems []Problem // at least one, at most eight
 }
@@ -45,9 +44,8 @@ func refused(pointer, format string, args ...any) *ArgumentsError {
 	return &ArgumentsError{Problems: []Problem{{Pointer: pointer, Reason: fmt.Sprintf(format, args...)}}}
 }
 
-// decodeArguments reads a JSON object strictly. encoding/json alone would let
-// the last of two equal keys win, so that what an approver was shown and what
-// the tool gets could differ.
+// decodeArguments decodes a JSON object strictly. With encoding/json the last of two equal keys would win, so the tool might get other arguments
+// than an approver was shown.
 func decodeArguments(raw []byte) (map[string]any, error) {
 	value, err := decodeValue(raw)
 	if err != nil {
@@ -60,7 +58,7 @@ func decodeArguments(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// decodeValue reads a JSON value as strictly.
+// decodeValue decodes a JSON value with the same strictness.
 func decodeValue(raw []byte) (any, error) {
 	if err := checkText(raw); err != nil {
 		return nil, err
@@ -88,7 +86,7 @@ func checkText(raw []byte) error {
 	return nil
 }
 
-// argumentReader builds a value from text already known to be JSON.
+// argumentReader builds a value from text that is known to be JSON.
 type argumentReader struct {
 	decoder *json.Decoder
 	path    []string
@@ -109,7 +107,7 @@ func (r *argumentReader) value() (any, error) {
 		}
 		return r.array()
 	case json.Number:
-		// The validator calculates with exact fractions: 1e999999 would cost it a million digits.
+		// The validator calculates with exact fractions: 1e999999 would take a million digits.
 		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
 			return nil, refused(pointer(r.path), "the number is out of range")
 		}
@@ -188,8 +186,7 @@ func jsonType(value any) string {
 	}
 }
 
-// typeProblem translates what encoding/json says about a value that fits the
-// schema but not the Go type, such as 1e3 for an int8.
+// typeProblem translates an error of encoding/json about a value that fits the schema and not the Go type, such as 1e3 for an int8.
 func typeProblem(err error) *ArgumentsError {
 	mismatch := (*json.UnmarshalTypeError)(nil)
 	if !errors.As(err, &mismatch) {

@@ -18,20 +18,18 @@ type asking struct {
 
 type askingKey struct{}
 
-// Ask asks people something in the middle of a call, and returns their answer.
+// Ask asks people a question during a call, and returns their answer.
 //
-// It does so by ending the call: the first time it returns an error that the tool must return in turn, wrapped or
-// as it is. The run then waits, for days if need be, and costs nothing meanwhile. With the answer the tool is called
-// anew, from its beginning and with the same arguments, and Ask returns the answer. A tool may ask several times,
-// one after the other: a question is known by its place and by what it says, and one that says something else than
-// the last time is asked anew, with those behind it.
+// Without an answer it returns an error that the tool must return, wrapped or unchanged, which ends the call. The run then waits, for days if
+// necessary, without using resources. When people have answered, the tool is called again from its beginning with the same arguments, and Ask
+// returns the answer. A tool may ask several times, one after the other. Its questions are recognized by their position and their content: a
+// question whose content has changed is asked again, with all that follow.
 //
-// So whatever the tool does before it asks is done again, and what it reports is reported again. Ask first, act
-// then; or use the call's [IdempotencyKey], which stays the same.
+// Therefore everything that the tool does before it asks is repeated, and so are its reports. Ask first and act then, or use the call's
+// [IdempotencyKey], which stays the same.
 //
-// If nobody is going to answer, the error is a *RefusedError, whose text a tool can leave to the model. It is a
-// *QuestionError if the question is not acceptable or the answer is no T, and [ErrNobodyToAsk] outside of a call.
-// A question without a schema gets that of T.
+// If nobody is going to answer, the error is a *RefusedError, whose text the tool may return to the model. It is a *QuestionError if the question
+// is invalid or the answer does not fit T, and [ErrNobodyToAsk] outside of a call. A question without a schema gets the schema of T.
 func Ask[T any](ctx context.Context, q Question) (T, error) {
 	var answer T
 	if len(q.ResponseSchema) == 0 {
@@ -53,7 +51,7 @@ func Ask[T any](ctx context.Context, q Question) (T, error) {
 	return answer, nil
 }
 
-// Confirm asks people for a yes or a no: see [Ask]. Who declines to answer has said no.
+// Confirm asks people for yes or no, like [Ask]. A person who declines to answer has said no.
 func Confirm(ctx context.Context, message string) (bool, error) {
 	answer, err := Ask[struct {
 		Approved bool `json:"approved"`
@@ -64,7 +62,7 @@ func Confirm(ctx context.Context, message string) (bool, error) {
 	return answer.Approved, err
 }
 
-// AskJSON is [Ask] for tools whose questions are not known before they are asked.
+// AskJSON is [Ask] for tools whose questions and answers have no Go type.
 func AskJSON(ctx context.Context, q Question) (Answer, error) {
 	q, err := q.complete()
 	if err != nil {
@@ -84,9 +82,8 @@ func AskJSON(ctx context.Context, q Question) (Answer, error) {
 	return answer, nil
 }
 
-// Raise ends a call with a question, behind those that have answers. It is for tools that do not begin anew but go on
-// from the [Answers] there are. It always fails: with an error that the tool must return, or a *QuestionError, or
-// [ErrNobodyToAsk].
+// Raise ends a call with a question after those that have answers. It is for tools that do not begin again but continue with the [Answers]. It
+// always returns an error: one that the tool must return, a *QuestionError, or [ErrNobodyToAsk].
 func Raise(ctx context.Context, q Question) error {
 	q, err := q.complete()
 	if err != nil {
@@ -99,8 +96,7 @@ func Raise(ctx context.Context, q Question) error {
 	return &Raised{Question: q, Index: len(a.answers)}
 }
 
-// Answers returns those that the questions of a call have got so far. A tool that keeps a state of its own finds in the
-// last one where it was.
+// Answers returns the answers of the call's questions so far. A tool with a State finds it in the last one.
 func Answers(ctx context.Context) []Answer {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
 		return a.answers
@@ -108,7 +104,7 @@ func Answers(ctx context.Context) []Answer {
 	return nil
 }
 
-// take returns the answer to the next question of the call, if that has one.
+// take returns the answer to the next question of the call; ok is false if it has none yet.
 func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,5 +116,5 @@ func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 	return a.answers[index], index, true
 }
 
-// ErrNobodyToAsk is what questions come to outside of a call, or where whoever makes it asks nobody.
+// ErrNobodyToAsk is returned for a question outside of a call, or in a call whose caller does not ask people.
 var ErrNobodyToAsk = errors.New("tools: there is nobody to ask")

@@ -1,4 +1,4 @@
-// Package tools says what a tool is: something a model may ask to have done.
+// Package tools defines tools: functions that a model may call.
 //
 //	add := tools.Func("add", "Adds two numbers.",
 //		func(ctx context.Context, in struct{ A, B float64 }) (float64, error) {
@@ -17,14 +17,10 @@
 //
 // The rules:
 //
-//   - What goes wrong with a tool is told to the model, which can do something
-//     about it: bad arguments, a failure, a timeout and a panic are all a
-//     [Result] with IsError. A Go error from Call means that the call itself did
-//     not come to an end: its context was canceled, or what carries the call is
-//     down ([*UnavailableError]). Only that is worth a retry from outside, as often as its [Spec] allows.
-//   - A tool never sees arguments that its schema refuses.
-//   - A tool that has run is never reported as failed because its answer was
-//     too long: the answer is cut, and says so. A model that believed in a failure would run it
-//     again.
-//   - Nothing here retries.
+//   - The model is told about failures, because it can react: invalid arguments, a failure, a timeout and a panic are a [Result] with IsError. A Go
+//     error from Call means that the call has no outcome: its context has ended, or its server cannot be reached ([*UnavailableError]). Only then
+//     may the caller retry, as often as the [Spec] allows.
+//   - A tool never receives arguments that its schema refuses.
+//   - A long answer is cut, with a note, and is no failure: a model that is told of a failure would call the tool again.
+//   - This package does not retry.
 package tools

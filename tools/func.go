@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Option changes what [Func] makes.
+// Option is an option of [Func].
 type Option func(*options)
 
 type options struct {
@@ -19,50 +19,42 @@ type options struct {
 	refine []func(*jsonschema.Schema)
 }
 
-// Timeout bounds one call; without it, [DefaultTimeout] does.
+// Timeout bounds one call; the default is [DefaultTimeout].
 func Timeout(d time.Duration) Option { return func(o *options) { o.spec.Timeout = d } }
 
-// MaxResult bounds the content of a result in bytes; without it,
-// [DefaultMaxResult] does. What is longer is cut and says so.
+// MaxResult bounds the content of a result in bytes; the default is [DefaultMaxResult]. A longer result is cut, with a note.
 func MaxResult(bytes int) Option { return func(o *options) { o.spec.MaxResult = bytes } }
 
-// Idempotent says that calling twice does no more than calling once.
+// Idempotent tells that calling the tool twice has the same effect as calling it once.
 func Idempotent() Option { return func(o *options) { o.spec.Idempotent = true } }
 
-// Attempts returns how often one call may be made if it comes to no end; see [Spec].
+// Attempts sets how often a call without an outcome may be made; see [Spec].
 func Attempts(n int) Option { return func(o *options) { o.spec.Attempts = n } }
 
-// TaskQueue leaves calls to the workers of a Temporal task queue; see [Spec].
+// TaskQueue sets the Temporal task queue whose workers make the calls; see [Spec].
 func TaskQueue(name string) Option { return func(o *options) { o.spec.TaskQueue = name } }
 
-// Sequential makes the calls of one turn one after another, in the model's order; calls of other tools run
-// beside them.
+// Sequential makes the calls of one turn run one after the other, in the model's order. Calls of other tools run concurrently with them.
 func Sequential() Option { return func(o *options) { o.spec.Sequence = o.spec.Name } }
 
-// Refine changes the schema made from the type of the arguments, to say what a
-// Go type cannot: enumerations, ranges, patterns.
+// Refine changes the schema that is derived from the type of the arguments, for what a Go type cannot express: enumerations, ranges, patterns.
 //
-// encoding/json matches keys to fields without regard to case. Leave
-// additionalProperties forbidden, or keys that the schema did not check reach the fields.
+// encoding/json matches keys to fields without regard to case. Keep additionalProperties forbidden; otherwise unchecked keys reach the fields.
 func Refine(change func(schema *jsonschema.Schema)) Option {
 	return func(o *options) { o.refine = append(o.refine, change) }
 }
 
 // Func makes a tool from a Go function.
 //
-// The schema of the arguments is made from In, a struct or a map with string
-// keys: fields go by their json names, a jsonschema tag is a field's description, and those without
-// omitempty or omitzero are required. fn is called only with arguments that fit
-// it, possibly many times at once.
+// The schema of the arguments derives from In, a struct or a map with string keys: fields have their JSON names, a jsonschema tag is the
+// description of a field, and fields without omitempty or omitzero are required. fn is called only with arguments that fit the schema, possibly
+// many times concurrently.
 //
-// An Out that is a string is the result as it is, and so is a [Result], which may
-// have media; anything else is written as JSON. The text of an error is shown to the model, up to 4 KiB of it: it should
-// say what to do differently, and no secret. An error after ctx has ended counts
-// as its end, and an [*UnavailableError] as a call that came to none. fn can read the call's [IdempotencyKey] from ctx, and [Report] and [Ask] while
-// it runs.
+// An Out that is a string is the text of the result. A [Result] is returned as it is, and may have media. Other types are encoded as JSON. The text
+// of an error is for the model, up to 4 KiB: it should say what to do differently, and contain no secret. An error after ctx has ended counts as
+// the end of ctx, and an [*UnavailableError] as a call without an outcome. fn may use [IdempotencyKey], [Report] and [Ask] with its ctx.
 //
-// A mistake in the making, such as a bad name or a type that has no schema, is
-// reported by [NewRegistry] and by every Call.
+// [NewRegistry] and every Call report a mistake in the definition, such as an invalid name or a type without a schema.
 func Func[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...Option) Tool {
 	o := options{spec: Spec{Name: name, Description: description}}
 	for _, option := range opts {
@@ -134,7 +126,7 @@ func resultOf(name string, out any) Result {
 	return Result{Content: string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))}
 }
 
-// brokenTool carries a mistake from Func, which has no error to return, to NewRegistry.
+// brokenTool passes a mistake from Func, which returns no error, to NewRegistry.
 type brokenTool struct {
 	spec Spec
 	err  error

@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// guarded keeps the rules of the package for the tool inside it.
+// guarded enforces the rules of the package for a tool.
 type guarded struct {
 	inner     Tool
 	spec      Spec
 	arguments *Schema
 }
 
-// guard wraps a tool; one that is guarded already comes back as it is.
+// guard wraps a tool. It returns a tool that is already guarded unchanged.
 func guard(tool Tool) (*guarded, error) {
 	switch tool := tool.(type) {
 	case nil:
@@ -88,8 +88,8 @@ func (g *guarded) run(ctx context.Context, call Call) (result Result, err error)
 	return g.inner.Call(ctx, call)
 }
 
-// explain sorts out whose end it was: the caller's is an error, the tool's own
-// timeout is something the model can be told about, the rest is infrastructure.
+// explain classifies the error of a call: the end of the caller's context and a failed server are errors; the tool's own timeout and other failures
+// are results for the model.
 func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, g.interrupted(ctx)
@@ -114,7 +114,7 @@ func (g *guarded) interrupted(ctx context.Context) error {
 	return fmt.Errorf("tool %s was interrupted: %w", g.spec.Name, err)
 }
 
-// failure is Failed for an error whose text the model may see.
+// failure is Failed for an error whose text the model may receive.
 func failure(err error) Result {
 	result := Failed(err.Error())
 	result.Cause = err

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// MaxParts is how many parts a result may have besides its text.
+	// MaxParts is how many parts a result may have in addition to its text.
 	MaxParts = 32
-	// MaxMedia bounds in bytes what the media of a result take together, in base64.
+	// MaxMedia bounds the media of a result, in bytes of base64.
 	MaxMedia = 16 << 20
 )
 
-// boundedParts returns the parts that a result may have, and what to tell the model about the others.
+// boundedParts returns the parts that a result may have, and a note for the model about those that were removed.
 func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) {
 	media, omitted := 0, 0
 	for _, part := range parts {
@@ -50,8 +50,8 @@ func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) 
 	return kept, note
 }
 
-// usable reports whether there is something to show, and it is said what it is. What a provider would
-// refuse must not get into the conversation: each later call would be refused for it.
+// usable reports whether media have a type and a source. Media that a provider refuses must not get into the conversation, because every later call
+// would be refused.
 func usable(m llm.Media) bool {
 	switch m.Kind {
 	case llm.MediaImage, llm.MediaAudio, llm.MediaVideo, llm.MediaDocument:
@@ -62,5 +62,5 @@ func usable(m llm.Media) bool {
 
 func isBase64(s string) bool {
 	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding.Strict(), strings.NewReader(s)))
-	return err == nil && !strings.ContainsAny(s, "\r\n") // which the decoder passes over
+	return err == nil && !strings.ContainsAny(s, "\r\n") // the decoder ignores these
 }

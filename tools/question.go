@@ -12,43 +12,42 @@ import (
 
 // Bounds of a question.
 const (
-	// MaxQuestion bounds the message of a question in bytes, MaxQuestionSchema the schema of its answer,
-	// its metadata and its state, each.
+	// MaxQuestion bounds the message of a question in bytes. MaxQuestionSchema bounds the schema of its answer, its metadata and its state, each.
 	MaxQuestion       = 4 << 10
 	MaxQuestionSchema = 16 << 10
-	// MaxQuestions is how many questions one call may raise, with those that it raises anew.
+	// MaxQuestions is how many questions a call may ask, including those that it asks again.
 	MaxQuestions = 16
 
 	minExpiry = time.Second
 )
 
-// Reasons of questions that AG-UI knows. An application's own are <application>:<name>.
+// Reasons of questions in AG-UI. Those of an application are <application>:<name>.
 const (
 	ReasonInput        = "input_required"
 	ReasonConfirmation = "confirmation"
 )
 
-// Question is what a tool asks people in the middle of a call.
+// Question is what a tool asks people during a call.
 type Question struct {
-	// Reason says what kind of question it is, for clients to choose a view by; empty = ReasonInput. At most 64
-	// bytes. tool_call is taken, and so is what begins with core:.
+	// Reason is the kind of question, by which clients choose a view; empty = ReasonInput. At most 64 bytes. tool_call and names with the prefix
+	// core: are reserved.
 	Reason string
-	// Message is for people.
+	// Message is the text for people.
 	Message string
-	// ResponseSchema is the JSON Schema of the answer. Others are refused before the tool hears of them. Empty
-	// is what [Ask] makes of its type, and elsewhere anything.
+	// ResponseSchema is the JSON Schema of the answer. Answers that do not fit are refused before the tool receives them. Empty means the schema of
+	// the type of [Ask], otherwise any answer.
 	ResponseSchema json.RawMessage
-	// Metadata is for clients: values are encoded as JSON. Keys that begin with perdure. are taken.
+	// Metadata is for clients; values are encoded as JSON. Keys with the prefix perdure. are reserved.
 	Metadata map[string]any
-	// ExpiresIn is how long there is to answer, at least a second; 0 = for ever.
+	// ExpiresIn is the time to answer, at least a second; 0 = unlimited.
 	ExpiresIn time.Duration
-	// State is nobody's but the tool's. It comes back with the answer, so that a tool need not begin anew.
+	// State is opaque to Perdure. It comes back with the answer, so that a tool can continue instead of beginning again.
 	State []byte
 }
 
 var reasonRule = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}(:[a-zA-Z0-9_.-]{1,64})?$`)
 
-// complete checks a question and fills its defaults in. The error is a *QuestionError.
+// complete validates a question and sets its defaults. The error is a *QuestionError.
 func (q Question) complete() (Question, error) {
 	if q.Reason == "" {
 		q.Reason = ReasonInput
@@ -87,7 +86,7 @@ func (q Question) complete() (Question, error) {
 	return q, nil
 }
 
-// Digest tells questions apart by what people are asked: reason, message and schema.
+// Digest identifies a question by its reason, message and schema.
 func (q Question) Digest() string {
 	h := sha256.New()
 	for _, part := range []string{q.Reason, q.Message, string(q.ResponseSchema)} {
@@ -96,37 +95,37 @@ func (q Question) Digest() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Answer is what came of a question of the same call.
+// Answer is the outcome of a question of the same call.
 type Answer struct {
-	// Question is the digest of what was asked.
+	// Question is what a tool asks people during a call.
 	Question string
 	Status   AnswerStatus
-	// Content is the answer: JSON that fits the question's schema. Only of an Answered one.
+	// Content is the answer, JSON that fits the question's schema. It is empty unless Status is Answered.
 	Content json.RawMessage
-	// Words are why a person refused, if they said so.
+	// Words is the reason of a person who declined; may be empty.
 	Words string
-	// State is the question's.
+	// State is the State of the question.
 	State []byte
 }
 
-// AnswerStatus says what came of a question.
+// AnswerStatus is how a question has ended.
 type AnswerStatus string
 
-// What may come of it.
+// How a question may end.
 const (
 	Answered  AnswerStatus = "answered"
-	Declined  AnswerStatus = "declined"  // a person said that they will not answer
-	Cancelled AnswerStatus = "cancelled" // the client gave the question up
+	Declined  AnswerStatus = "declined"  // a person refused to answer
+	Cancelled AnswerStatus = "cancelled" // the client cancelled the question
 	Expired   AnswerStatus = "expired"   // nobody answered in time
 )
 
-// RefusedError says that a question has no answer and will get none.
+// RefusedError is the error of a question that will not be answered.
 type RefusedError struct {
 	Status AnswerStatus // not Answered
-	Words  string       // of who declined; may be empty
+	Words  string       // reason of the person who declined; may be empty
 }
 
-// Error returns what the model is told by a tool that returns it.
+// Error returns the text for the model.
 func (e *RefusedError) Error() string {
 	switch {
 	case e.Status == Expired:
@@ -143,7 +142,7 @@ func (e *RefusedError) Error() string {
 	return "Whoever was asked gave no answer."
 }
 
-// QuestionError says why a question cannot be asked, or its answer not be read.
+// QuestionError is why a question cannot be asked, or its answer cannot be decoded.
 type QuestionError struct {
 	Reason string
 	Err    error // may be nil
@@ -158,12 +157,10 @@ func (e *QuestionError) Error() string {
 
 func (e *QuestionError) Unwrap() error { return e.Err }
 
-// Raised is the error with which a call ends that waits for an answer: whoever makes calls asks the question, and
-// makes the call anew with all answers there are.
+// Raised is the error of a call that waits for an answer. The caller asks the question, and makes the call again with all answers.
 type Raised struct {
 	Question
-	// Index is its place among the questions of the call, from 0: answers before it count, those behind it do
-	// not any more.
+	// Index is the position of the question in the call, from 0. Answers before it remain valid, later ones do not.
 	Index int
 }
 

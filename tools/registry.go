@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// Registry is a fixed set of tools by name, and of sources of more. It is safe for concurrent use.
+// Registry has tools by name, and sources of more tools. It does not change, and is safe for concurrent use.
 type Registry struct {
 	tools   map[string]Tool
-	sources []Source // by name
+	sources []Source // sorted by name
 }
 
-// NewRegistry guards the tools and collects them. Everything that is wrong with
-// them is reported at once, as joined *SpecError: a bad description, or two tools of one name. A tool
-// that has a method Origin() string is called by what it returns.
+// NewRegistry guards and collects tools. It returns all mistakes as joined *SpecError: invalid descriptions, and tools with the same name. The
+// error names a tool with a method Origin() string by its origin.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]Tool, len(tools))}
 	var wrong []error
@@ -37,23 +36,20 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup returns the tool of that exact name. Tools of sources are not looked for.
+// Lookup returns the tool with exactly that name. It does not look for tools of sources.
 func (r *Registry) Lookup(name string) (Tool, bool) {
 	tool, ok := r.tools[name]
 	return tool, ok
 }
 
-// Select returns the tools that the patterns name, each once, in the order of
-// the patterns and by name within one: the same patterns always give the same
-// list, which keeps a provider's prompt cache warm.
+// Select returns the tools that match the patterns, each once, in the order of the patterns and by name within a pattern. The same patterns always
+// return the same list, which keeps a provider's prompt cache valid.
 //
-// A pattern is a name, or has * for any run of characters. One that matches nothing is
-// fine; a name that is not there is an *UnknownToolError, and all of them are
-// joined. Names of tools that live elsewhere, such as client:open_map, are
-// unknown here; the caller takes them out first.
+// A pattern is a name, or has * for any characters. A pattern without a match is no error. An unknown name is an *UnknownToolError; all of them are
+// joined. Names of tools outside the worker, such as client:open_map, are unknown here: the caller removes them first.
 //
-// mcp:server/pattern names tools of a source by the source's own names; other patterns name none.
-// That there is no such source is an *UnknownToolError too.
+// mcp:server/pattern matches tools of a source by the source's own names. Other patterns match none of them. An unknown source is an
+// *UnknownToolError too.
 func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	var selected []Tool
 	var wrong []error
@@ -76,7 +72,7 @@ func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	return selected, nil
 }
 
-// Sources returns the sources, by name.
+// Sources returns the sources, sorted by name.
 func (r *Registry) Sources() []Source { return slices.Clone(r.sources) }
 
 func (r *Registry) match(pattern string) ([]Tool, error) {
@@ -102,7 +98,7 @@ func (r *Registry) match(pattern string) ([]Tool, error) {
 	return matched, nil
 }
 
-// UnknownToolError says that no tool has this name.
+// UnknownToolError is the error of a name that no tool has.
 type UnknownToolError struct {
 	Name string
 }

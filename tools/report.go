@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// What one call may report. A report beyond that is refused with a *ReportError, and changes nothing.
+// Bounds of the reports of one call. A report beyond them is refused with a *ReportError, and changes nothing.
 const (
-	// MaxReports is how many reports one call may make.
+	// MaxReports is how many reports a call may make.
 	MaxReports = 1000
 	// MaxReport bounds the JSON of one report in bytes.
 	MaxReport = 64 << 10
 	// MaxReported bounds the JSON of all reports of a call in bytes.
 	MaxReported = 4 << 20
-	// MaxActivities is how many activities one call may begin.
+	// MaxActivities is how many activities a call may create.
 	MaxActivities = 32
 	// MaxActivity bounds the content of an activity in bytes, MaxState the shared state.
 	MaxActivity = 256 << 10
@@ -23,42 +23,38 @@ const (
 	MaxReportName = 128
 )
 
-// Reporter is how a tool says more than its result, while it runs. Whoever watches the run sees it at
-// once. The model does not, except for the state of an agent that is allowed to see it.
+// Reporter reports the progress of a tool to clients, while the tool runs. The model does not receive reports, except the state if its agent may
+// see it.
 //
-// Reports count as soon as the call has come to its end, whatever its result. If the process dies
-// before, they are taken back, and the tool, if it is idempotent, is called anew.
+// Reports become permanent when the call ends, whatever its result. If the process dies before, they are retracted, and an idempotent tool is
+// called again.
 //
-// All methods may be called concurrently until the call returns. They wait while the log is slower
-// than the tool. An error is a *ReportError if the report is not acceptable; any other means that
-// the call is over.
+// All methods are safe for concurrent use until the call returns. They block while the log is slower than the tool. A *ReportError means that the
+// report is invalid; any other error means that the call is over.
 type Reporter interface {
-	// Activity shows an activity, or replaces it: a message for people that changes as the work goes
-	// on. The name tells the activities of this call apart; kind is what clients choose their view by;
-	// content is encoded as a JSON object.
+	// Activity shows or replaces an activity: a message for people that changes as the work proceeds. The name identifies the activity within the
+	// call, clients choose a view by kind, and content is encoded as a JSON object.
 	Activity(name, kind string, content any) error
 
-	// PatchActivity changes the content of an activity that this call shows.
+	// PatchActivity changes the content of an activity of this call.
 	PatchActivity(name string, ops ...Op) error
 
-	// State is the state that the agent shares with its clients: as it was when the call began, with
-	// what this call has changed. It must not be modified.
+	// State returns the state that the agent shares with its clients, as of the beginning of the call and with the changes of this call. It must
+	// not be modified.
 	State() json.RawMessage
 
-	// PatchState changes the shared state: all operations or, if one does not apply, none. Calls that
-	// run at the same time do so too, so a change of what another one has moved is lost: let each
-	// have members of its own, or append.
+	// PatchState changes the shared state: all operations or, if one does not apply, none. Concurrent calls change it too, and overwrite each
+	// other's members: use different members, or append.
 	PatchState(ops ...Op) error
 
-	// Custom sends an application's own event. Names should begin with a prefix of the application.
+	// Custom sends an event of the application. Its name should have a prefix of the application.
 	Custom(name string, value any) error
 
-	// Raw passes an event on that came from elsewhere, such as another agent's.
+	// Raw forwards an event of another system, such as another agent.
 	Raw(source string, event any) error
 }
 
-// Report returns the reporter of the call that ctx belongs to. Outside of a call, or where nobody
-// listens, it is one that does nothing and has the empty state.
+// Report returns the reporter of the call of ctx. Outside of a call, or if nobody receives reports, it does nothing and has an empty state.
 func Report(ctx context.Context) Reporter {
 	if r, ok := ctx.Value(reporterKey{}).(Reporter); ok {
 		return r
@@ -77,13 +73,13 @@ type Op struct {
 	Value any
 }
 
-// Set gives a member of an object a value, whether it has one or not. The object must exist.
+// Set sets a member of an object, which must exist; the member need not exist.
 func Set(path string, value any) Op { return Op{Op: "add", Path: path, Value: value} }
 
-// Append puts a value behind the last one of a list. The list must exist.
+// Append adds a value to the end of a list, which must exist.
 func Append(path string, value any) Op { return Op{Op: "add", Path: path + "/-", Value: value} }
 
-// Remove takes a member or an element out. It must exist.
+// Remove removes a member or an element, which must exist.
 func Remove(path string) Op { return Op{Op: "remove", Path: path} }
 
 // MarshalJSON implements [json.Marshaler].
@@ -108,7 +104,7 @@ func (o Op) MarshalJSON() ([]byte, error) {
 	}{o.Op, o.Path, o.Value})
 }
 
-// ReportError says why a report was refused.
+// ReportError is why a report was refused.
 type ReportError struct {
 	Reason string
 	Err    error // may be nil
@@ -123,7 +119,7 @@ func (e *ReportError) Error() string {
 
 func (e *ReportError) Unwrap() error { return e.Err }
 
-// silent is the reporter where nobody listens.
+// silent is the reporter if nobody receives reports.
 type silent struct{}
 
 func (silent) Activity(string, string, any) error { return nil }

@@ -16,19 +16,16 @@ import (
 
 const maxSchema = 256 << 10
 
-// schemaURL is where a schema pretends to live. No loader knows its scheme, so
-// nothing that a schema points to is ever read from disk or network.
+// schemaURL is the URL of every schema. No loader knows its scheme, so a reference in a schema never reads a file or the network.
 const schemaURL = "parameters:///schema"
 
-// Schema checks arguments against a JSON Schema. It is compiled once and safe
-// for concurrent use.
+// Schema is a compiled JSON Schema of arguments. It is safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
 }
 
-// CompileSchema compiles a JSON Schema of at most 256 KiB; without $schema it
-// is draft 2020-12. A reference to another document is an error, it is never
-// loaded. As the draft has it, format is a note and not a check.
+// CompileSchema compiles a JSON Schema of at most 256 KiB, by default of draft 2020-12. A reference to another document is an error: it is never
+// loaded. As in the draft, format is an annotation and is not checked.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("schema is larger than %d bytes", maxSchema)
@@ -49,8 +46,7 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled: compiled}, nil
 }
 
-// Validate reports whether arguments are a JSON object that fits the schema;
-// empty arguments are {}. The error is an *ArgumentsError.
+// Validate checks that arguments are a JSON object that fits the schema; empty arguments are {}. The error is an *ArgumentsError.
 func (s *Schema) Validate(arguments json.RawMessage) error {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		arguments = json.RawMessage("{}")
@@ -62,7 +58,7 @@ func (s *Schema) Validate(arguments json.RawMessage) error {
 	return s.check(object)
 }
 
-// ValidateValue reports whether a JSON value of any kind fits the schema. The error is an *ArgumentsError.
+// ValidateValue checks that any JSON value fits the schema. The error is an *ArgumentsError.
 func (s *Schema) ValidateValue(raw json.RawMessage) error {
 	value, err := decodeValue(raw)
 	if err != nil {
@@ -88,7 +84,7 @@ func (s *Schema) explain(invalid *jsonschema.ValidationError) *ArgumentsError {
 	if len(found.Problems) == 0 {
 		return refused("", "they do not fit the schema")
 	}
-	// The validator walks maps, whose order is nobody's: a repeated call must read the same.
+	// The validator iterates over maps in random order; a repeated call must have the same text.
 	slices.SortFunc(found.Problems, func(a, b Problem) int {
 		return strings.Compare(a.Pointer+"\x00"+a.Reason, b.Pointer+"\x00"+b.Reason)
 	})
@@ -97,8 +93,7 @@ func (s *Schema) explain(invalid *jsonschema.ValidationError) *ArgumentsError {
 	return found
 }
 
-// collect gathers the leaves of the validator's tree: the inner nodes only say
-// that something below them failed.
+// collect returns the leaves of the validator's tree of errors: inner nodes only say that a node below them failed.
 func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsError) {
 	add := func(path []string, format string, args ...any) {
 		found.Problems = append(found.Problems, Problem{pointer(path), fmt.Sprintf(format, args...)})
@@ -129,7 +124,7 @@ func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsEr
 	}
 }
 
-// knownArguments lists the arguments there are, for the model that made one up.
+// knownArguments lists the existing arguments, for a model that used another name.
 func (s *Schema) knownArguments(at []string) string {
 	if len(at) > 0 || len(s.compiled.Properties) == 0 {
 		return ""

@@ -8,27 +8,25 @@ import (
 	"strings"
 )
 
-// Source has tools that come and go while the program runs, such as those of an MCP server. A
-// [Registry] asks it whenever tools are selected. It is used concurrently.
+// Source has tools that may change while the process runs, such as those of an MCP server. A [Registry] asks it at each selection. Its methods must
+// be safe for concurrent use.
 type Source interface {
-	// Name is what patterns select its tools by: mcp:name/pattern. Models are offered them under
-	// names that begin with the name and an underscore. It is lower-case letters, digits and
-	// dashes, and never changes.
+	// Name is the name of the source in patterns: mcp:name/pattern. For models, the names of its tools begin with the name and an underscore. It
+	// has lower-case letters, digits and dashes, and never changes.
 	Name() string
-	// Origin says for people where the source is declared.
+	// Origin is where the source is declared, for people.
 	Origin() string
-	// Offers returns the tools that there are now, sorted by their names. It fails as long as
-	// nobody knows which there are.
+	// Offers returns the tools of the source, sorted by name. It returns an error until they are known.
 	Offers() ([]Offer, error)
 }
 
-// Offer is a tool of a source, and what the source itself calls it. The tool must come out of [Guard].
+// Offer is a tool of a source, with the source's own name for it. The tool must come from [Guard].
 type Offer struct {
 	Name string
 	Tool Tool
 }
 
-// Guard makes a tool keep the rules of the package, as [NewRegistry] does. The error is a *SpecError.
+// Guard wraps a tool so that it obeys the rules of the package, as [NewRegistry] does. The error is a *SpecError.
 func Guard(tool Tool) (Tool, error) {
 	g, err := guard(tool)
 	if err != nil {
@@ -37,14 +35,13 @@ func Guard(tool Tool) (Tool, error) {
 	return g, nil
 }
 
-// sourcePrefix begins patterns that name tools of sources.
+// sourcePrefix is the prefix of patterns for tools of sources.
 const sourcePrefix = "mcp:"
 
 var sourceRule = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// With returns a registry that has sources as well. The beginnings of their tools' names are theirs
-// alone, so that whether names clash does not depend on which of a source's tools are there: a tool
-// of the registry that begins like a source's, or two sources of one name, are a *SpecError.
+// With returns a registry with sources. A source owns the prefix of its tools' names, so conflicts do not depend on which tools it has at the
+// moment: a tool of the registry with such a prefix, or two sources with the same name, are a *SpecError.
 func (r *Registry) With(sources ...Source) (*Registry, error) {
 	all := &Registry{tools: r.tools, sources: slices.Concat(r.sources, sources)}
 	slices.SortStableFunc(all.sources, func(a, b Source) int { return strings.Compare(a.Name(), b.Name()) })
@@ -64,7 +61,7 @@ func (r *Registry) With(sources ...Source) (*Registry, error) {
 	return all, nil
 }
 
-// selectOffers returns the tools of sources that a pattern names, the prefix taken off.
+// selectOffers returns the tools of sources that match a pattern without its prefix.
 func (r *Registry) selectOffers(pattern string) ([]Tool, error) {
 	server, own, _ := strings.Cut(pattern, "/")
 	var selected []Tool
@@ -90,15 +87,14 @@ func (r *Registry) selectOffers(pattern string) ([]Tool, error) {
 	return selected, nil
 }
 
-// glob is path.Match in which * crosses slashes too: they are part of some names. Callers have made
-// sure that only * is special.
+// glob is path.Match in which * also matches slashes, which some names contain. Callers ensure that only * is special.
 func glob(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x00")
 	ok, _ := path.Match(flat.Replace(pattern), flat.Replace(name))
 	return ok
 }
 
-// originOf says where a tool comes from, if it says so.
+// originOf returns the origin of a tool; "" = unknown.
 func originOf(tool Tool) string {
 	if g, ok := tool.(*guarded); ok {
 		tool = g.inner

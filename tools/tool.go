@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long a call may take when its [Spec] does not say.
+	// DefaultTimeout is the timeout of a call if the [Spec] has none.
 	DefaultTimeout = 30 * time.Second
 
-	// DefaultMaxResult is how many bytes a result may have when its [Spec] does not say.
+	// DefaultMaxResult is the most bytes of a result if the [Spec] has no bound.
 	DefaultMaxResult = 1 << 20
 
-	// MaxAttempts is how many attempts a [Spec] may allow, DefaultAttempts how many an idempotent
-	// tool has when it does not say.
+	// MaxAttempts is the most attempts of a [Spec]. DefaultAttempts is the default of an idempotent tool.
 	MaxAttempts     = 8
 	DefaultAttempts = 3
 
@@ -26,115 +25,103 @@ const (
 	maxDescription = 16 << 10
 )
 
-// nameRule is what the model providers have in common.
+// nameRule is what all model providers accept.
 var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// queueRule keeps names of task queues short: they travel with each call.
+// queueRule keeps names of task queues short, because each call carries them.
 var queueRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
-// Tool is something a model may ask to have done.
+// Tool is a function that a model may call.
 //
-// Implementations are called concurrently. They must return soon after ctx has
-// ended; nothing can stop one that does not, so a caller that cannot wait has
-// to abandon it. They report what went wrong as a [Result] with IsError; an
-// error means that the call did not come to an end, and may be retried if the
-// tool is idempotent.
+// Call must be safe for concurrent use, and must return soon after ctx has ended: a caller cannot stop it, and abandons it. A tool reports a
+// failure as a [Result] with IsError. An error means that the call has no outcome; an idempotent tool may then be called again.
 type Tool interface {
-	// Spec describes the tool. It never changes during the tool's life.
+	// Spec describes the tool. It never changes.
 	Spec() Spec
 	// Call runs the tool once.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Spec is what the model, and whoever runs the tool, must know about it.
+// Spec is the description of a tool for models, and for the worker that runs it.
 type Spec struct {
-	// Name is what the model calls it by: [a-zA-Z0-9_-]{1,64}.
+	// Name is the name for models: [a-zA-Z0-9_-]{1,64}.
 	Name string `json:"name"`
 
-	// Description tells the model what the tool does and when to use it.
+	// Description tells models what the tool does and when to use it.
 	Description string `json:"description,omitempty"`
 
-	// Parameters is the JSON Schema of the arguments, which are always an
-	// object. Empty means any object. References to other documents are refused. It must
-	// not be modified.
+	// Parameters is the JSON Schema of the arguments, which are always an object. Empty means any object. References to other documents are
+	// refused. It must not be modified.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 
 	// Timeout bounds one call; 0 means DefaultTimeout.
 	Timeout time.Duration `json:"timeout,omitempty"`
 
-	// MaxResult bounds Result.Content in bytes; 0 means DefaultMaxResult, the
-	// least is 1 KiB.
+	// MaxResult bounds Result.Content in bytes; 0 means DefaultMaxResult, the minimum is 1 KiB.
 	MaxResult int `json:"maxResult,omitempty"`
 
-	// Idempotent says that calling twice does no more than calling once, so
-	// that a call of unknown outcome may simply be made again.
+	// Idempotent tells that calling twice has the same effect as calling once, so that a call without an outcome may be repeated.
 	Idempotent bool `json:"idempotent,omitempty"`
 
-	// Attempts is how often one call may be made if it comes to no end, 1 to MaxAttempts; 0 means
-	// DefaultAttempts for a tool that is idempotent, and 1 for one that is not, which may not have
-	// more. Attempts that end with their worker do not count.
+	// Attempts is how often a call without an outcome may be made, 1 to MaxAttempts; 0 means DefaultAttempts for an idempotent tool, else 1, which
+	// is then the maximum. Attempts that end with their worker do not count.
 	Attempts int `json:"attempts,omitempty"`
 
-	// TaskQueue is the Temporal task queue whose workers run the tool, 1 to 32 letters, digits, . _ and -,
-	// a letter or digit first; empty means that of all workers.
+	// TaskQueue is the Temporal task queue whose workers run the tool: 1 to 32 letters, digits, . _ and -, beginning with a letter or digit; empty
+	// means the main queue.
 	TaskQueue string `json:"taskQueue,omitempty"`
 
-	// Sequence is what calls take turns in: those that a model makes at once and that share one are made one
-	// after another, in the model's order, while others run beside them. Empty means that the tool's calls
-	// wait for none.
+	// Sequence names a sequence of calls: calls of one turn with the same Sequence run one after the other, in the model's order. Empty means that
+	// calls run concurrently.
 	Sequence string `json:"sequence,omitempty"`
 }
 
-// Call is one request to run a tool.
+// Call is one call of a tool.
 type Call struct {
-	// ID is the tool call's id.
+	// ID is the ID of the tool call.
 	ID string
 
-	// Arguments is a JSON object as the model wrote it. Empty means {}.
+	// Arguments is the JSON object that the model wrote. Empty means {}.
 	Arguments json.RawMessage
 
-	// IdempotencyKey is the same for every attempt of this call, and for no
-	// other call. A tool passes it on to what it calls in turn.
+	// IdempotencyKey is the same for every attempt of this call, and differs for every other call. A tool passes it to the services that it calls.
 	IdempotencyKey string
 
-	// Reporter takes what the tool reports while it runs; nil means that nobody listens.
+	// Reporter receives the reports of the tool; nil = nobody does.
 	Reporter Reporter
 
-	// Asks tells that the tool may ask people: a call that fails with a *[Raised] is made again when its question
-	// is answered. Answers are those that it has by then, in the order of its questions.
+	// Asks tells that the tool may ask people: a call that fails with a *[Raised] is made again when its question is answered. Answers are those of
+	// its questions so far, in order.
 	Asks    bool
 	Answers []Answer
 }
 
-// Result is what came of a call that came to an end.
+// Result is the outcome of a call.
 type Result struct {
-	// Content is what the model sees: text, often JSON. It is valid UTF-8.
+	// Content is the text for the model, often JSON. It is valid UTF-8.
 	Content string
 
-	// Parts follow the text: more text, or media. Models that cannot take media in a result get the
-	// text alone. At most MaxParts and MaxMedia are kept; the model is told of what was left out.
+	// Parts follow the text: more text, or media. Models that accept no media in results receive the text only. At most MaxParts and MaxMedia are
+	// kept; the model is told about the rest.
 	Parts []llm.Part
 
-	// IsError says that Content tells of a failure.
+	// IsError tells that Content describes a failure.
 	IsError bool
 
-	// Cause is the error behind a failure, for operators; the model never sees it. It is
-	// a *PanicError if the tool panicked. It may be nil.
+	// Cause is the error of a failure, for operators; the model never receives it. It is a *PanicError if the tool panicked. It may be nil.
 	Cause error
 }
 
-// Failed returns the result of a tool that could not do what it was asked to.
-// The text is for the model: what is wrong and what would be right. It is cut after 4 KiB.
+// Failed returns the result of a tool that has failed. The text is for the model: what is wrong and what would be right. It is cut after 4 KiB.
 func Failed(text string) Result {
 	return Result{Content: bounded(text, maxFailure), IsError: true}
 }
 
-// UnavailableError says that a call came to no end because what carries it is down: a server that
-// cannot be reached, or is too busy. Another attempt may help; Text is what the model is told if
-// there is none, at most 4 KiB of it.
+// UnavailableError is the error of a call without an outcome, because a server cannot be reached or is too busy. Another attempt may succeed. The
+// model receives up to 4 KiB of Text if there is none.
 type UnavailableError struct {
 	Text       string
-	RetryAfter time.Duration // how long to wait before another attempt; 0 = as the caller likes
+	RetryAfter time.Duration // pause before another attempt; 0 = the caller decides
 	Err        error         // for operators; may be nil
 }
 
@@ -153,19 +140,18 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error leaves the stack out: it may end up anywhere.
+// Error omits the stack, because the text may be shown anywhere.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 type idempotencyKey struct{}
 
-// IdempotencyKey returns the key of the call that ctx belongs to, or "" outside
-// of a call. It is how a [Func] reads [Call].IdempotencyKey.
+// IdempotencyKey returns the key of the call of ctx, or "" outside of a call. A [Func] reads [Call].IdempotencyKey with it.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key
 }
 
-// SpecError says what is wrong with a tool's own description.
+// SpecError is a mistake in the description of a tool.
 type SpecError struct {
 	Tool   string
 	Reason string
@@ -181,7 +167,7 @@ func (e *SpecError) Error() string {
 
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// complete checks a spec and fills its defaults in.
+// complete validates a spec and sets its defaults.
 func (s Spec) complete() (Spec, error) {
 	switch {
 	case !nameRule.MatchString(s.Name):

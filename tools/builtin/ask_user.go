@@ -14,7 +14,7 @@ type userQuestion struct {
 	Schema   map[string]any `json:"schema,omitempty" jsonschema:"a JSON Schema of type object with what is to be filled in, if it is more than one answer"`
 }
 
-// AskUser returns the tool ask_user, with which a model asks the user something. The run waits for the answer.
+// AskUser returns the tool ask_user, with which a model asks the user a question. The run waits for the answer.
 func AskUser() tools.Tool {
 	return tools.Func("ask_user", "Asks the user a question and returns the answer. Use it when you cannot go on without something that only the user knows.",
 		askUser, tools.Idempotent())
@@ -38,7 +38,7 @@ func askUser(ctx context.Context, in userQuestion) (string, error) {
 	return said.Answer, err
 }
 
-// askForm has the user fill in what the model's own schema describes.
+// askForm asks for an answer that fits the schema in the call.
 func askForm(ctx context.Context, in userQuestion) (string, error) {
 	if len(in.Choices) > 0 {
 		return "", errors.New("give either choices or a schema")
@@ -59,7 +59,7 @@ type confirmed struct {
 	Approved bool `json:"approved"`
 }
 
-// Confirm returns the tool confirm, with which a model asks the user for a yes or a no.
+// Confirm returns the tool confirm, with which a model asks the user for yes or no.
 func Confirm() tools.Tool {
 	ask := func(ctx context.Context, in confirmation) (confirmed, error) {
 		yes, err := tools.Confirm(ctx, in.Question)

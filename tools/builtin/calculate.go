@@ -21,14 +21,11 @@ type calculation struct {
 	Expression string `json:"expression" jsonschema:"for example (17.5 + 4) * 3 or round(1000 * 1.05**10, 2)"`
 }
 
-// Calculate returns the tool calculate, which evaluates an arithmetic
-// expression: + - * / %, ** or ^ for powers, parentheses, the constants pi and
-// e, and the functions abs, ceil, cos, exp, floor, ln, log10, max, min, round, sin, sqrt, tan and
-// trunc. Angles are in radians.
+// Calculate returns the tool calculate, which evaluates an arithmetic expression: + - * / %, ** or ^ for powers, parentheses, the constants pi and
+// e, and the functions abs, ceil, cos, exp, floor, ln, log10, max, min, round, sin, sqrt, tan and trunc. Angles are in radians.
 //
-// Whole numbers are exact up to 308 digits and overflow beyond; so are
-// fractions while their parts stay that short. What has no such form, like a
-// root, and what is printed of a third, has the precision and the range of a float64.
+// Whole numbers are exact up to 308 digits, and overflow beyond. Fractions are exact while numerator and denominator are that short. Other numbers,
+// such as roots, have the precision and the range of a float64.
 func Calculate() tools.Tool {
 	return tools.Func("calculate",
 		"Evaluates an arithmetic expression exactly. Knows + - * / %, ** for powers, parentheses, pi, e and the functions "+
@@ -37,9 +34,8 @@ func Calculate() tools.Tool {
 		tools.Idempotent(), tools.Timeout(5*time.Second))
 }
 
-// calculate uses the library for what is hard to get right, reading the
-// expression, and never its machine: the tree is evaluated by a function that knows
-// arithmetic and nothing else. Its integers also wrap around, and ours must not.
+// calculate parses the expression with the library, and never executes it there: its own evaluator knows arithmetic only. The library's integers
+// also wrap around.
 func calculate(expression string) (string, error) {
 	if err := checkExpression(expression); err != nil {
 		return "", err
@@ -56,8 +52,7 @@ func calculate(expression string) (string, error) {
 	return format(value), nil
 }
 
-// foreign is every character that no arithmetic needs: quotes, brackets, and whatever
-// else the library's language could be spoken with.
+// foreign matches characters that arithmetic does not need, such as quotes and brackets, which begin other parts of the library's language.
 var foreign = regexp.MustCompile(`[^0-9A-Za-z_.,+\-*/%^()\s]`)
 
 func checkExpression(expression string) error {
@@ -70,7 +65,7 @@ func checkExpression(expression string) error {
 	if found := foreign.FindString(expression); found != "" {
 		return fmt.Errorf("/expression: %q is not allowed; only numbers, + - * / %% ** ( ) and functions are", found)
 	}
-	// To the library these begin a comment: 7 // 2 would be 7.
+	// The library treats these as comments: 7 // 2 would be 7.
 	for _, comment := range []string{"//", "/*"} {
 		if strings.Contains(expression, comment) {
 			return fmt.Errorf("/expression: %s is no operator; use floor(a / b) for a whole quotient", comment)
@@ -79,12 +74,11 @@ func checkExpression(expression string) error {
 	return nil
 }
 
-// widen gives whole numbers that are too long for the parser a decimal point:
-// it then only looks at their size, and the evaluator reads them as written.
+// widen adds a decimal point to whole numbers that are too long for the parser. The evaluator reads them as they are written.
 func widen(expression string) string {
 	tokens, err := lexer.Lex(file.NewSource(expression))
 	if err != nil {
-		return expression // the parser says what is wrong
+		return expression // the parser reports the mistake
 	}
 	var b strings.Builder
 	last := 0
@@ -97,10 +91,10 @@ func widen(expression string) string {
 	return b.String() + expression[last:]
 }
 
-// wholeNumber matches those that an int64 might not hold.
+// wholeNumber matches whole numbers that an int64 might not hold.
 var wholeNumber = regexp.MustCompile(`^[0-9_]{19,}$`)
 
-// parseProblem keeps the message and the place, without the library's drawing of it.
+// parseProblem keeps the message and the position of a parser's error, without its drawing.
 func parseProblem(err error) error {
 	if problem := (*file.Error)(nil); errors.As(err, &problem) {
 		return fmt.Errorf("/expression: %s at character %d", problem.Message, problem.Column+1)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"time"
-	_ "time/tzdata" // containers without a time zone database know the zones as well
+	_ "time/tzdata" // for containers without a time zone database
 
 	"github.com/perdure/perdure/tools"
 )
@@ -19,8 +19,7 @@ type timeAnswer struct {
 	Timezone string `json:"timezone"`
 }
 
-// CurrentTime returns the tool current_time, which tells the time that now
-// returns in a zone of the model's choice.
+// CurrentTime returns the tool current_time, which returns the time of now in a time zone of the model's choice.
 func CurrentTime(now func() time.Time) tools.Tool {
 	tell := func(_ context.Context, query timeQuery) (timeAnswer, error) {
 		zone, err := loadZone(query.Timezone)
@@ -35,7 +34,7 @@ func CurrentTime(now func() time.Time) tools.Tool {
 }
 
 func loadZone(name string) (*time.Location, error) {
-	// Local would be wherever the worker happens to stand, which is nothing a model could mean.
+	// Local is the zone of the worker's machine, which a model cannot mean.
 	if name == "Local" {
 		return nil, unknownZone(name)
 	}

@@ -1,9 +1,9 @@
-// Package builtin has the tools that every worker offers.
+// Package builtin has the tools of every worker.
 //
 //	registry, err := tools.NewRegistry(builtin.Tools()...)
 //
-// They are calculate and current_time, the two things that models get wrong most readily by themselves, and
-// ask_user and confirm, by which a model asks people. They need no key and no network, and are idempotent.
+// calculate and current_time do what models often get wrong; ask_user and confirm ask people. They need no key and no network, and are
+// idempotent.
 package builtin
 
 import (

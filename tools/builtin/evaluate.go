@@ -12,11 +12,10 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// maxBits is how long a numerator or denominator may become: beyond it whole
-// numbers overflow, as a float64 does, and fractions are rounded to one.
+// maxBits bounds a numerator or denominator: beyond it whole numbers overflow, as a float64 does, and fractions are rounded to a float64.
 const maxBits = 1024
 
-// maxPowerBits bounds the work of one exact power before its result is looked at.
+// maxPowerBits bounds the work of one exact power.
 const maxPowerBits = 16 << 10
 
 var (
@@ -26,9 +25,9 @@ var (
 	errForm     = errors.New("/expression: only arithmetic is allowed: numbers, + - * / % **, parentheses and functions")
 )
 
-// evaluator knows the nodes of arithmetic; every other one is refused.
+// evaluator evaluates the nodes of arithmetic, and refuses others.
 type evaluator struct {
-	source string // ASCII, so that the tree's positions in it count bytes
+	source string // ASCII, so that positions of the tree are byte offsets
 }
 
 func (v evaluator) evaluate(node ast.Node) (*big.Rat, error) {
@@ -151,7 +150,7 @@ func wholePower(base *big.Rat, n int64) *big.Rat {
 	return new(big.Rat).SetFrac(num, den)
 }
 
-// fit bounds the size of a number, and with it the cost of the next step.
+// fit bounds the size of a number, and so the cost of the next operation.
 func fit(value *big.Rat) (*big.Rat, error) {
 	if value.Num().BitLen() <= maxBits && value.Denom().BitLen() <= maxBits {
 		return value, nil
@@ -163,7 +162,7 @@ func fit(value *big.Rat) (*big.Rat, error) {
 	return approximate(f)
 }
 
-// approximate takes over what floating point says, exactly.
+// approximate converts a float64 exactly.
 func approximate(f float64) (*big.Rat, error) {
 	switch {
 	case math.IsNaN(f):
@@ -174,8 +173,7 @@ func approximate(f float64) (*big.Rat, error) {
 	return new(big.Rat).SetFloat64(f), nil
 }
 
-// decimal takes a literal for what was written: 0.1 is a tenth, not the float64
-// nearest to it, which is all that the tree has kept.
+// decimal reads a literal as it is written: 0.1 is a tenth, not the nearest float64, which is what the tree has.
 func (v evaluator) decimal(node *ast.FloatNode) (*big.Rat, error) {
 	if node.Value == 0 { // 1e-999999 as a fraction would have a million digits
 		return new(big.Rat), nil

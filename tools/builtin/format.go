@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxDecimals is how many decimals an exact fraction is worth; one that needs
-// more comes from a root or the like, and only a float64's digits of it are true.
+// maxDecimals is the most decimals of an exact fraction. A fraction with more comes from a root or the like, and only its digits as a float64 are
+// correct.
 const maxDecimals = 30
 
-// format writes whole numbers as such, whatever way they were reached: 6 / 2 is 3.
+// format writes a whole number without decimals, also if it is the result of a division: 6 / 2 is 3.
 func format(value *big.Rat) string {
 	if value.IsInt() {
 		return value.Num().String()
@@ -19,7 +19,7 @@ func format(value *big.Rat) string {
 		return value.FloatString(digits)
 	}
 	f, _ := value.Float64()
-	// Plain digits while they are readable; zeros for a screenful are not.
+	// Plain digits, unless there are too many zeros to read.
 	if text := strconv.FormatFloat(f, 'f', -1, 64); len(strings.TrimLeft(text, "-0.")) > 0 && len(text) <= 40 {
 		return text
 	}

@@ -11,7 +11,7 @@ type mathFunction struct {
 	call     func(args []*big.Rat) (*big.Rat, error)
 }
 
-// functions is filled in init because evaluation and its error texts refer to it.
+// functions is set in init because evaluation and its errors refer to it.
 var functions map[string]mathFunction
 
 func init() {
@@ -33,8 +33,7 @@ func init() {
 	}
 }
 
-// float lends a function from package math. Where it is infinite, as ln is at
-// 0, the answer is an error, not an infinity.
+// float wraps a function of package math. An infinite result, such as ln of 0, is an error.
 func float(f func(float64) float64) mathFunction {
 	return mathFunction{1, 1, func(args []*big.Rat) (*big.Rat, error) {
 		x, _ := args[0].Float64()
@@ -47,7 +46,7 @@ func float(f func(float64) float64) mathFunction {
 }
 
 func floor(a *big.Rat) *big.Rat {
-	// Div is Euclidean: with a positive divisor, as a denominator is, that is the floor.
+	// Div is Euclidean. With a positive divisor, as a denominator is, it is the floor.
 	return new(big.Rat).SetInt(new(big.Int).Div(a.Num(), a.Denom()))
 }
 

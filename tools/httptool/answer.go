@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	maxText    = tools.DefaultMaxResult - 128 // room for what says that it was cut
+	maxText    = tools.DefaultMaxResult - 128 // room for the note that it was cut
 	maxExcerpt = 2 << 10
-	maxMedia   = tools.MaxMedia / 4 * 3 // bytes that are so many in base64
+	maxMedia   = tools.MaxMedia / 4 * 3 // bytes before base64
 
-	// margin is read beyond what is shown, so that no secret is cut in two before it is hidden.
+	// margin is read in addition to what is shown, so that no secret is cut before it is hidden.
 	margin = 16 << 10
 )
 
-// answer is a response that is being read.
+// answer reads a response.
 type answer struct {
 	tool      *Tool
 	resp      *http.Response
@@ -37,7 +37,7 @@ type answer struct {
 	mediaType string
 }
 
-// result returns what the model is told. The error is a *tools.UnavailableError, or a *tools.Raised.
+// result returns what the model receives. The error is a *tools.UnavailableError or a *tools.Raised.
 func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type")) // "" is a type that nobody knows
 	if a.resp.StatusCode < 200 || a.resp.StatusCode > 299 {
@@ -93,11 +93,11 @@ func (a *answer) media(kind llm.MediaKind) (tools.Result, error) {
 	}, nil
 }
 
-// failure returns an answer that is not of success: something that the model should know, or no answer at all.
+// failure returns the result of an unsuccessful status, or an error if the call has no outcome.
 func (a *answer) failure() (tools.Result, error) {
 	text := a.status()
 	if a.mediaType == "" || isText(a.mediaType) {
-		// What can be had of it will do: the status is the answer.
+		// A part of the body is enough: the status is the outcome.
 		body, _ := io.ReadAll(io.LimitReader(a.resp.Body, maxExcerpt+margin))
 		shown := a.secrets.Text(string(body))
 		shown = string(trimRune([]byte(shown[:min(len(shown), maxExcerpt)])))
@@ -112,7 +112,7 @@ func (a *answer) failure() (tools.Result, error) {
 	return tools.Failed(text), nil
 }
 
-// notAnswers are what servers, and what stands before them, say when they cannot say anything now.
+// notAnswers are the statuses of servers and proxies that cannot answer at the moment: the call has no outcome.
 var notAnswers = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // read returns at most limit bytes of the body.
@@ -128,7 +128,7 @@ func (a *answer) status() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.resp.StatusCode, http.StatusText(a.resp.StatusCode)))
 }
 
-// headerLines returns what an answer to HEAD is about.
+// headerLines returns the headers that describe the resource of a HEAD request.
 func (a *answer) headerLines() string {
 	var b strings.Builder
 	for _, name := range []string{"Content-Type", "Content-Length", "Last-Modified", "Etag"} {
@@ -139,7 +139,7 @@ func (a *answer) headerLines() string {
 	return b.String()
 }
 
-// trimRune takes a character off that was cut in two.
+// trimRune removes an incomplete character at the end.
 func trimRune(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -173,7 +173,7 @@ func kindOf(mediaType string) (llm.MediaKind, bool) {
 	return "", false
 }
 
-// retryAfter reads the header of that name: seconds, or a date.
+// retryAfter reads a Retry-After header: seconds, or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

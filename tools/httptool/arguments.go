@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// arguments are a call's, by name. The schema has been checked.
+// arguments are the arguments of a call, by name. They fit the schema.
 type arguments map[string]json.RawMessage
 
-// argumentError is what the model is told of an argument that does not fit its place.
+// argumentError is the error for the model of an argument that does not fit its place in the request.
 type argumentError struct {
 	text string
 }
@@ -21,7 +21,7 @@ func refused(format string, args ...any) error {
 	return &argumentError{text: "invalid arguments: " + fmt.Sprintf(format, args...)}
 }
 
-// scalar returns a value as the text that a URL has for it; null is none.
+// scalar returns the text of a value in a URL; ok is false for null and for objects and lists.
 func scalar(raw json.RawMessage) (text string, ok bool) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
@@ -30,11 +30,11 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 		err := json.Unmarshal(raw, &text)
 		return text, err == nil
 	}
-	return string(raw), true // numbers and booleans, as they are written
+	return string(raw), true // numbers and booleans, unchanged
 }
 
-// pathValue returns what stands in a path for an argument, not escaped. Escaping keeps it within its
-// segment; but some servers undo that before they take .. for a step up.
+// pathValue returns the value of an argument in the path, not escaped. Escaping keeps it within its segment; but some servers decode the path
+// before they interpret "..", which is therefore refused.
 func (a arguments) pathValue(name string) (string, error) {
 	value, ok := scalar(a[name])
 	if !ok || value == "" {
@@ -57,8 +57,8 @@ func (a arguments) pathValue(name string) (string, error) {
 	}
 }
 
-// queryValues returns the values of a query parameter, escaped: none if an argument is not given, and
-// several if the parameter is an argument that is a list.
+// queryValues returns the escaped values of a query parameter: none if an argument is missing, several if the parameter is an argument that is a
+// list.
 func (a arguments) queryValues(pieces []piece) ([]string, error) {
 	if len(pieces) == 1 && pieces[0].argument != "" {
 		values, err := a.values(pieces[0].argument)
@@ -85,7 +85,7 @@ func (a arguments) queryValues(pieces []piece) ([]string, error) {
 	return []string{b.String()}, nil
 }
 
-// values returns an argument as the values of a parameter: a list is as many, an object its JSON.
+// values returns an argument as values of a parameter: a list has several, an object is JSON.
 func (a arguments) values(name string) ([]string, error) {
 	raw := a[name]
 	if text, ok := scalar(raw); ok {

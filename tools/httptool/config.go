@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// Config describes a tool, as a document of kind tool does.
+// Config describes a tool, like a document of kind tool.
 type Config struct {
 	Name, Description string
 	Parameters        json.RawMessage // JSON Schema of the arguments
@@ -24,24 +24,24 @@ type Config struct {
 	Headers           map[string]string
 	Form              bool          // send arguments as a form, not as JSON
 	Timeout           time.Duration // of one attempt; 0 = tools.DefaultTimeout
-	AllowedHosts      []string      // for redirects, besides the URL's own
+	AllowedHosts      []string      // for redirects, in addition to the URL's host
 	Idempotent        bool
 	Attempts          int    // 0 = tools.DefaultAttempts if idempotent, else 1
-	TaskQueue         string // of the workers that make the calls; empty = all workers
-	Sequential        bool   // calls of one turn are made one after another
+	TaskQueue         string // whose workers make the calls; empty = the main queue
+	Sequential        bool   // calls of one turn run one after the other
 	Origin            string // where the tool is declared, for people
 }
 
-// Environment is what the worker gives to its tools.
+// Environment is what the worker provides to its tools.
 type Environment struct {
-	// Secret returns a secret by its name, "" if there is none. It is used concurrently. nil = other workers
-	// make the calls: the tool is only described here.
+	// Secret returns a secret by name, "" if there is none. It must be safe for concurrent use. nil = other workers make the calls, and this
+	// process only describes the tool.
 	Secret func(name string) string
-	// AllowPrivate lets tools reach addresses that are not of the public internet.
+	// AllowPrivate permits addresses outside of the public internet.
 	AllowPrivate bool
 }
 
-// ConfigError says what is wrong with a Config.
+// ConfigError is a mistake in a Config.
 type ConfigError struct {
 	Key    string // as in a document, such as http.url; "" = the whole
 	Reason string
@@ -96,7 +96,7 @@ const (
 var (
 	hostRule   = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$|^\[[0-9a-fA-F:.]+\](:[0-9]{1,5})?$`)
 	headerRule = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
-	// reserved are headers that the connection or this package decides.
+	// reserved are headers that the connection or this package sets.
 	reserved = []string{
 		"Connection", "Content-Length", "Expect", "Host", idempotencyHeader, "Keep-Alive", "Proxy-Authorization",
 		"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
@@ -132,7 +132,7 @@ func parseHeaders(headers map[string]string, secret func(string) string) (secret
 	return texts, nil
 }
 
-// checkArguments compares the places in a URL with the arguments that there are.
+// checkArguments compares the placeholders of a URL with the arguments of the schema.
 func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 	var schema struct {
 		Properties map[string]json.RawMessage
@@ -168,10 +168,10 @@ func (t *Tool) Spec() tools.Spec {
 	return s
 }
 
-// Origin says where the tool is declared.
+// Origin returns where the tool is declared.
 func (t *Tool) Origin() string { return t.cfg.Origin }
 
-// sendsQuery reports whether arguments go to the query: what these methods do with a body is not defined.
+// sendsQuery reports whether arguments go into the query: for these methods a body has no defined meaning.
 func (t *Tool) sendsQuery() bool {
 	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
 }

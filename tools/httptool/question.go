@@ -13,21 +13,21 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server may ask people before it does what it is asked to: it answers 202 with a question. The request is made
-// anew when that is answered, with all answers so far in a header, since a body is the arguments'.
+// A server may ask people before it acts: it answers 202 with a question. The request is repeated when the question is answered, with all answers
+// so far in a header, because the body has the arguments.
 
 const (
 	// questionType is the media type of such an answer.
 	questionType = "application/vnd.perdure.question+json"
-	// answersHeader has the answers: a JSON list in base64.
+	// answersHeader is the header with the answers: a JSON list in base64.
 	answersHeader = "Perdure-Answers"
-	// maxAnswers bounds the header: servers commonly take 8 KiB for all of them.
+	// maxAnswers bounds the header: servers commonly accept 8 KiB for all headers.
 	maxAnswers = 6 << 10
-	// maxQuestion is what a question may have in JSON: message, schema and metadata at their bounds.
+	// maxQuestion bounds a question in JSON: message, schema and metadata at their bounds.
 	maxQuestion = tools.MaxQuestion + 2*tools.MaxQuestionSchema + 4<<10
 )
 
-// question is what such a server asks.
+// question is the question of a server.
 type question struct {
 	Reason         string          `json:"reason"`
 	Message        string          `json:"message"`
@@ -36,7 +36,7 @@ type question struct {
 	ExpiresIn      string          `json:"expiresIn"`
 }
 
-// replied is an answer as a server reads it.
+// replied is an answer in the form that the server receives.
 type replied struct {
 	Status  tools.AnswerStatus `json:"status"`
 	Content json.RawMessage    `json:"content,omitempty"`
@@ -47,7 +47,7 @@ func (a *answer) asks() bool {
 	return a.resp.StatusCode == http.StatusAccepted && a.mediaType == questionType
 }
 
-// ask ends the call with the server's question. What is none, the model is told.
+// ask ends the call with the server's question. An invalid question is a failure for the model.
 func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	body, err := a.read(maxQuestion + 1)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	return failed(a.tool.cfg.Name+" failed: the server asks something that nobody can be asked: "+err.Error(), err), nil
 }
 
-// question reads what the server asks.
+// question decodes the question of a server.
 func (a *answer) question(body []byte) (tools.Question, error) {
 	var q question
 	if len(body) > maxQuestion {
@@ -83,8 +83,7 @@ func (a *answer) question(body []byte) (tools.Question, error) {
 	return asked, nil
 }
 
-// setAnswers puts the answers there are into a request that is made anew. To a server the request is another one:
-// so is its key.
+// setAnswers adds the answers to a repeated request. For a server it is another request, so its key differs.
 func setAnswers(req *http.Request, key string, answers []tools.Answer) error {
 	if len(answers) == 0 {
 		return nil

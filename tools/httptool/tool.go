@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// Tool is an HTTP request that models may ask for. It is safe for concurrent use.
+// Tool is a tool whose calls are HTTP requests. It is safe for concurrent use.
 type Tool struct {
 	cfg     Config
 	url     *urlTemplate
@@ -40,7 +40,7 @@ func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	if err != nil {
 		return t.unanswered(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	a := &answer{tool: t, resp: resp, secrets: redactor}
 	result, err := a.result(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -94,7 +94,7 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	return req, nil
 }
 
-// place decides where the arguments go that the URL does not name.
+// place puts the arguments that the URL does not use into the query or the body.
 func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentType string, err error) {
 	if t.sendsQuery() {
 		query, err = rest.form()
@@ -110,7 +110,7 @@ func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentT
 
 const maxKey = 255
 
-// headerKey returns an idempotency key as a header can have it: ids of runs are anybody's.
+// headerKey returns an idempotency key that a header can have: clients choose the IDs in it.
 func headerKey(key string) string {
 	unsafe := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(key) <= maxKey && !strings.ContainsFunc(key, unsafe) {
@@ -120,13 +120,13 @@ func headerKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unanswered returns what becomes of a request that got no answer.
+// unanswered returns the outcome of a request without an answer.
 func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) {
 	if ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()
 	}
 	if with := (*url.Error)(nil); errors.As(err, &with) {
-		err = with.Err // its text has the arguments
+		err = with.Err // the text of the outer error has the arguments
 	}
 	failure, words := egress.Explain(t.host, err)
 	if failure == egress.Refused {

@@ -9,7 +9,7 @@ import (
 
 const maxURL = 8 << 10
 
-// urlTemplate is a URL with places for arguments.
+// urlTemplate is a URL with placeholders for arguments.
 type urlTemplate struct {
 	base  *url.URL // scheme and host
 	path  []piece
@@ -40,7 +40,7 @@ func parseURL(text string) (*urlTemplate, error) {
 	if host := rest[:indexAny(rest, "/?#")]; strings.ContainsAny(host, "{}") {
 		return nil, wrong(key, "must not have a {place} in its host")
 	}
-	// Places are letters here; what remains of braces after that is a mistake.
+	// Placeholders become letters here; remaining braces are a mistake.
 	plain := placeholder.ReplaceAllString(text, "x")
 	u, err := url.Parse(plain)
 	switch {
@@ -110,7 +110,7 @@ func (t *urlTemplate) names() []string {
 	return names
 }
 
-// fill puts arguments into their places. more are parameters for the query besides its own.
+// fill replaces the placeholders. more are further parameters of the query.
 func (t *urlTemplate) fill(args arguments, more url.Values) (*url.URL, error) {
 	path, err := t.fillPath(args)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// Config describes a server, as a document of kind mcp does: either by its URL or by its command.
+// Config describes a server, like a document of kind mcp: by its URL or by its command.
 type Config struct {
 	Name string // [a-z0-9][a-z0-9-]{0,31}
 
@@ -24,26 +24,26 @@ type Config struct {
 	Env     map[string]string
 
 	Timeout    time.Duration // of one attempt at a call; 0 = tools.DefaultTimeout
-	Idempotent *bool         // of all tools; nil = as the server says of each
-	// Elicitation lets the server ask people in the middle of a call, which is made anew with the answer.
+	Idempotent *bool         // of all tools; nil = by the server's annotations
+	// Elicitation permits the server to ask people during a call, which is repeated with the answer.
 	Elicitation bool
-	Attempts    int    // of tools that are idempotent; 0 = tools.DefaultAttempts
-	TaskQueue   string // of the workers that make the calls; empty = all workers
-	Sequential  bool   // calls of one turn are made one after another, whichever of the tools they are of
+	Attempts    int    // of idempotent tools; 0 = tools.DefaultAttempts
+	TaskQueue   string // whose workers make the calls; empty = the main queue
+	Sequential  bool   // calls of one turn to any of its tools run one after the other
 	Origin      string // where the server is declared, for people
 }
 
-// Environment is what the worker gives to its servers.
+// Environment is what the worker provides to its servers.
 type Environment struct {
-	// Secret returns a secret by its name, "" if there is none. It is used concurrently.
+	// Secret returns a secret by name, "" if there is none. It must be safe for concurrent use.
 	Secret func(name string) string
-	// AllowPrivate lets us reach servers at addresses that are not of the public internet.
+	// AllowPrivate permits servers at addresses outside of the public internet.
 	AllowPrivate bool
-	// Logger hears of connections, and what programs write to their standard error.
+	// Logger logs connections, and the standard error of programs.
 	Logger *slog.Logger
 }
 
-// ConfigError says what is wrong with a Config.
+// ConfigError is a mistake in a Config.
 type ConfigError struct {
 	Key    string // as in a document, such as headers
 	Reason string
@@ -58,14 +58,14 @@ func wrong(key, format string, args ...any) *ConfigError {
 var (
 	headerRule   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 	variableRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	// reserved are headers that the connection or the protocol decides.
+	// reserved are headers that the connection or the protocol sets.
 	reserved = map[string]bool{
 		"Accept": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Host": true, "Last-Event-Id": true,
 		"Mcp-Protocol-Version": true, "Mcp-Session-Id": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 	}
 )
 
-// dialer makes connections to the server that a Config describes, or says what is wrong with it.
+// dialer returns the dialer of the server, or the mistake in the Config.
 func (cfg Config) dialer(env Environment) (dialer, error) {
 	if cfg.URL != "" {
 		return cfg.remote(env)
@@ -128,7 +128,7 @@ func (cfg Config) program(env Environment) (dialer, error) {
 	return &program{path: path, args: cfg.Command, env: variables, secret: env.Secret, logger: env.Logger.With("server", cfg.Name)}, nil
 }
 
-// fillable reads texts whose secrets are all there.
+// fillable parses texts and checks that all their secrets exist.
 func fillable(key string, texts map[string]string, secret func(string) string) (secrets.Texts, error) {
 	all, name, err := secrets.ParseAll(texts)
 	if err != nil {

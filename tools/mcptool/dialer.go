@@ -12,27 +12,27 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// maxMessage bounds one message of a server's in bytes: a result with all the media that it may have.
+// maxMessage bounds one message of a server in bytes: a result with the most media, and 4 MiB.
 const maxMessage = tools.MaxMedia + 4<<20
 
-// dialer reaches a server.
+// dialer connects to a server.
 type dialer interface {
-	// dial begins a connection.
+	// dial opens a connection.
 	dial(ctx context.Context) (*link, error)
-	// explain says why a call came to no end.
+	// explain returns why a call has no outcome.
 	explain(err error) (egress.Failure, string)
-	// redactor hides the secrets that the server is given.
+	// redactor hides the server's secrets.
 	redactor() secrets.Redactor
 }
 
-// link is one connection to a server.
+// link is a connection to a server.
 type link struct {
 	transport mcp.Transport
-	close     func() // ends it from below, so that nothing waits for the server any more
-	release   func() // what remains to be done when it is over
+	close     func() // closes the transport, so that nothing waits for the server
+	release   func() // releases resources after the end
 }
 
-// remote is a server at a URL.
+// remote is a server with a URL.
 type remote struct {
 	endpoint  *url.URL
 	transport *http.Transport

@@ -14,16 +14,14 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server may elicit: ask people something in the middle of a call. One that speaks roundTrips ends the call with what
-// it asks, and takes the answers with another call, whoever makes that and whenever. An older one asks over the
-// connection while the call is under way, which nobody can keep open until a person has answered: such a call is given
-// up, and made anew with the answer at hand. There is no telling which call such a request belongs to, so an older
-// server that may ask is called one call at a time.
+// A server may elicit: ask people during a call. With roundTrips it ends the call with its question, and receives the answer with another call. An
+// older server asks over the connection during the call, which cannot stay open until a person answers: that call is abandoned, and repeated when
+// the answer is known. Such a request does not name its call, so an older server that may elicit gets one call at a time.
 
-// roundTrips is the first version of MCP in which a call ends with what the server asks.
+// roundTrips is the first version of MCP in which a call ends with the server's question.
 const roundTrips = "2026-07-28"
 
-// elicitation declares that servers may ask, if they may.
+// elicitation declares the capability to elicit, if the definition permits it.
 func (s *Server) elicitation(options *mcp.ClientOptions) {
 	if !s.cfg.Elicitation {
 		return
@@ -32,16 +30,16 @@ func (s *Server) elicitation(options *mcp.ClientOptions) {
 	options.ElicitationHandler = s.elicit
 }
 
-// asker is the call that an older server may ask in.
+// asker is the call in which an older server may ask.
 type asker struct {
 	ctx  context.Context
 	fail context.CancelCauseFunc
 
 	mu      sync.Mutex
-	answers []tools.Answer // those that were not asked for yet
+	answers []tools.Answer // not yet used
 }
 
-// take returns the answer to a question: a server may ask for several at once, in any order.
+// take returns the answer to a question. A server may ask several at once, in any order.
 func (a *asker) take(question string) (tools.Answer, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +52,7 @@ func (a *asker) take(question string) (tools.Answer, bool) {
 	return answer, true
 }
 
-// alone gives a call of an older server that may ask the server to itself. done must be called.
+// alone reserves an older server that may elicit for one call. The caller must call done.
 func (s *Server) alone(ctx context.Context, fail context.CancelCauseFunc, session *mcp.ClientSession) (done func(), err error) {
 	if answer := session.InitializeResult(); !s.cfg.Elicitation || answer != nil && answer.ProtocolVersion >= roundTrips {
 		return func() {}, nil
@@ -77,7 +75,7 @@ func (s *Server) setAsker(a *asker) {
 	s.asker = a
 }
 
-// elicit answers an older server, or ends the call that it asks in.
+// elicit answers a question of an older server, or ends the call in which it asks.
 func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	s.mu.Lock()
 	by := s.asker
@@ -96,7 +94,7 @@ func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitR
 	return nil, errors.New("the call is given up")
 }
 
-// questionOf returns what a server asks.
+// questionOf converts the question of a server.
 func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	if p.Mode != "" && p.Mode != "form" || p.RequestedSchema == nil {
 		return tools.Question{}, fmt.Errorf("it elicits by %.40q, which is not supported", p.Mode)
@@ -105,7 +103,7 @@ func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	return tools.Question{Reason: tools.ReasonInput, Message: s.secrets().Text(p.Message), ResponseSchema: schema}, err
 }
 
-// elicitResult returns an answer as a server reads it.
+// elicitResult converts an answer for the server.
 func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	switch a.Status {
 	case tools.Declined:
@@ -121,16 +119,15 @@ func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	return result, nil
 }
 
-// rounds is where a call is that a server has ended with what it asks: the state of its questions.
+// rounds is the progress of a call that a server has ended with questions. It is the State of these questions.
 type rounds struct {
-	// Request is the server's own state, Asks what it asks, by its names.
+	// Request is the server's own state. Asks are its questions, by their names.
 	Request   string                       `json:"request,omitempty"`
 	Asks      map[string]tools.Question    `json:"asks"`
 	Responses map[string]*mcp.ElicitResult `json:"responses,omitempty"`
 }
 
-// addAnswers puts the answers that a call has into its params. It fails with the next question if the server has asked for
-// more than one answer.
+// addAnswers adds the answers of a call to its params. If the server has asked several questions, it returns the next one as an error.
 func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	answers := tools.Answers(ctx)
 	if len(answers) == 0 || len(answers[len(answers)-1].State) == 0 {
@@ -159,7 +156,7 @@ func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	return nil
 }
 
-// raiseQuestion ends a call with the first thing that the server asks.
+// raiseQuestion ends a call with the first question of the server.
 func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) error {
 	r := rounds{Request: result.RequestState, Asks: map[string]tools.Question{}}
 	for name, request := range result.InputRequests {
@@ -179,7 +176,7 @@ func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) 
 	return r.raise(ctx)
 }
 
-// next returns the name of what was not asked yet; "" = there is nothing.
+// next returns the name of the next question; "" = none.
 func (r *rounds) next() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Asks)) {
 		if r.Responses[name] == nil {
@@ -189,7 +186,7 @@ func (r *rounds) next() string {
 	return ""
 }
 
-// raise asks the next question, which has where the call is as its state.
+// raise asks the next question, with the progress of the call as its State.
 func (r *rounds) raise(ctx context.Context) error {
 	state, err := json.Marshal(r)
 	if err != nil {

@@ -20,8 +20,7 @@ const (
 	maxOwnName = 128
 )
 
-// list asks for the tools, and keeps them as what is offered. Those that cannot be offered are left
-// out, with a word in the log.
+// list requests the tools of the server and keeps them as its offers. Invalid tools are left out, with a warning.
 func (s *Server) list(session *mcp.ClientSession) error {
 	ctx, cancel := context.WithTimeout(s.life, listTimeout)
 	defer cancel()
@@ -86,8 +85,7 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	return tools.Offer{Name: declared.Name, Tool: guarded}, err
 }
 
-// parametersOf returns the schema of a tool's arguments. Model providers insist on what MCP demands too,
-// and not every server gives: that it is of an object.
+// parametersOf returns the schema of a tool's arguments. MCP and model providers require a schema of an object, which not every server has.
 func parametersOf(declared *mcp.Tool) (json.RawMessage, error) {
 	schema, ok := declared.InputSchema.(map[string]any)
 	if !ok || schema == nil {
@@ -103,9 +101,8 @@ const maxModelName = 64
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// modelName returns what models call a tool: server_tool. Where providers would not have that, it is
-// changed, and ends with a digest of the tool's name: that depends on nothing but the two names, and
-// no two tools share it.
+// modelName returns the name of a tool for models: server_tool. A name that providers would refuse is changed, and ends with a digest of the tool's
+// name, so it depends on the two names only and is unique.
 func modelName(server, own string) string {
 	name := server + "_" + notInNames.ReplaceAllString(own, "_")
 	if len(name) <= maxModelName && name == server+"_"+own {

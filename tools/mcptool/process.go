@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// grace is how long a program may take to end by itself when its input is closed, and again when
-	// it is asked to.
+	// grace is how long a program may take to end after its input is closed, and again after it is told to.
 	grace = time.Second
-	// drain is how long what a program has said last is still read.
+	// drain is how long the last output of a program is read.
 	drain = time.Second
 )
 
-// program is a server that we start.
+// program is a server that this process starts.
 type program struct {
 	path   string
 	args   []string
@@ -32,7 +31,7 @@ type program struct {
 	logger *slog.Logger
 }
 
-// usual are the variables that a program gets of ours.
+// usual are the variables of the worker that a program gets.
 var usual = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 
 func (p *program) dial(context.Context) (*link, error) {
@@ -40,7 +39,7 @@ func (p *program) dial(context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(p.path) //nolint:gosec,noctx // what the operator has written down; stop ends it
+	cmd := exec.Command(p.path) //nolint:gosec,noctx // the operator's command; stop ends it
 	cmd.Args = p.args
 	for _, name := range usual {
 		if value, ok := os.LookupEnv(name); ok {
@@ -70,19 +69,18 @@ func (p *program) explain(error) (egress.Failure, string) {
 }
 
 func (p *program) redactor() secrets.Redactor {
-	_, redactor, _ := p.env.Fill(p.secret) // without its secrets there is no connection either
+	_, redactor, _ := p.env.Fill(p.secret) // without its secrets there is no connection
 	return redactor
 }
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd           *exec.Cmd
-	stdin, stdout *os.File // our ends
+	stdin, stdout *os.File // the worker's ends
 	exited        chan struct{}
 }
 
-// start runs a command. The pipes are ours and not package exec's, which would close them while the
-// last words are still in them.
+// start starts a command. Its pipes do not belong to package exec, which would close them before the last output is read.
 func start(cmd *exec.Cmd) (*process, error) {
 	theirStdin, stdin, err := os.Pipe()
 	if err != nil {
@@ -101,14 +99,14 @@ func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, stdin: stdin, stdout: stdout, exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		_ = cmd.Wait() // how it ended is in its own words, on its standard error
-		// What it has started itself may hold the pipe open.
+		_ = cmd.Wait() // its standard error says how it ended
+		// A process that it has started may hold the pipe open.
 		_ = stdout.SetReadDeadline(time.Now().Add(drain))
 	}()
 	return p, nil
 }
 
-// stop ends the program: by closing its input, by asking, by force.
+// stop ends the program: it closes its input, then asks it to end, then kills it.
 func (p *process) stop() {
 	_ = p.stdin.Close() // it may be closed already
 	for _, signal := range []func(*exec.Cmd){terminate, kill} {

@@ -6,7 +6,7 @@ import "os/exec"
 
 func detach(*exec.Cmd) {}
 
-// terminate does what kill does where nothing can be asked.
+// terminate kills the program: on this system it cannot be asked to end.
 func terminate(cmd *exec.Cmd) { kill(cmd) }
 
 func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// detach gives a program a group of its own: signals meant for us, such as those of a terminal, do
-// not reach it, and ours reach what it has started too.
+// detach gives a program its own process group: signals to the worker, such as those of a terminal, do not reach it, and signals to it also reach
+// its children.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// terminate asks a program to end that has not been waited for, so that its number is still its own.
+// terminate asks a program to end. It has not been waited for, so its process ID is still valid.
 func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
 func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

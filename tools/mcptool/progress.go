@@ -13,8 +13,7 @@ import (
 const (
 	progressActivity = "progress"
 	progressKind     = "mcp-progress"
-	// progressPause is the least time between two reports of a call; what comes in between is replaced
-	// by what comes last.
+	// progressPause is the least time between two reports of a call. Of several messages in between, the last one is reported.
 	progressPause = 100 * time.Millisecond
 	maxMessageLen = 1 << 10
 )
@@ -28,15 +27,15 @@ type shown struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// progress reports how far a call is. The server's messages only leave a note: whoever hears them
-// has to hear the results of other calls as well, and reports wait for the log.
+// progress reports the progress of a call. The handler of the server's messages only stores the latest one: it also receives the results of other
+// calls, and must not wait for the log.
 type progress struct {
 	latest chan shown // holds at most one
 	end    chan struct{}
 	done   sync.WaitGroup
 }
 
-// begin returns the session for a call, nil if the server is away, and what watches its progress.
+// begin returns the session for a call, nil if the server is unavailable, and starts reporting its progress.
 func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, string, *progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,14 +49,14 @@ func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, stri
 	p.done.Go(func() {
 		p.run(func(next shown) {
 			next.Server, next.Tool = s.cfg.Name, t.own
-			// A report that is refused is one too many; the call matters more.
+			// A refused report does not fail the call.
 			_ = report.Activity(progressActivity, progressKind, next)
 		})
 	})
 	return s.session, token, p
 }
 
-// finish says the last of a call's progress.
+// finish reports the last progress of a call.
 func (s *Server) finish(token string, p *progress) {
 	s.mu.Lock()
 	delete(s.watched, token)
@@ -66,7 +65,7 @@ func (s *Server) finish(token string, p *progress) {
 	p.done.Wait()
 }
 
-// noteProgress notes the progress of a call.
+// noteProgress stores the progress of a call.
 func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
 	token, ok := params.ProgressToken.(string)
 	if !ok {
@@ -84,7 +83,7 @@ func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
 	case <-p.latest:
 	default:
 	}
-	p.latest <- next // there is room: s.mu keeps others away
+	p.latest <- next // there is room: s.mu is held
 }
 
 func (p *progress) run(report func(shown)) {
@@ -104,7 +103,7 @@ func (p *progress) run(report func(shown)) {
 	}
 }
 
-// rest keeps the pause between two reports, and tells whether the call ended in it.
+// rest waits for the pause between two reports, and reports whether the call ended meanwhile.
 func (p *progress) rest() (ended bool) {
 	timer := time.NewTimer(progressPause)
 	defer timer.Stop()

@@ -17,8 +17,7 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// roundTripper adds the server's headers to what goes to its host and to no other, and bounds what
-// comes back.
+// roundTripper adds the server's headers to requests to its host only, and bounds the answers.
 type roundTripper struct {
 	base    http.RoundTripper
 	host    string
@@ -26,7 +25,7 @@ type roundTripper struct {
 	secret  secrets.Lookup
 }
 
-// statusError is an answer that has nothing of MCP.
+// statusError is an answer that is no message of MCP.
 type statusError struct {
 	status     int
 	retryAfter time.Duration
@@ -36,7 +35,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered HTTP %d %s", e.status, http.StatusText(e.status))
 }
 
-// noAnswers are statuses whose bodies are not worth reading.
+// noAnswers are statuses whose bodies are not read.
 var noAnswers = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -60,7 +59,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if req.Method == http.MethodPost && slices.Contains(noAnswers, resp.StatusCode) {
 		_ = resp.Body.Close()
-		after, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31) // a date is none: 0
+		after, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31) // a date counts as 0
 		return nil, &statusError{status: resp.StatusCode, retryAfter: time.Duration(after) * time.Second}
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -68,27 +67,27 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, &foreignError{mediaType}
 	}
-	if mediaType != mediaEvents { // those are bounded one by one
+	if mediaType != mediaEvents { // each event has a bound
 		resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxMessage}
 	}
 	return resp, nil
 }
 
-// What calls are answered with.
+// Media types of answers to calls.
 const (
 	mediaJSON   = "application/json"
 	mediaEvents = "text/event-stream"
 )
 
-// foreignError is an answer of some other server, such as a proxy's page. The SDK would find it too, but it breaks
-// the connection off over it, and then says now that, now only that the connection is closed.
+// foreignError is an answer of another server, such as a page of a proxy. The SDK detects it too, but closes the connection, and its error is not
+// always the same.
 type foreignError struct{ mediaType string }
 
 func (e *foreignError) Error() string {
 	return fmt.Sprintf("the server answered with the content type %.80q, which is none of MCP", e.mediaType)
 }
 
-// isCall reports whether the request has a call. What servers answer to the other messages means nothing.
+// isCall reports whether the request has a call. Answers to other messages are ignored.
 func isCall(req *http.Request) bool {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return false
@@ -107,7 +106,7 @@ func isCall(req *http.Request) bool {
 
 var errTooLarge = errors.New("the server's answer is too large")
 
-// boundedBody fails when more comes than may.
+// boundedBody fails if the body is larger than its bound.
 type boundedBody struct {
 	io.ReadCloser
 
@@ -144,6 +143,6 @@ func (r *remote) explain(err error) (egress.Failure, string) {
 }
 
 func (r *remote) redactor() secrets.Redactor {
-	_, redactor, _ := r.headers.Fill(r.secret) // without its secrets there is no connection either
+	_, redactor, _ := r.headers.Fill(r.secret) // without its secrets there is no connection
 	return redactor
 }

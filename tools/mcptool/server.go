@@ -18,7 +18,7 @@ import (
 const (
 	connectTimeout = 30 * time.Second
 	listTimeout    = 30 * time.Second
-	// listPause is the least time between two lists, however often the server says that they change.
+	// listPause is the least time between two lists, however often the server reports changes.
 	listPause    = time.Second
 	longestPause = 30 * time.Second
 )
@@ -31,7 +31,7 @@ type Server struct {
 	life    context.Context // ends with Stop
 	end     context.CancelFunc
 	done    chan struct{}
-	changed chan struct{} // holds at most one note that the list of tools has changed
+	changed chan struct{} // holds at most one notice that the list of tools has changed
 
 	mu      sync.Mutex
 	session *mcp.ClientSession // nil while the server is away
@@ -44,8 +44,7 @@ type Server struct {
 	turn chan struct{} // held by that call
 }
 
-// Start begins to connect, and keeps connected until Stop. Errors are *ConfigError; that the server
-// is away is none.
+// Start connects in the background, and reconnects until Stop. The error is a *ConfigError; an unavailable server is no error.
 func Start(cfg Config, env Environment) (*Server, error) {
 	d, err := cfg.dialer(env)
 	if err != nil {
@@ -60,7 +59,7 @@ func Start(cfg Config, env Environment) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends the connection, the calls that are under way, and the program, and waits for it.
+// Stop ends the connection, active calls and the program, and waits for them.
 func (s *Server) Stop() {
 	s.end()
 	<-s.done
@@ -84,7 +83,7 @@ func (s *Server) Offers() ([]tools.Offer, error) {
 	return s.offers, nil
 }
 
-// run connects, over and over, until the server's life ends.
+// run connects again and again until Stop.
 func (s *Server) run() {
 	defer close(s.done)
 	pace := backoff.NewExponentialBackOff()
@@ -103,7 +102,7 @@ func (s *Server) run() {
 	}
 }
 
-// serve returns one connection, from its beginning to its end.
+// serve opens a connection and serves it until it ends.
 func (s *Server) serve() error {
 	ctx, cancel := context.WithTimeout(s.life, connectTimeout)
 	defer cancel()
@@ -120,13 +119,13 @@ func (s *Server) serve() error {
 	go func() { over <- session.Wait() }()
 	err = s.attend(session, over)
 	s.attach(nil)
-	link.close() // before the session, which would wait for a peer that does not listen
+	link.close() // before the session, which would wait for an unresponsive peer
 	_ = session.Close()
 	link.release()
 	return err
 }
 
-// attend keeps the list of tools up to date until the session is over.
+// attend keeps the list of tools up to date until the session ends.
 func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
 	for {
 		if err := s.list(session); err != nil {
@@ -154,12 +153,11 @@ func (s *Server) attach(session *mcp.ClientSession) {
 	s.session = session
 }
 
-// client returns a new MCP client. It declares no capability, so that servers know that they may ask for nothing, unless
-// they may elicit.
+// client returns a new MCP client. It declares no capability except elicitation, if that is permitted.
 func (s *Server) client() *mcp.Client {
 	options := &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},
-		Logger:         slog.New(slog.DiscardHandler), // its errors come back from calls, its notes may have content
+		Logger:         slog.New(slog.DiscardHandler), // calls return its errors, and its messages may have content
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {
@@ -173,12 +171,12 @@ func (s *Server) client() *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "perdure", Version: "1"}, options)
 }
 
-// secrets returns what hides the server's secrets.
+// secrets returns the redactor of the server's secrets.
 func (s *Server) secrets() secrets.Redactor {
 	return s.dialer.redactor()
 }
 
-// pause waits for a time, or for the end of ctx.
+// pause waits for a duration, or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

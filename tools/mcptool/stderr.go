@@ -17,8 +17,7 @@ const (
 	lineBurst = 50
 )
 
-// stderr logs what a program writes to its standard error: lines of at most maxLine bytes, lineBurst
-// of them and then one a second.
+// stderr logs the standard error of a program: lines of at most maxLine bytes, lineBurst of them and then one per second.
 type stderr struct {
 	logger   *slog.Logger
 	redactor secrets.Redactor
@@ -33,7 +32,7 @@ func newStderr(logger *slog.Logger, redactor secrets.Redactor) *stderr {
 	return &stderr{logger: logger, redactor: redactor, limit: rate.NewLimiter(rate.Every(time.Second), lineBurst)}
 }
 
-// Write implements [io.Writer]. It never fails, lest the program stumble over our log.
+// Write implements [io.Writer]. It never fails, because the program must not depend on the log.
 func (s *stderr) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *stderr) Write(p []byte) (int, error) {
 	}
 }
 
-// flush logs what stands in the last line.
+// flush logs an incomplete last line.
 func (s *stderr) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// keyMeta is where a server finds the key that is the same in all attempts of a call.
+// keyMeta is the member of _meta with the idempotency key.
 const keyMeta = "io.github.perdure/idempotencyKey"
 
-// tool is one tool of a server.
+// tool is a tool of a server.
 type tool struct {
 	server *Server
-	own    string // what the server calls it
+	own    string // the server's name for it
 	spec   tools.Spec
 }
 
@@ -74,10 +74,10 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	return tools.Result{}, t.unavailable(failure, words, err)
 }
 
-// make makes the call. It fails with a *tools.Raised if the server asks.
+// make makes the call. It returns a *tools.Raised if the server asks a question.
 func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	if err := addAnswers(ctx, params); err != nil {
-		return nil, unwrapQuestion(err)
+		return nil, asMisasked(err)
 	}
 	done, err := t.server.alone(ctx, cancel, session)
 	if err != nil {
@@ -86,18 +86,18 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 	defer done()
 	result, err := session.CallTool(ctx, params)
 	if bad, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
-		return nil, unwrapQuestion(bad)
+		return nil, asMisasked(bad)
 	}
 	if err != nil || !result.NeedsInput() {
 		return result, err
 	}
 	if !t.server.cfg.Elicitation {
-		return nil, unwrapQuestion(errors.New("it may not, since elicitation is not set"))
+		return nil, asMisasked(errors.New("it may not, since elicitation is not set"))
 	}
-	return nil, unwrapQuestion(t.server.raiseQuestion(ctx, result))
+	return nil, asMisasked(t.server.raiseQuestion(ctx, result))
 }
 
-// misaskedError says that a server asks what nobody can be asked.
+// misaskedError is a question of the server that cannot be asked.
 type misaskedError struct{ err error }
 
 func (e *misaskedError) Error() string {
@@ -106,8 +106,8 @@ func (e *misaskedError) Error() string {
 
 func (e *misaskedError) Unwrap() error { return e.err }
 
-// unwrapQuestion leaves a question that was raised as it is.
-func unwrapQuestion(err error) error {
+// asMisasked returns a raised question unchanged, and any other error as a misaskedError.
+func asMisasked(err error) error {
 	if _, ok := errors.AsType[*tools.Raised](err); ok {
 		return err
 	}
@@ -128,15 +128,14 @@ func (t *tool) unavailable(failure egress.Failure, words string, err error) erro
 	return away
 }
 
-// Codes that the SDK uses for what is no answer of the server's.
+// Codes of the SDK for the lack of an answer.
 const (
 	codeClientClosing = -32003
 	codeServerClosing = -32004
 	codeRejected      = -32005
 )
 
-// refusalOf returns the words of a server that answered with an error of the protocol: it knows no
-// such tool, or not these arguments.
+// refusalOf returns the message of a protocol error of the server: an unknown tool, or invalid arguments.
 func refusalOf(err error) (words string, ok bool) {
 	var answered *jsonrpc.Error
 	if !errors.As(err, &answered) {
@@ -149,18 +148,18 @@ func refusalOf(err error) (words string, ok bool) {
 	return answered.Message, true
 }
 
-// compact is JSON without the escapes that only HTML needs.
+// compact returns JSON without escapes for HTML.
 func compact(v any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil { // it was JSON when it came
+	if err := encoder.Encode(v); err != nil { // the value comes from JSON
 		return ""
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// setTrace puts the trace context of a call into its _meta, under the keys that MCP reserves for it: a program has no headers.
+// setTrace adds the trace context to the _meta of a call, under the keys that MCP reserves for it: a program has no headers.
 func setTrace(ctx context.Context, params *mcp.CallToolParams) {
 	trace := egress.TraceContext{}
 	otel.GetTextMapPropagator().Inject(ctx, trace)

@@ -1,3 +1,3 @@
-// Package secrets fills ${secret:NAME} in what files say, and takes the values out again of what
-// comes back. Values are looked up when they are used and kept nowhere else; errors have names only.
+// Package secrets replaces ${secret:NAME} in texts of definitions by the secrets, and hides the secrets in answers. Values are looked up when
+// they are used, and are not stored; errors have names only.
 package secrets

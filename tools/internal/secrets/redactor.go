@@ -13,17 +13,17 @@ import (
 
 const (
 	hidden = "[secret]"
-	// minSecret is the length below which a value is not looked for: it would be found everywhere.
+	// minSecret is the length below which a value is not hidden: it would be found everywhere.
 	minSecret = 4
 )
 
-// Redactor hides secrets in texts, as they are and as JSON and URLs write them. Its zero value hides
-// nothing. It is safe for concurrent use.
+// Redactor hides secrets in texts, in their plain form and as JSON and URLs encode them. Its zero value hides nothing. It is safe for concurrent
+// use.
 type Redactor struct {
 	replacer *strings.Replacer
 }
 
-// NewRedactor returns what hides the values.
+// NewRedactor returns a Redactor of the values.
 func NewRedactor(values ...string) Redactor {
 	var forms []string
 	for _, v := range values {
@@ -34,7 +34,7 @@ func NewRedactor(values ...string) Redactor {
 	if len(forms) == 0 {
 		return Redactor{}
 	}
-	// Where several begin at the same place the first counts: a secret may begin with another.
+	// If several begin at the same position, the first one applies: a secret may be the prefix of another.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, f := range slices.Compact(forms) {
@@ -43,19 +43,19 @@ func NewRedactor(values ...string) Redactor {
 	return Redactor{replacer: strings.NewReplacer(pairs...)}
 }
 
-// inJSON returns a text as a JSON string has it, without the quotes.
+// inJSON returns a text as in a JSON string, without the quotes.
 func inJSON(s string, escapeHTML bool) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(escapeHTML)
-	if err := encoder.Encode(s); err != nil { // a text always has a JSON form
+	if err := encoder.Encode(s); err != nil { // a text always encodes
 		return s
 	}
 	quoted := strings.TrimSpace(b.String())
 	return quoted[1 : len(quoted)-1]
 }
 
-// Text returns a text with the secrets hidden.
+// Text hides the secrets of a text.
 func (r Redactor) Text(s string) string {
 	if r.replacer == nil {
 		return s
@@ -63,7 +63,7 @@ func (r Redactor) Text(s string) string {
 	return r.replacer.Replace(s)
 }
 
-// Result returns a result with the secrets hidden in whatever is text.
+// Result hides the secrets in all texts of a result.
 func (r Redactor) Result(result tools.Result) tools.Result {
 	if r.replacer == nil {
 		return result

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Lookup finds a secret by its name. An empty value counts as none.
+// Lookup returns a secret by name; "" = none.
 type Lookup func(name string) (value string)
 
-// MissingError says that the worker lacks a secret.
+// MissingError is a secret that the worker lacks.
 type MissingError struct {
 	Name string
 }
@@ -19,15 +19,15 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("secret %s is missing: the worker has no PERDURE_SECRET_%s", e.Name, e.Name)
 }
 
-// Text is a text with places for secrets.
+// Text is a text with references to secrets.
 type Text struct {
-	literals []string // one more than names: what stands before, between and behind them
+	literals []string // the text before, between and after the references; one more than names
 	names    []string
 }
 
 var reference = regexp.MustCompile(`\$\{secret:([A-Z][A-Z0-9_]{0,127})\}`)
 
-// Parse reads a text. What begins like a reference and is none is an error, lest it be sent as it is.
+// Parse parses a text. A text that begins like a reference and is not one is an error, so that it is not sent as it is.
 func Parse(s string) (Text, error) {
 	var t Text
 	at := 0
@@ -50,7 +50,7 @@ func Parse(s string) (Text, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// fill returns the text with the secrets in their places, and adds them to used.
+// fill returns the text with its secrets, and adds them to used.
 func (t Text) fill(lookup Lookup, used *[]string) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {
@@ -69,10 +69,10 @@ func (t Text) fill(lookup Lookup, used *[]string) (string, error) {
 	return b.String(), nil
 }
 
-// Texts are texts by the name of what they are for: a header, a variable.
+// Texts are texts by the name of their header or variable.
 type Texts map[string]Text
 
-// ParseAll reads texts. key is where the first mistake is.
+// ParseAll parses texts. key is that of the first mistake.
 func ParseAll(texts map[string]string) (all Texts, key string, err error) {
 	all = Texts{}
 	for _, name := range sorted(texts) {
@@ -83,7 +83,7 @@ func ParseAll(texts map[string]string) (all Texts, key string, err error) {
 	return all, "", nil
 }
 
-// Fill returns the texts with their secrets, and what hides these again.
+// Fill returns the texts with their secrets, and a Redactor that hides these.
 func (t Texts) Fill(lookup Lookup) (map[string]string, Redactor, error) {
 	filled := make(map[string]string, len(t))
 	var used []string
