@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// maxAcknowledged bounds the threads of which a client remembers what the server has acknowledged.
+// maxAcknowledged bounds the threads whose acknowledgements a client remembers.
 const maxAcknowledged = 1000
 
-// acknowledged remembers the latest cursor that the server has acknowledged something with, by thread: what the client
-// asks about the thread next is answered when the log shows it.
+// acknowledged has the latest cursor that the server has acknowledged a request with, by thread. The next request about the thread waits until the
+// log shows its effect.
 type acknowledged struct {
 	mu      sync.Mutex
 	cursors map[string]string
 }
 
-// note takes in the cursor of an acknowledgement. The text order of cursors is the order of the log.
+// note stores the cursor of an acknowledgement. The text order of cursors is the order of the log.
 func (a *acknowledged) note(thread, cursor string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -23,12 +23,12 @@ func (a *acknowledged) note(thread, cursor string) {
 		return
 	}
 	if a.cursors == nil || len(a.cursors) >= maxAcknowledged {
-		a.cursors = map[string]string{} // without a cursor a reader may come too early, and is told nothing wrong
+		a.cursors = map[string]string{} // without cursors, readers may be early, which is not wrong
 	}
 	a.cursors[thread] = cursor
 }
 
-// query has the parameter with which a request waits for what the thread has acknowledged, or the caller knows of.
+// query returns the parameter with which a request waits for the acknowledgement, or for waitFor.
 func (a *acknowledged) query(thread, waitFor string) url.Values {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Agent is an agent as the server shows it.
+// Agent is an agent and its current revision.
 type Agent struct {
 	Name             string                 `json:"name"`
 	Description      string                 `json:"description"`
@@ -18,11 +18,11 @@ type Agent struct {
 	Revision         string                 `json:"revision"`
 	Capabilities     agui.AgentCapabilities `json:"capabilities"`
 	UnavailableTools []string               `json:"unavailableTools"`
-	// Warnings are said when a definition is published: the names in it that no worker is known to have.
+	// Warnings are the names in a published definition that the server does not know.
 	Warnings []string `json:"warnings"`
 }
 
-// AgentList is all agents.
+// AgentList has all agents.
 type AgentList struct {
 	Items []Agent `json:"items"`
 }
@@ -31,7 +31,7 @@ func agentPath(agent string, more ...string) string {
 	return path(append([]string{"v1", "agents", agent}, more...)...)
 }
 
-// Agents lists all agents.
+// Agents returns all agents.
 func (c *Client) Agents(ctx context.Context) (Document[AgentList], error) {
 	return document[AgentList](ctx, c, get("/v1/agents", nil))
 }
@@ -41,7 +41,7 @@ func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], erro
 	return document[Agent](ctx, c, get(agentPath(agent), nil))
 }
 
-// PutAgent publishes a definition in YAML. If expected is not empty, only in place of that revision.
+// PutAgent publishes a definition in YAML. If expected is not empty, it publishes only in place of that revision.
 func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, expected string) (Document[Agent], error) {
 	r := request{method: http.MethodPut, path: agentPath(agent), body: definition}
 	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
@@ -51,7 +51,7 @@ func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, 
 	return document[Agent](ctx, c, r)
 }
 
-// Revision is one publication of an agent.
+// Revision is a publication of an agent.
 type Revision struct {
 	Revision    string    `json:"revision"`
 	PublishedAt time.Time `json:"publishedAt"`
@@ -59,12 +59,12 @@ type Revision struct {
 	Current     bool      `json:"current"`
 }
 
-// Revisions lists the publications of an agent, the last one first.
+// Revisions returns the publications of an agent, the last first.
 func (c *Client) Revisions(ctx context.Context, agent string, p Paging) (Document[Page[Revision]], error) {
 	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), p.query()))
 }
 
-// Definition returns a revision of an agent in full: as YAML, or as JSON.
+// Definition returns a revision of an agent with all defaults, as YAML or as JSON.
 func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON bool) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision), nil)
 	if !asJSON {
@@ -73,7 +73,7 @@ func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON 
 	return c.send(ctx, r)
 }
 
-// Diff returns what a revision has changed, as a unified diff of YAML: against the one it replaced, or against from.
+// Diff returns the changes of a revision as a unified diff of YAML: against from or, if that is empty, against the revision that it replaced.
 func (c *Client) Diff(ctx context.Context, agent, revision, from string) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision, "diff"), nil)
 	if from != "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Approval is a tool call that waits, or has waited, for people.
+// Approval is an approval or a question.
 type Approval struct {
 	ID         string `json:"id"`
 	ThreadID   string `json:"threadId"`
@@ -16,42 +16,42 @@ type Approval struct {
 	Agent      string `json:"agent"`
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
-	// Args are the call's arguments; ArgsTruncated tells that they are too long to be here.
+	// Args are the arguments of the call; ArgsTruncated tells that they are too large to be included.
 	Args          json.RawMessage `json:"args"`
 	ArgsTruncated bool            `json:"argsTruncated"`
 	ArgsDigest    string          `json:"argsDigest"`
 	Message       string          `json:"message"`
 	RequestedAt   time.Time       `json:"requestedAt"`
-	// ExpiresAt is zero where there is time for ever.
+	// ExpiresAt is zero if the time is unlimited.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// Approvers are subjects, and role:name; none = whoever may use the thread.
+	// Approvers are subjects, and role:name; none = every caller that may use the thread.
 	Approvers []string `json:"approvers"`
 	// Step is the path of the step of a pipeline that asks; empty outside of pipelines.
 	Step string `json:"step"`
-	// Quorum is how many different people have to vote for the same arguments.
+	// Quorum is how many different people must vote for the same arguments.
 	Quorum int `json:"quorum"`
-	// Decisions are those that count so far.
+	// Decisions are the votes that count, and finally the decision.
 	Decisions []Vote `json:"decisions"`
-	// Proposals counts the votes while the approval waits for a quorum: first those for Args, then those for an edit.
+	// Proposals are the votes while the approval waits for a quorum: first those for Args, then those for an edit.
 	Proposals []Proposal `json:"proposals"`
-	// Reason is tool_call, or what a tool itself asks for, such as input_required: then ResponseSchema is the JSON Schema of
-	// the answer.
+	// Reason is tool_call for an approval. For a question it is the reason of the tool, such as input_required, and ResponseSchema is the JSON
+	// Schema of the answer.
 	Reason         string          `json:"reason"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
-	// Status is decided or expired in a list of what is decided, open in a thread's audit; else empty.
+	// Status is decided or expired in a list of decided approvals, and also open in a thread's audit; otherwise empty.
 	Status string `json:"status"`
 }
 
-// Vote is what one person, or time, has decided.
+// Vote is one decision or vote, of a person or because the time was over.
 type Vote struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
-	// Channel is how it came: input, http, websocket, batch, link or cli.
+	// Channel is how it arrived: input, http, websocket, batch, link or cli.
 	Channel    string `json:"channel"`
 	Reason     string `json:"reason"`
 	ArgsDigest string `json:"argsDigest"`
-	// Args are those of an edit, Content is an answer; Truncated tells that they are too long to be here.
+	// Args are the arguments of an edit, Content is an answer; Truncated tells that they are too large to be included.
 	Args      json.RawMessage `json:"args,omitempty"`
 	Content   json.RawMessage `json:"content,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`
@@ -59,53 +59,53 @@ type Vote struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Proposal is a set of arguments that approvers vote for.
+// Proposal is a set of arguments with votes.
 type Proposal struct {
 	ArgsDigest string `json:"argsDigest"`
-	// Decision is Approve for the model's arguments, Edit for others.
+	// Decision is Approve for the arguments of the call, Edit for others.
 	Decision string `json:"decision"`
 	Votes    int    `json:"votes"`
 	Missing  int    `json:"missing"` // votes that complete the quorum
 }
 
-// ApprovalFilter picks approvals. Empty members pick all.
+// ApprovalFilter selects approvals. Empty members select all.
 type ApprovalFilter struct {
 	Agent, Tool, Thread string
-	// OlderThan is how long they have waited at least, such as 4h. The feed does not know it.
+	// OlderThan selects approvals that have been open for at least this duration, such as 4h. It does not apply to WatchApprovals.
 	OlderThan string
-	// Assignee is who may decide: me, a subject, or role:name.
+	// Assignee selects approvals that this person may decide: me, a subject, or role:name.
 	Assignee string
-	// Status is open, like empty, or decided: what was decided in the last 30 days, the last first. Of what is decided,
-	// neither OlderThan nor Assignee picks. The feed does not know it.
+	// Status is open, which is the default, or decided: those of the last 30 days, the last first. With decided, OlderThan and Assignee are not
+	// allowed. It does not apply to WatchApprovals.
 	Status string
 }
 
-// ApprovalPage is a page of what waits.
+// ApprovalPage is a page of approvals.
 type ApprovalPage struct {
 	Page[Approval]
-	// EventsCursor is where the feed goes on from the page.
+	// EventsCursor is the cursor with which WatchApprovals continues after the page.
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// Approvals lists what waits for people over all threads, the oldest first, or what is decided.
+// Approvals returns the open approvals of all threads, the oldest first, or the decided ones.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter, p Paging) (Document[ApprovalPage], error) {
 	q := p.query("agent", f.Agent, "tool", f.Tool, "thread", f.Thread, "olderThan", f.OlderThan, "assignee", f.Assignee, "status", f.Status)
 	return document[ApprovalPage](ctx, c, get("/v1/approvals", q))
 }
 
-// ApprovalEvent is something that has happened to an approval.
+// ApprovalEvent is a change of an approval.
 type ApprovalEvent struct {
-	// Cursor is where the feed goes on behind it.
+	// Cursor is the cursor after the event.
 	Cursor string `json:"-"`
 	// Type is opened, voted, reminded, escalated, decided or expired.
 	Type     string    `json:"type"`
 	At       time.Time `json:"at"`
 	Approval Approval  `json:"approval"`
-	// JSON is the event as it came.
+	// JSON is the event as received.
 	JSON json.RawMessage `json:"-"`
 }
 
-// WatchApprovals tells what happens to approvals, behind a cursor or from now on. It does not end by itself.
+// WatchApprovals returns the changes of approvals after a cursor, or from now on. It does not end by itself.
 func (c *Client) WatchApprovals(ctx context.Context, f ApprovalFilter, after string) iter.Seq2[ApprovalEvent, error] {
 	r := &reader[ApprovalEvent]{client: c, after: after}
 	r.decode = func(f frame) (e ApprovalEvent, err error) {
@@ -119,7 +119,7 @@ func (c *Client) WatchApprovals(ctx context.Context, f ApprovalFilter, after str
 	return r.events(ctx)
 }
 
-// What can be decided.
+// Decisions.
 const (
 	Approve = "approve"
 	Edit    = "edit"
@@ -127,50 +127,49 @@ const (
 	Answer  = "answer"
 )
 
-// Which further calls of the tool on the thread an approval covers, as long as the rule that asked stays the same.
+// Scopes of Remember: the further calls of the tool in the thread that an approval covers, until the rule changes.
 const (
-	RememberArguments = "arguments" // those with equal arguments
-	RememberTool      = "tool"      // all
+	RememberArguments = "arguments" // calls with equal arguments
+	RememberTool      = "tool"      // all calls
 )
 
-// Decision is what somebody decides about an approval.
+// Decision is a decision about an approval.
 type Decision struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
 	// Args are all arguments of the call, with Edit.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Content is what Answer says: a text that stands in for the tool's result, or what a tool has asked for, any value
-	// that its ResponseSchema describes.
+	// Content is the answer of Answer: text as the result of the call, or any value that fits the ResponseSchema of a question.
 	Content any    `json:"content,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Remember is RememberArguments or RememberTool, with Approve; empty = the approval covers this call only.
 	Remember string `json:"remember,omitempty"`
 }
 
-// Decided is what became of a decision.
+// Decided is the result of a decision.
 type Decided struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
-	// Status is 200 if the decision stands, else Code and Detail say why not.
+	// Status is 200 if the decision was recorded; otherwise Code and Detail say why not.
 	Status   int    `json:"status"`
 	Decision string `json:"decision,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
-	Missing  int    `json:"missing,omitempty"` // how many more people have to vote for the same arguments
-	// Proposals counts the votes for each proposal, after a vote that does not complete the quorum.
+	Missing  int    `json:"missing,omitempty"` // how many more people must vote for the same arguments
+	// Proposals are the votes so far, if the quorum is not complete.
 	Proposals []Proposal `json:"proposals,omitempty"`
-	// Cursor is what a reader of the thread waits for that is to see what came of the decision: see Following.WaitFor.
-	// The client that has decided does so by itself.
+	// Cursor is the value of Following.WaitFor with which a reader of the thread sees the effect of the decision. The client that made the decision
+	// passes it by itself.
 	Cursor  string `json:"cursor,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
-	Pointer string `json:"pointer,omitempty"` // of the member that is at fault, in all decisions
-	// Recorded is the decision that stands: {id, decision, by?, at?, args?, truncated?, reason?}. Arguments of more than 8 KiB are
-	// left out, which truncated tells.
+	Pointer string `json:"pointer,omitempty"` // of the invalid member, from the beginning of the batch
+	// Recorded is the decision that stands: {id, decision, by?, at?, args?, truncated?, reason?}. Arguments of more than 8 KiB are omitted, and
+	// truncated is true.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 
-// Err returns the refusal of a decision; nil = it was taken.
+// Err returns the error of a decision; nil = it was recorded.
 func (d Decided) Err() error {
 	if d.Status < 300 {
 		return nil
@@ -178,10 +177,10 @@ func (d Decided) Err() error {
 	return &Problem{Status: d.Status, Title: http.StatusText(d.Status), Code: d.Code, Detail: d.Detail, Pointer: d.Pointer, Recorded: d.Recorded}
 }
 
-// MaxDecisions is how many decisions there may be in a batch.
+// MaxDecisions is the most decisions of a batch.
 const MaxDecisions = 100
 
-// Decide makes decisions, each for itself: there is a result for each, in their order.
+// Decide makes decisions, and returns a result for each, in their order. They are independent.
 func (c *Client) Decide(ctx context.Context, decisions ...Decision) (results []Decided, err error) {
 	r, err := post("/v1/approvals/batch", map[string]any{"decisions": decisions})
 	if err != nil {

@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// Config says where a server is, and how it is asked. Only URL is needed.
+// Config configures a client. Only URL is required.
 type Config struct {
-	// URL is what stands before /v1, such as https://agents.example.
+	// URL is the URL of the server without /v1, such as https://agents.example.
 	URL string
-	// Token is a token or a key, sent as Authorization: Bearer.
+	// Token is a token or an API key, sent as Authorization: Bearer.
 	Token string
 	// Header is sent with every request.
 	Header http.Header
-	// HTTP makes the requests; nil means http.DefaultClient. A Timeout of its own would cut streams.
+	// HTTP makes the requests; nil means http.DefaultClient. It must have no Timeout, which would cut streams.
 	HTTP *http.Client
-	// Patience is how long a server is asked again that was reached before and is not any more, or that
-	// answers 503; counted from the first failure in a row. 0 means 5 minutes; negative: ask once.
+	// Patience is how long the client retries with a server that it has reached before and cannot reach now, or that answers 503, from the first
+	// failure on. 0 means 5 minutes; negative: no retries.
 	Patience time.Duration
-	// Silence is how long nothing may come before a connection is taken for lost. The server sends something
-	// every 15 s. 0 means 45 s.
+	// Silence is how long a connection may be silent before it counts as lost. The server sends something every 15 s. 0 means 45 s.
 	Silence time.Duration
-	// OnRetry, if not nil, is told before each pause; it must not block.
+	// OnRetry is called before each pause, if it is not nil; it must not block.
 	OnRetry func(err error, pause time.Duration)
 }
 
@@ -34,16 +33,16 @@ const (
 	defaultSilence  = 45 * time.Second
 )
 
-// Client asks one server. It is safe for concurrent use.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	config Config
 	base   string
-	// reached tells that the server was there. Until then nobody waits for it: the address may be wrong.
+	// reached tells that the server has answered once. Before that the client does not retry: the address may be wrong.
 	reached      atomic.Bool
 	acknowledged acknowledged
 }
 
-// New checks the configuration. It does not ask the server.
+// New returns a client, or an error if the configuration is invalid. It does not connect.
 func New(config Config) (*Client, error) {
 	base, err := url.Parse(config.URL)
 	if err != nil {
@@ -67,7 +66,7 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config, base: strings.TrimRight(base.String(), "/")}, nil
 }
 
-// path joins segments, each of which may be any text.
+// path joins segments of any text to an escaped path.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {

@@ -1,4 +1,4 @@
-// Package client is a small client of Perdure's HTTP API, for programs and for the command line.
+// Package client is a client of Perdure's HTTP API.
 //
 //	c, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 //	…
@@ -7,10 +7,9 @@
 //		…
 //	}
 //
-// Streams come back by themselves: when a connection is lost they go on with the very next event, and when
-// that is not possible they end with an error, never with a gap. Requests whose outcome is unknown are
-// sent again, which the server takes once.
+// Streams reconnect: after a lost connection they continue with the next event. If that is not possible they end with an error, never with a
+// gap. Requests with an unknown outcome are sent again; the server processes them once.
 //
-// Errors are a [*Problem] if the server has refused, an [*UnreachableError] if it could not be asked for as
-// long as [Config.Patience], or the context's.
+// An error is a [*Problem] if the server has refused the request, an [*UnreachableError] if it could not be reached for [Config.Patience], or
+// that of the context.
 package client

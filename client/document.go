@@ -6,27 +6,27 @@ import (
 	"strconv"
 )
 
-// Document is something that the server has answered.
+// Document is a response of the server.
 type Document[T any] struct {
 	Value T
-	// JSON is the answer as it came, with members that this version may not know; empty if it had no body.
+	// JSON is the response as received, with members that this version may not know; empty if it had no body.
 	JSON json.RawMessage
 }
 
-// Page is a part of a list.
+// Page is a page of a list.
 type Page[T any] struct {
 	Items []T `json:"items"`
-	// NextCursor is where the next page begins; "" = there is none.
+	// NextCursor is the cursor of the next page; "" on the last page.
 	NextCursor string `json:"nextCursor"`
 }
 
-// Paging says which part of a list is asked for. The zero value is the first page.
+// Paging selects a page of a list. The zero value is the first page.
 type Paging struct {
-	Limit  int    // 1 to 500; 0 = as the server likes, 100
+	Limit  int    // 1 to 500; 0 = the server's default, 100
 	Cursor string // the NextCursor of the page before
 }
 
-// query makes parameters of pairs of name and value, without those that are empty.
+// query returns parameters of pairs of name and value, without empty values.
 func (p Paging) query(pairs ...string) url.Values {
 	q := url.Values{}
 	if p.Limit != 0 {

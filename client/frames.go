@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// TooLargeError tells that an answer, or a frame of a stream, is larger than clients take.
+// TooLargeError is an answer, or a frame of a stream, that is larger than the client accepts.
 type TooLargeError struct {
 	Limit int // bytes
 }
@@ -17,7 +17,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("client: the server sent more than %d bytes in one piece", e.Limit)
 }
 
-// FrameError tells that a stream has what no client of this version understands.
+// FrameError is a frame that this version of the client cannot decode.
 type FrameError struct {
 	Err error
 }
@@ -28,14 +28,14 @@ func (e *FrameError) Error() string {
 
 func (e *FrameError) Unwrap() error { return e.Err }
 
-// frame is one of a stream of server-sent events that has data.
+// frame is a server-sent event with data.
 type frame struct {
 	id   string
 	data []byte
 }
 
-// frames cuts a connection's bytes into frames. What a cut leaves of one is dropped: it comes again. (That is why
-// no library reads them: the ones there are hand it out as if it were whole, with its id.)
+// frames splits the bytes of a connection into frames. It drops an incomplete frame at the end, which will come again. Existing libraries return it
+// with its ID as if it were complete.
 type frames struct {
 	lines *bufio.Reader
 	limit int
@@ -45,7 +45,7 @@ func newFrames(r io.Reader, limit int) *frames {
 	return &frames{lines: bufio.NewReaderSize(r, 32<<10), limit: limit}
 }
 
-// next returns the next frame. At the end of the stream, whole or not, it is io.EOF.
+// next returns the next frame, or io.EOF at the end of the stream, also within a frame.
 func (s *frames) next() (f frame, err error) {
 	room := s.limit
 	hasData := false
@@ -77,7 +77,7 @@ func (s *frames) next() (f frame, err error) {
 	}
 }
 
-// line returns a line without its end, which a proxy may have made CR LF. It is good until the next call.
+// line returns a line without its end, which may be CR LF behind a proxy. It is valid until the next call.
 func (s *frames) line(room int) ([]byte, error) {
 	var whole []byte
 	for {

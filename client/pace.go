@@ -10,7 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// pace is the rhythm of attempts at one thing.
+// pace decides about retries.
 type pace struct {
 	client *Client
 	pauses *backoff.ExponentialBackOff
@@ -24,13 +24,13 @@ func (c *Client) pace() *pace {
 	return &pace{client: c, pauses: pauses}
 }
 
-// reset tells that something came.
+// reset records a success.
 func (p *pace) reset() {
 	p.lostAt = time.Time{}
 	p.pauses.Reset()
 }
 
-// again waits before the next attempt. Its error is the one to give up with.
+// again waits before the next attempt. It returns the final error if there is none.
 func (p *pace) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -60,7 +60,7 @@ func (p *pace) again(ctx context.Context, err error) error {
 	}
 }
 
-// pause tells how long to wait after a failure; false = another attempt would fail as well.
+// pause returns the pause after a failure; false = another attempt would fail too.
 func (p *pace) pause(err error) (time.Duration, bool) {
 	var (
 		problem  *Problem
@@ -76,7 +76,7 @@ func (p *pace) pause(err error) (time.Duration, bool) {
 	return p.pauses.NextBackOff(), true
 }
 
-// isUnreachable reports whether an attempt came to no server at all, or to one that is not who it should be.
+// isUnreachable reports whether an attempt reached no server, or one whose certificate is invalid.
 func isUnreachable(err error) bool {
 	var (
 		dial        *net.OpError

@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is a refusal of the server (RFC 9457).
+// Problem is an error response of the server (RFC 9457).
 type Problem struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
-	// Code is stable. It is empty if it was not the server that answered, but something before it.
+	// Code is stable. It is empty if the response came from another server, such as a proxy.
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
-	// Pointer names the member of the body that is at fault (RFC 6901).
+	// Pointer is the JSON pointer of the invalid member (RFC 6901).
 	Pointer string `json:"pointer"`
-	// Errors are all that is wrong with an agent's definition.
+	// Errors are the mistakes in an agent's definition.
 	Errors []Mistake `json:"errors"`
 	// ActiveRun is the run that keeps a thread busy.
 	ActiveRun string `json:"activeRun"`
@@ -28,13 +28,13 @@ type Problem struct {
 	PendingToolCallIDs []string `json:"pendingToolCallIds"`
 	// Recorded is the decision or the result that stands.
 	Recorded json.RawMessage `json:"recorded"`
-	// RetryAfter is when the server wants to be asked again; 0 = it did not say.
+	// RetryAfter is the pause that the server asks for; 0 = none.
 	RetryAfter time.Duration `json:"-"`
-	// JSON is the answer, with members that this version may not know; nil if it was none.
+	// JSON is the response, with members that this version may not know; nil if it was not JSON.
 	JSON json.RawMessage `json:"-"`
 }
 
-// Mistake is one thing that is wrong with a definition. Line and Column count from 1.
+// Mistake is a mistake in a definition. Line and Column count from 1.
 type Mistake struct {
 	Pointer string `json:"pointer,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -56,7 +56,7 @@ func (p *Problem) Error() string {
 	return p.Code + ": " + text
 }
 
-// isTemporary reports whether the same request may be answered later: it is unknown what became of it.
+// isTemporary reports whether the outcome of the request is unknown, so that sending it again may succeed.
 func (p *Problem) isTemporary() bool {
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -65,7 +65,7 @@ func (p *Problem) isTemporary() bool {
 	return false
 }
 
-// Code returns the code of the problem that an error is; "" if it is none.
+// Code returns the code of a Problem; "" for other errors.
 func Code(err error) string {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -74,7 +74,7 @@ func Code(err error) string {
 	return ""
 }
 
-// UnreachableError tells that the server could not be asked, or did not say what became of a request.
+// UnreachableError tells that the server could not be reached, or that the outcome of a request is unknown.
 type UnreachableError struct {
 	URL string
 	Err error // of the last attempt
@@ -86,10 +86,10 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// detailLimit bounds what is shown of an answer that is no problem, in bytes.
+// detailLimit bounds the text of an answer that is no problem, in bytes.
 const detailLimit = 300
 
-// problemOf makes an error of an answer that is not a success.
+// problemOf converts an unsuccessful response.
 func problemOf(resp *http.Response, body []byte) *Problem {
 	p := &Problem{}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// maxAnswer bounds an answer that is no stream, and a frame of one that is, in bytes.
+// maxAnswer bounds a response that is no stream, and a frame of a stream, in bytes.
 const maxAnswer = 64 << 20
 
-// request is one that may be sent again.
+// request is a request that may be sent again.
 type request struct {
 	method string
 	path   string // escaped
@@ -30,7 +30,7 @@ func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query, header: map[string]string{"Accept": jsonType}}
 }
 
-// post makes a request with a JSON body; nil = none.
+// post returns a request with a JSON body; nil = none.
 func post(path string, body any) (request, error) {
 	r := request{method: http.MethodPost, path: path, header: map[string]string{"Accept": jsonType}}
 	if body == nil {
@@ -44,7 +44,7 @@ func post(path string, body any) (request, error) {
 	return r, nil
 }
 
-// open sends a request once. The connection is the caller's to close; a refusal is a *Problem.
+// open sends a request once. The caller closes the connection; an error response is a *Problem.
 func (c *Client) open(ctx context.Context, r request) (*connection, error) {
 	conn := newConnection(ctx, c.config.Silence)
 	resp, err := c.answer(conn.ctx, r) //nolint:bodyclose // the connection closes it
@@ -87,7 +87,7 @@ func (c *Client) answer(ctx context.Context, r request) (*http.Response, error) 
 	return c.config.HTTP.Do(req)
 }
 
-// send sends a request until there is an answer, and reads it.
+// send sends a request until there is a response, and reads it.
 func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	pace := c.pace()
 	for {
@@ -101,7 +101,7 @@ func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-// once sends a request that may not be sent again.
+// once sends a request that must not be repeated.
 func (c *Client) once(ctx context.Context, r request) error {
 	_, err := c.try(ctx, r)
 	var refused *Problem
@@ -123,7 +123,7 @@ func (c *Client) try(ctx context.Context, r request) ([]byte, error) {
 	return conn.all()
 }
 
-// document asks for one thing; an answer without a body leaves the value as it is.
+// document sends a request and decodes the response. Without a body the value is zero.
 func document[T any](ctx context.Context, c *Client, r request) (d Document[T], err error) {
 	body, err := c.send(ctx, r)
 	if err != nil {
@@ -143,10 +143,10 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// errSilent ends a connection that says nothing, which is how a broken one looks.
+// errSilent is the error of a connection that is silent for too long: it is probably broken.
 var errSilent = errors.New("nothing came for longer than the server is ever silent")
 
-// connection is one exchange, which ends with its context and when nothing comes.
+// connection is one exchange. It ends with its context, and when it is silent for too long.
 type connection struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -177,7 +177,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause is why an error came: that of the context, if it ended the exchange.
+// cause returns the reason of an error: that of the context, if it ended the exchange.
 func (c *connection) cause(err error) error {
 	if cause := context.Cause(c.ctx); cause != nil {
 		return cause

@@ -12,8 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// metricsServer is the only thing that a worker listens on, and only if it is told to. nil serves
-// nothing.
+// metricsServer serves /metrics, if that is configured. A worker listens on nothing else. nil serves nothing.
 type metricsServer struct {
 	http    http.Server
 	address string
@@ -43,7 +42,7 @@ func (s *metricsServer) addr() string {
 	return s.address
 }
 
-// stop cuts scrapes: the next one of another worker tells as much.
+// stop closes the server without waiting for scrapes.
 func (s *metricsServer) stop() error {
 	if s == nil {
 		return nil

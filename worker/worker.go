@@ -1,5 +1,5 @@
-// Package worker is Perdure's worker, for a program of one's own: with tools written in Go, agents that are
-// programs, and workflows and activities beside them.
+// Package worker runs Perdure's worker in a program of yours, with additional tools in Go, agents that are Go programs, and workflows and
+// activities of your own.
 //
 //	func main() {
 //		worker.Main(worker.Additions{
@@ -9,8 +9,8 @@
 //		})
 //	}
 //
-// It has the flags and environment variables of the command, which is this with nothing added, and runs beside
-// other workers: what all of them have to have, they are all given. "perdure dev --no-worker" leaves the work to it.
+// It has the flags and environment variables of the command worker, which is this package without additions. Several workers may run
+// concurrently, with the same configuration. "perdure dev --no-worker" runs no worker of its own.
 package worker
 
 import (
@@ -46,18 +46,17 @@ import (
 
 // Additions are what a program adds to the worker.
 type Additions struct {
-	// Tools are those written in Go. A name that another tool has is an error.
+	// Tools are tools in Go. A name that another tool has is an error.
 	Tools []tools.Tool
-	// Programs are agents that are workflows, by the names that definitions say.
+	// Programs are agents that are workflows, by the names in definitions.
 	Programs workflows.Programs
-	// Agents are definitions that are published when the worker starts, like those of the api's folder: what somebody
-	// has put since stays.
+	// Agents are definitions that are published when the worker starts, like those of the API's folder. Newer ones from HTTP stay.
 	Agents []*agents.Definition
-	// Register adds workflows and activities of the program's own to the worker of the main task queue; nil = none.
+	// Register adds workflows and activities to the worker of the main task queue; nil = none.
 	Register func(r worker.Registry)
 }
 
-// Main runs the worker as a process, until it is told to stop by SIGINT or SIGTERM, and exits if it cannot.
+// Main runs the worker as a process until SIGINT or SIGTERM, and exits with an error if it cannot.
 func Main(a Additions) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -67,8 +66,8 @@ func Main(a Additions) {
 	}
 }
 
-// Run works until ctx ends, then lets go of what it does: another worker takes it up. It logs to
-// out, and nowhere else. The arguments and the environment are those of the command.
+// Run runs the worker until ctx ends; other workers continue what it could not finish. It logs to out only. Arguments and environment are those of
+// the command worker.
 func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {
@@ -92,7 +91,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if err != nil {
 		return err
 	}
-	defer set.Close() // behind the node, whose calls are made with it
+	defer set.Close() // after the node, whose calls use it
 
 	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, cfg.AllowPrivateHosts)
 	if err != nil {
@@ -165,7 +164,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	return nil
 }
 
-// publish makes the program's agents current.
+// publish publishes the agents of the program.
 func publish(ctx context.Context, log *stream.Log, all []*agents.Definition, logger *slog.Logger) error {
 	if len(all) == 0 {
 		return nil
@@ -190,7 +189,7 @@ func publish(ctx context.Context, log *stream.Log, all []*agents.Definition, log
 	return nil
 }
 
-// openFolder reads the tools, servers and scripts of the folder of definitions, if there is one.
+// openFolder reads tools, servers and scripts of the folder of definitions, if there is one.
 func openFolder(cfg *config.Config) (*agents.Folder, error) {
 	if cfg.Agents == "" {
 		return &agents.Folder{}, nil
@@ -198,9 +197,8 @@ func openFolder(cfg *config.Config) (*agents.Folder, error) {
 	return agents.LoadDir(cfg.Agents)
 }
 
-// identity is this process's, and never another's: other workers act on what is known by it, so that
-// not even the next process of this host and number may have it. It has at most 64 letters, digits and
-// dashes, because it is part of a key in a NATS bucket as well.
+// identity returns a name of this process that no other process gets, not even the next one with the same host and process ID, because other
+// workers act on it. It has at most 64 letters, digits and dashes, because it is part of a key in a NATS bucket.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {
