@@ -12,21 +12,18 @@ import (
 
 // answer turns the events of one completion into chunks.
 type answer struct {
+	wire.Completion
 	model *Model
 	req   *llm.Request
-	out   []llm.Chunk // made, not yet taken
 
 	text     wire.Mender
-	calls    *wire.Calls
 	slots    map[int64]int64 // the numbers of the calls, by the index of their block
 	called   int64           // calls that began
 	thinking *thinking       // the open block, or nil
 
 	said    int // bytes of text told
-	content int // bytes received
 	usage   usage
-	finish  llm.Finish
-	over    bool // the stop reason has come
+	stopped bool // the stop reason has come
 	done    bool // message_stop has come
 }
 
@@ -38,35 +35,24 @@ type thinking struct {
 }
 
 func newAnswer(m *Model, req *llm.Request) *answer {
-	return &answer{
-		model:  m,
-		req:    req,
-		calls:  wire.NewCalls(req, m.limits.ToolCalls),
-		slots:  map[int64]int64{},
-		finish: llm.Finish{Model: req.Model, Provider: m.config.Provider},
-	}
+	return &answer{Completion: wire.NewCompletion(req, m.config.Provider, m.limits), model: m, req: req, slots: map[int64]int64{}}
 }
 
-// take returns the chunks made since the last take. They are valid until the
-// next read.
-func (a *answer) take() []llm.Chunk {
-	chunks := a.out
-	a.out = a.out[:0]
-	return chunks
-}
+// Over reports whether message_stop has come.
+func (a *answer) Over() bool { return a.done }
 
-// read takes one event.
-func (a *answer) read(raw ssestream.Event) error {
+// Read takes one event.
+func (a *answer) Read(raw ssestream.Event) error {
 	data := bytes.TrimSpace(raw.Data)
 	var e event
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &e) != nil {
-		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"}
+		return wire.Malformed("an event of the stream is not what the API describes")
 	}
 	var err error
 	switch e.Type {
 	case "error":
 		fault, _ := parseFault(data)
-		return a.model.fault(a.req, fault)
+		return a.model.api.Failed(a.req, fault)
 	case "message_start":
 		a.start(e.Message)
 	case "content_block_start":
@@ -74,25 +60,23 @@ func (a *answer) read(raw ssestream.Event) error {
 	case "content_block_delta":
 		err = a.add(e.Index, e.Delta)
 	case "content_block_stop":
-		a.close(e.Index)
+		a.closeBlock(e.Index)
 	case "message_delta":
 		a.stop(e)
 	case "message_stop":
 		a.done = true
 	}
-	if err == nil && a.content > a.model.limits.ContentBytes {
-		return wire.TooLarge("the completion has more than %d bytes", a.model.limits.ContentBytes)
+	if err == nil {
+		err = a.CheckSize()
 	}
 	return err
 }
 
 func (a *answer) start(message opened) {
-	if model, ok := wire.Unquote(string(message.Model)); ok && model != "" {
-		a.finish.Model = fixUTF8(model)
-	}
+	a.SetModel(message.Model)
 	a.usage.note(message.Usage)
 	if reported := a.usage.total(); reported.Input != nil {
-		a.out = append(a.out, llm.UsageReport{Usage: reported, Model: a.finish.Model, Provider: a.finish.Provider})
+		a.ReportUsage(reported)
 	}
 }
 
@@ -108,7 +92,7 @@ func (a *answer) open(index int64, b block) error {
 		a.sign(b.Signature)
 	case "redacted_thinking":
 		a.endThinking()
-		a.endRedacted(a.unquote(b.Data))
+		a.endRedacted(a.Unquote(b.Data))
 	case "tool_use":
 		return a.call(index, b)
 	}
@@ -124,12 +108,12 @@ func (a *answer) add(index int64, d delta) error {
 	case "signature_delta":
 		a.sign(d.Signature)
 	case "input_json_delta":
-		return a.argue(index, a.unquote(d.PartialJSON))
+		return a.argue(index, a.Unquote(d.PartialJSON))
 	}
 	return nil
 }
 
-func (a *answer) close(index int64) {
+func (a *answer) closeBlock(index int64) {
 	if a.thinking != nil && a.thinking.index == index {
 		a.endThinking()
 	}
@@ -139,13 +123,13 @@ func (a *answer) close(index int64) {
 func (a *answer) stop(e event) {
 	a.usage.note(e.Usage)
 	if e.Delta.StopReason != "" {
-		a.over = true
-		a.finish.Reason = finishReason(e.Delta.StopReason)
+		a.stopped = true
+		a.Finish.Reason = finishReason(e.Delta.StopReason)
 	}
 }
 
 func (a *answer) addText(literal json.RawMessage) {
-	a.tell(a.text.Mend(a.unquote(literal)))
+	a.tell(a.text.Mend(a.Unquote(literal)))
 }
 
 func (a *answer) tell(text string) {
@@ -154,21 +138,21 @@ func (a *answer) tell(text string) {
 	}
 	a.endThinking()
 	a.said += len(text)
-	a.out = append(a.out, llm.TextDelta{Text: text})
+	a.Emit(llm.TextDelta{Text: text})
 }
 
 func (a *answer) think(literal json.RawMessage) {
-	piece := a.unquote(literal)
+	piece := a.Unquote(literal)
 	if a.thinking == nil {
 		return
 	}
 	if text := a.thinking.text.Mend(piece); text != "" {
-		a.out = append(a.out, llm.ReasoningDelta{Text: text})
+		a.Emit(llm.ReasoningDelta{Text: text})
 	}
 }
 
 func (a *answer) sign(literal json.RawMessage) {
-	piece := a.unquote(literal)
+	piece := a.Unquote(literal)
 	if a.thinking != nil {
 		a.thinking.seal.Signature += piece
 	}
@@ -181,7 +165,7 @@ func (a *answer) endThinking() {
 		return
 	}
 	if rest := a.thinking.text.Flush(); rest != "" {
-		a.out = append(a.out, llm.ReasoningDelta{Text: rest})
+		a.Emit(llm.ReasoningDelta{Text: rest})
 	}
 	a.endReasoning(a.thinking.seal, a.thinking.seal.Signature != "")
 	a.thinking = nil
@@ -192,7 +176,7 @@ func (a *answer) endReasoning(s seal, wanted bool) {
 	if wanted {
 		end.Data, _ = json.Marshal(s) // strings and numbers always have a JSON form
 	}
-	a.out = append(a.out, end)
+	a.Emit(end)
 }
 
 func (a *answer) endRedacted(data string) {
@@ -203,7 +187,7 @@ func (a *answer) endRedacted(data string) {
 
 // place returns where the completion is now.
 func (a *answer) place() wire.Place {
-	return wire.Place{Text: a.said, Calls: a.calls.Len()}
+	return wire.Place{Text: a.said, Calls: a.Calls.Len()}
 }
 
 func (a *answer) call(index int64, b block) error {
@@ -211,8 +195,7 @@ func (a *answer) call(index int64, b block) error {
 	slot := a.called
 	a.called++
 	a.slots[index] = slot
-	var err error
-	a.out, err = a.calls.Add(a.out, slot, a.unquote(b.ID), a.unquote(b.Name), "")
+	err := a.AddCall(slot, a.Unquote(b.ID), a.Unquote(b.Name), "")
 	if input := string(b.Input); err == nil && input != "" && input != "{}" && input != "null" {
 		return a.argue(index, input) // whole, by servers that do not stream them
 	}
@@ -222,41 +205,22 @@ func (a *answer) call(index int64, b block) error {
 func (a *answer) argue(index int64, arguments string) error {
 	slot, ok := a.slots[index]
 	if !ok {
-		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "arguments of a tool call that did not begin"}
+		return wire.Malformed("arguments of a tool call that did not begin")
 	}
-	a.content += len(arguments)
-	var err error
-	a.out, err = a.calls.Add(a.out, slot, "", "", arguments)
-	return err
+	a.Received(len(arguments))
+	return a.AddCall(slot, "", "", arguments)
 }
 
-// unquote returns the string in a literal, which counts as content.
-func (a *answer) unquote(literal json.RawMessage) string {
-	s, _ := wire.Unquote(string(literal))
-	a.content += len(s)
-	return s
-}
-
-// end closes the completion when the stream is at its end; err is why it
-// ended, if that was not regular. A completion that has its stop reason is
-// whole.
-func (a *answer) end(err error) error {
-	if !a.over {
+// End closes the completion at the end of the stream; err is why it ended, if that was not regular. A completion with its
+// stop reason is whole.
+func (a *answer) End(err error) error {
+	if !a.stopped {
 		return wire.Truncated(err)
-	}
-	if a.finish.Reason == llm.FinishStop && a.calls.Len() > 0 {
-		a.finish.Reason = llm.FinishToolCalls
 	}
 	a.endThinking()
 	a.tell(a.text.Flush())
-	whole := a.finish.Reason == llm.FinishToolCalls || a.finish.Reason == llm.FinishStop
-	a.out, err = a.calls.Finish(a.out, whole)
-	if err != nil {
-		return err
-	}
-	a.finish.Usage = a.usage.total()
-	a.out = append(a.out, a.finish)
-	return nil
+	a.Finish.Usage = a.usage.total()
+	return a.Close()
 }
 
 func finishReason(reason string) llm.FinishReason {
@@ -272,9 +236,4 @@ func finishReason(reason string) llm.FinishReason {
 	default: // pause_turn too: it is about tools of the server's, of which it was offered none
 		return llm.FinishOther
 	}
-}
-
-func fixUTF8(s string) string {
-	var m wire.Mender
-	return m.Mend(s) + m.Flush()
 }

@@ -2,10 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/internal/wire"
@@ -35,78 +32,37 @@ var phrases = []struct {
 	{"content filtering policy", llm.CodeContentFilter},
 }
 
-// fault is an error as the API writes it, in a body or in the stream.
-type fault struct {
-	kind, message string
-}
-
-// parseFault reads {"type":"error","error":{"type":"…","message":"…"}} and
-// reports whether data is that. Gateways write the error as a bare string.
-func parseFault(data []byte) (fault, bool) {
+// parseFault reads {"type":"error","error":{"type":"…","message":"…"}}, in which gateways write the error as a string.
+func parseFault(data []byte) (wire.Fault, bool) {
 	var body struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(data, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
-		return fault{}, false
+	if json.Unmarshal(data, &body) != nil || !wire.IsPresent(body.Error) {
+		return wire.Fault{}, false
 	}
 	var object struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(body.Error, &object) == nil {
-		return fault{kind: object.Type, message: object.Message}, true
+		return wire.Fault{Message: object.Message, Code: codeOf(object.Type, object.Message), Invalid: object.Type == invalidRequest}, true
 	}
 	var text string
 	_ = json.Unmarshal(body.Error, &text) // anything else says nothing
-	return fault{message: text}, true
+	return wire.Fault{Message: text}, true
 }
 
-// meaning maps the words of the fault.
-func (f fault) meaning() (llm.Code, bool) {
-	if code, ok := codes[f.kind]; ok {
-		return code, true
-	}
-	if f.kind != "invalid_request_error" {
-		return "", false
+const invalidRequest = "invalid_request_error"
+
+// codeOf returns what the provider's words mean; "" if they say no more than the status.
+func codeOf(kind, message string) llm.Code {
+	if code, ok := codes[kind]; ok {
+		return code
 	}
 	for _, phrase := range phrases {
-		if strings.Contains(f.message, phrase.part) {
-			return phrase.code, true
+		if kind == invalidRequest && strings.Contains(message, phrase.part) {
+			return phrase.code
 		}
 	}
-	return "", false
-}
-
-// refused returns the error of a response with a status of 400 and above.
-func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
-	// A body that cannot be read takes nothing from what the status says.
-	body, _ := io.ReadAll(res.Body)
-	_ = res.Body.Close()
-	fault, _ := parseFault(body)
-	code, ok := fault.meaning()
-	if !ok {
-		code = llm.CodeOfStatus(res.StatusCode)
-	}
-	message := wire.Quote(fault.message, req, m.config.APIKey)
-	if message == "" {
-		message = http.StatusText(res.StatusCode)
-	}
-	return &llm.Error{
-		Code:       code,
-		Status:     res.StatusCode,
-		RetryAfter: wire.RetryAfter(res.Header, time.Now()),
-		Message:    message,
-	}
-}
-
-// fault returns the error of a fault inside a response that began well.
-func (m *Model) fault(req *llm.Request, f fault) *llm.Error {
-	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, m.config.APIKey)}
-	if f.kind == "invalid_request_error" {
-		failure.Code = llm.CodeInvalidRequest
-	}
-	if code, ok := f.meaning(); ok {
-		failure.Code = code
-	}
-	return failure
+	return ""
 }

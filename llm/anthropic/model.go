@@ -54,8 +54,9 @@ type Model struct {
 	client anthropic.Client
 	limits wire.Limits
 
-	// refusal is what is wrong with the configuration. It is told at each call
-	// and not by New, so that a worker without a key still serves other models.
+	api wire.API
+
+	// refusal is a mistake in the configuration, reported at each call; nil = none.
 	refusal *llm.Error
 }
 
@@ -78,10 +79,15 @@ func newModel(config Config, limits wire.Limits) *Model {
 		config.Provider = "anthropic"
 	}
 	limits = limits.WithDefaults()
+	server := wire.Server{
+		BaseURL: config.BaseURL, Default: config.BaseURL == DefaultBaseURL, HasKey: config.APIKey != "",
+		KeyVariable: envAPIKey, BaseVariable: envBaseURL,
+	}
 	return &Model{
 		config:  config,
 		limits:  limits,
-		refusal: check(config),
+		api:     wire.API{Server: server, Key: config.APIKey, ParseFault: parseFault},
+		refusal: server.Check(),
 		// Not anthropic.NewClient: it looks for credentials, profiles and headers
 		// in the process's environment and the user's files behind our back.
 		client: anthropic.Client{Options: options(config, limits)},
@@ -101,30 +107,11 @@ func options(config Config, limits wire.Limits) []option.RequestOption {
 	return list
 }
 
-func check(config Config) *llm.Error {
-	if err := wire.CheckBaseURL(config.BaseURL, envBaseURL); err != nil {
-		return err
-	}
-	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
-		const hint = "set " + envAPIKey + ", or " + envBaseURL + " for a server that needs no key"
-		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: " + hint, Reason: "no API key", Hint: hint}
-	}
-	return nil
-}
-
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
 		if err := m.stream(ctx, req, yield); err != nil {
-			yield(nil, m.server().Explain(wire.Ended(ctx, err)))
+			yield(nil, m.api.Explain(wire.Ended(ctx, err)))
 		}
-	}
-}
-
-// server returns what errors say about the endpoint.
-func (m *Model) server() wire.Server {
-	return wire.Server{
-		BaseURL: m.config.BaseURL, Default: m.config.BaseURL == DefaultBaseURL, HasKey: m.config.APIKey != "",
-		KeyVariable: envAPIKey, BaseVariable: envBaseURL,
 	}
 }

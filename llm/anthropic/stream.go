@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -22,30 +20,8 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 	}
 	defer func() { _ = res.Body.Close() }()
 
-	// Only the SDK's splitting of events is used, not its typed stream, whose
-	// strings have lost half characters.
-	events := ssestream.NewDecoder(res)
-	answer := newAnswer(m, req)
-	for !answer.done && events.Next() {
-		// What is buffered must not outlive a cancel.
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err := answer.read(events.Event()); err != nil {
-			return err
-		}
-		if !wire.Deliver(answer.take(), yield) {
-			return nil
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := answer.end(events.Err()); err != nil {
-		return err
-	}
-	wire.Deliver(answer.take(), yield)
-	return nil
+	// The SDK's typed stream is not used: its strings have lost half characters.
+	return wire.Stream(ctx, ssestream.NewDecoder(res), newAnswer(m, req), yield)
 }
 
 // open sends the request and returns the response if it is an event stream.
@@ -63,31 +39,5 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 	}
 	var res *http.Response
 	err = m.client.Post(ctx, "v1/messages", params, &res, options...)
-	if res == nil {
-		return nil, wire.Unanswered(err)
-	}
-	// The SDK's own error is passed over: it holds the request with the key.
-	if res.StatusCode >= 400 {
-		return nil, m.refused(req, res)
-	}
-	if err != nil {
-		return nil, wire.FromTransport(err)
-	}
-	if !wire.Streams(res) {
-		return nil, m.misplaced(req, res)
-	}
-	return res, nil
-}
-
-// misplaced returns the error of a successful response that is no event stream.
-func (m *Model) misplaced(req *llm.Request, res *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	_ = res.Body.Close()
-	if err != nil {
-		return wire.FromTransport(err)
-	}
-	if fault, ok := parseFault(bytes.TrimSpace(body)); ok {
-		return m.fault(req, fault)
-	}
-	return wire.Misplaced(res)
+	return m.api.Accept(req, res, err)
 }

@@ -10,48 +10,35 @@ import (
 
 // answer turns the events of one completion into chunks.
 type answer struct {
+	wire.Completion
 	model *Model
 	req   *llm.Request
-	out   []llm.Chunk // made, not yet taken
 
 	text    wire.Mender
 	thought wire.Mender
-	calls   *wire.Calls
 	called  int64 // calls that began
 
-	said    int // bytes of text told
-	content int // bytes received
-	finish  llm.Finish
-	over    bool // the finish reason has come
+	said     int  // bytes of text told
+	finished bool // the finish reason has come
 }
 
 func newAnswer(m *Model, req *llm.Request) *answer {
-	return &answer{
-		model:  m,
-		req:    req,
-		calls:  wire.NewCalls(req, m.limits.ToolCalls),
-		finish: llm.Finish{Model: req.Model, Provider: m.config.Provider},
-	}
+	return &answer{Completion: wire.NewCompletion(req, m.config.Provider, m.limits), model: m, req: req}
 }
 
-// take returns the chunks made since the last take. They are valid until the
-// next read.
-func (a *answer) take() []llm.Chunk {
-	chunks := a.out
-	a.out = a.out[:0]
-	return chunks
-}
+// Over is false: the stream has no last event, it ends.
+func (a *answer) Over() bool { return false }
 
-// read takes the data of one event.
-func (a *answer) read(data []byte) error {
+// Read takes the data of one event.
+func (a *answer) Read(data []byte) error {
 	data = bytes.TrimSpace(data)
 	var e event
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &e) != nil {
-		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"}
+		return wire.Malformed("an event of the stream is not what the API describes")
 	}
-	if present(e.Error) {
+	if wire.IsPresent(e.Error) {
 		fault, _ := parseFault(data)
-		return a.model.fault(a.req, fault)
+		return a.model.api.Failed(a.req, fault)
 	}
 	a.account(e)
 	for _, candidate := range e.Candidates {
@@ -62,7 +49,7 @@ func (a *answer) read(data []byte) error {
 			return err
 		}
 	}
-	if e.Feedback.BlockReason != "" && !a.over {
+	if e.Feedback.BlockReason != "" && !a.finished {
 		return a.model.blocked(a.req, e)
 	}
 	return nil
@@ -71,13 +58,11 @@ func (a *answer) read(data []byte) error {
 // account notes what the last chunk is to report. It may come in any event; the
 // counts grow.
 func (a *answer) account(e event) {
-	if model, ok := wire.Unquote(string(e.ModelVersion)); ok && model != "" {
-		a.finish.Model = fixUTF8(model)
-	}
+	a.SetModel(e.ModelVersion)
 	if e.Usage != nil {
-		a.finish.Usage = usage(*e.Usage)
-		if !a.over && a.finish.Usage.Input != nil {
-			a.out = append(a.out, llm.UsageReport{Usage: a.finish.Usage, Model: a.finish.Model, Provider: a.finish.Provider})
+		a.Finish.Usage = usage(*e.Usage)
+		if !a.finished && a.Finish.Usage.Input != nil {
+			a.ReportUsage(a.Finish.Usage)
 		}
 	}
 }
@@ -87,33 +72,33 @@ func (a *answer) candidate(c candidate) error {
 		if err := a.piece(p); err != nil {
 			return err
 		}
-		if a.content > a.model.limits.ContentBytes {
-			return wire.TooLarge("the completion has more than %d bytes", a.model.limits.ContentBytes)
+		if err := a.CheckSize(); err != nil {
+			return err
 		}
 	}
 	if c.FinishReason == "" {
 		return nil
 	}
 	if garbled[c.FinishReason] {
-		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the model wrote a tool call that the provider cannot read"}
+		return wire.Malformed("the model wrote a tool call that the provider cannot read")
 	}
-	a.over = true
-	a.finish.Reason = finishReason(c.FinishReason)
+	a.finished = true
+	a.Finish.Reason = finishReason(c.FinishReason)
 	return nil
 }
 
 func (a *answer) piece(p piece) error {
-	signature := a.unquote(p.ThoughtSignature)
+	signature := a.Unquote(p.ThoughtSignature)
 	switch {
 	case p.FunctionCall != nil:
 		a.seal(seal{Signature: signature, On: onCall, Place: a.place()})
-		return a.call(a.unquote(p.FunctionCall.ID), a.unquote(p.FunctionCall.Name), p.FunctionCall.Args)
+		return a.call(a.Unquote(p.FunctionCall.ID), a.Unquote(p.FunctionCall.Name), p.FunctionCall.Args)
 	case p.Thought:
-		a.think(a.thought.Mend(a.unquote(p.Text)))
+		a.think(a.thought.Mend(a.Unquote(p.Text)))
 		a.seal(seal{Signature: signature, On: onThought, Place: a.place()})
 	default:
 		before := a.place()
-		a.addText(a.text.Mend(a.unquote(p.Text)))
+		a.addText(a.text.Mend(a.Unquote(p.Text)))
 		a.seal(seal{Signature: signature, On: onText, Length: a.said - before.Text, Place: before})
 	}
 	return nil
@@ -125,12 +110,12 @@ func (a *answer) addText(text string) {
 	}
 	a.think(a.thought.Flush())
 	a.said += len(text)
-	a.out = append(a.out, llm.TextDelta{Text: text})
+	a.Emit(llm.TextDelta{Text: text})
 }
 
 func (a *answer) think(text string) {
 	if text != "" {
-		a.out = append(a.out, llm.ReasoningDelta{Text: text})
+		a.Emit(llm.ReasoningDelta{Text: text})
 	}
 }
 
@@ -141,53 +126,34 @@ func (a *answer) seal(s seal) {
 	}
 	a.think(a.thought.Flush())
 	data, _ := json.Marshal(s) // strings and numbers always have a JSON form
-	a.out = append(a.out, llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
+	a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 }
 
 // place returns where the completion is now.
 func (a *answer) place() wire.Place {
-	return wire.Place{Text: a.said, Calls: a.calls.Len()}
+	return wire.Place{Text: a.said, Calls: a.Calls.Len()}
 }
 
 func (a *answer) call(id, name string, args json.RawMessage) error {
-	if !present(args) {
+	if !wire.IsPresent(args) {
 		args = json.RawMessage(`{}`)
 	}
-	a.content += len(args)
+	a.Received(len(args))
 	a.think(a.thought.Flush())
 	slot := a.called
 	a.called++
-	var err error
-	a.out, err = a.calls.Add(a.out, slot, id, name, string(args))
-	return err
+	return a.AddCall(slot, id, name, string(args))
 }
 
-// unquote returns the string in a literal, which counts as content.
-func (a *answer) unquote(literal json.RawMessage) string {
-	s, _ := wire.Unquote(string(literal))
-	a.content += len(s)
-	return s
-}
-
-// end closes the completion when the stream is at its end; err is why it
-// ended, if that was not regular. There is no mark of the end but the finish
-// reason.
-func (a *answer) end(err error) error {
-	if !a.over {
+// End closes the completion at the end of the stream; err is why it ended, if that was not regular. The finish reason is the
+// only mark of a whole completion.
+func (a *answer) End(err error) error {
+	if !a.finished {
 		return wire.Truncated(err)
-	}
-	if a.finish.Reason == llm.FinishStop && a.called > 0 {
-		a.finish.Reason = llm.FinishToolCalls
 	}
 	a.think(a.thought.Flush())
 	a.addText(a.text.Flush())
-	whole := a.finish.Reason == llm.FinishToolCalls || a.finish.Reason == llm.FinishStop
-	a.out, err = a.calls.Finish(a.out, whole)
-	if err != nil {
-		return err
-	}
-	a.out = append(a.out, a.finish)
-	return nil
+	return a.Close()
 }
 
 // garbled are the reasons that mean a call which was not delivered. Another
@@ -228,9 +194,4 @@ func positive(n *int64) *int64 {
 		return nil
 	}
 	return n
-}
-
-func fixUTF8(s string) string {
-	var m wire.Mender
-	return m.Mend(s) + m.Flush()
 }

@@ -19,13 +19,13 @@ func decode(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
 	a := newAnswer(newModel(Config{}, limits), &llm.Request{Model: "asked"})
 	var chunks []llm.Chunk
 	for _, data := range events {
-		if err := a.read([]byte(data + "\n")); err != nil {
+		if err := a.Read([]byte(data + "\n")); err != nil {
 			return chunks, err
 		}
-		chunks = append(chunks, a.take()...)
+		chunks = append(chunks, a.Take()...)
 	}
-	err := a.end(nil)
-	return append(chunks, a.take()...), err
+	err := a.End(nil)
+	return append(chunks, a.Take()...), err
 }
 
 func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {
@@ -166,15 +166,11 @@ func TestEvents(t *testing.T) {
 	stream := ": a comment\r\n\r\nevent: x\r\ndata: 1\r\ndata:2\r\n\r\n\n\ndata: 3\n\ndata: no end"
 	events := newEvents(iotest.OneByteReader(strings.NewReader(stream)), 1<<10)
 	var got []string
-	for {
-		data, err := events.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if data == nil {
-			break
-		}
-		got = append(got, string(data))
+	for events.Next() {
+		got = append(got, string(events.Event()))
+	}
+	if err := events.Err(); err != nil {
+		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{" 1\n2\n", " 3\n"}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

@@ -49,9 +49,11 @@ type counts struct {
 	Total      *int64 `json:"totalTokenCount"`
 }
 
-// events splits a stream of server-sent events, of which the API uses nothing
-// but data.
-type events struct{ lines *bufio.Scanner }
+// events splits a stream of server-sent events, of which the API uses only data.
+type events struct {
+	lines *bufio.Scanner
+	data  []byte
+}
 
 func newEvents(body io.Reader, longest int) *events {
 	lines := bufio.NewScanner(body)
@@ -59,17 +61,23 @@ func newEvents(body io.Reader, longest int) *events {
 	return &events{lines: lines}
 }
 
-// next returns the data of the next event, or nil at the end.
-func (e *events) next() ([]byte, error) {
-	var data []byte
+// Next reads the next event, and reports whether there is one.
+func (e *events) Next() bool {
+	e.data = nil
 	for e.lines.Scan() {
 		line := e.lines.Text()
-		if line == "" && data != nil {
-			return data, nil
+		if line == "" && e.data != nil {
+			return true
 		}
 		if value, ok := strings.CutPrefix(line, "data:"); ok {
-			data = append(append(data, value...), '\n')
+			e.data = append(append(e.data, value...), '\n')
 		}
 	}
-	return nil, e.lines.Err()
+	return false
 }
+
+// Event returns the data of the event.
+func (e *events) Event() []byte { return e.data }
+
+// Err returns why the stream ended; nil = regularly.
+func (e *events) Err() error { return e.lines.Err() }

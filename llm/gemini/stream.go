@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,39 +20,10 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	switch {
-	case res.StatusCode >= 400:
-		return m.refused(req, res)
-	case !wire.Streams(res):
-		return m.misplaced(req, res)
-	}
-
-	events := newEvents(res.Body, m.limits.LineBytes)
-	answer := newAnswer(m, req)
-	data, err := events.next()
-	for ; data != nil; data, err = events.next() {
-		// What is buffered must not outlive a cancel.
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err := answer.read(data); err != nil {
-			return err
-		}
-		if !wire.Deliver(answer.take(), yield) {
-			return nil
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := answer.end(err); err != nil {
-		return err
-	}
-	wire.Deliver(answer.take(), yield)
-	return nil
+	return wire.Stream(ctx, newEvents(res.Body, m.limits.LineBytes), newAnswer(m, req), yield)
 }
 
-// open sends the request.
+// open sends the request and returns the response if it is an event stream.
 func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, error) {
 	if m.refusal != nil {
 		return nil, m.refusal
@@ -78,10 +48,7 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 		request.Header.Set("X-Goog-Api-Key", m.config.APIKey)
 	}
 	res, err := m.client.Do(request)
-	if err != nil {
-		return nil, wire.Unanswered(err)
-	}
-	return res, nil
+	return m.api.Accept(req, res, err)
 }
 
 // encode keeps the order and the digits of schemas and arguments, and leaves <
@@ -92,16 +59,4 @@ func encode(body *body) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(body)
 	return b.Bytes(), err
-}
-
-// misplaced returns the error of a successful response that is no event stream.
-func (m *Model) misplaced(req *llm.Request, res *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	if err != nil {
-		return wire.FromTransport(err)
-	}
-	if fault, ok := parseFault(bytes.TrimSpace(body)); ok {
-		return m.fault(req, fault)
-	}
-	return wire.Misplaced(res)
 }

@@ -14,40 +14,28 @@ import (
 
 // answer turns the events of one completion into chunks.
 type answer struct {
+	wire.Completion
 	model *Model
 	req   *llm.Request
-	out   []llm.Chunk // made, not yet taken
 
 	text    wire.Mender
 	refusal wire.Mender
 	thought wire.Mender
-	calls   *wire.Calls
 
 	thinking string // member that the open block of reasoning comes in, or ""
-	content  int    // bytes received
-	finish   llm.Finish
-	finished bool // the finish reason has come
-	done     bool // [DONE] has come
+	finished bool   // the finish reason has come
+	done     bool   // [DONE] has come
 }
 
 func newAnswer(m *Model, req *llm.Request) *answer {
-	return &answer{
-		model:  m,
-		req:    req,
-		calls:  wire.NewCalls(req, m.limits.ToolCalls),
-		finish: llm.Finish{Model: req.Model, Provider: m.config.Provider},
-	}
+	return &answer{Completion: wire.NewCompletion(req, m.config.Provider, m.limits), model: m, req: req}
 }
 
-func (a *answer) take() []llm.Chunk {
-	chunks := a.out
-	a.out = a.out[:0]
-	return chunks
-}
+// Over reports whether [DONE] has come.
+func (a *answer) Over() bool { return a.done }
 
-func (a *answer) over() bool { return a.done }
-
-func (a *answer) read(event ssestream.Event) error {
+// Read takes one event.
+func (a *answer) Read(event ssestream.Event) error {
 	data := bytes.TrimSpace(event.Data)
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
 		a.done = true
@@ -55,15 +43,15 @@ func (a *answer) read(event ssestream.Event) error {
 	}
 	if event.Type == "error" {
 		fault, _ := parseFault(data)
-		return a.model.fault(a.req, fault)
+		return a.model.api.Failed(a.req, fault)
 	}
 	var chunk openai.ChatCompletionChunk
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &chunk) != nil {
-		return malformed("an event of the stream is not a JSON object")
+		return wire.Malformed("an event of the stream is not a JSON object")
 	}
-	if present(json.RawMessage(chunk.JSON.ExtraFields["error"].Raw())) {
+	if wire.IsPresent(json.RawMessage(chunk.JSON.ExtraFields["error"].Raw())) {
 		fault, _ := parseFault(data)
-		return a.model.fault(a.req, fault)
+		return a.model.api.Failed(a.req, fault)
 	}
 	a.account(chunk)
 	for _, choice := range chunk.Choices {
@@ -80,13 +68,11 @@ func (a *answer) read(event ssestream.Event) error {
 // account notes what the last chunk is to report. Usage may come in any
 // chunk, in some servers in all of them, growing.
 func (a *answer) account(chunk openai.ChatCompletionChunk) {
-	if model, ok := wire.Unquote(chunk.JSON.Model.Raw()); ok && model != "" {
-		a.finish.Model = fixUTF8(model)
-	}
+	a.SetModel(json.RawMessage(chunk.JSON.Model.Raw()))
 	if chunk.JSON.Usage.Valid() {
-		a.finish.Usage = usage(chunk.Usage)
+		a.Finish.Usage = usage(chunk.Usage)
 		if !a.finished {
-			a.out = append(a.out, llm.UsageReport{Usage: a.finish.Usage, Model: a.finish.Model, Provider: a.finish.Provider})
+			a.ReportUsage(a.Finish.Usage)
 		}
 	}
 }
@@ -103,20 +89,16 @@ func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
 	}
 	if reason, ok := wire.Unquote(choice.JSON.FinishReason.Raw()); ok && reason != "" {
 		a.finished = true
-		a.finish.Reason = finishReason(reason)
+		a.Finish.Reason = finishReason(reason)
 	}
-	if a.content > a.model.limits.ContentBytes {
-		return wire.TooLarge("the completion has more than %d bytes", a.model.limits.ContentBytes)
-	}
-	return nil
+	return a.CheckSize()
 }
 
 func (a *answer) addText(mender *wire.Mender, field respjson.Field) {
-	piece, _ := wire.Unquote(field.Raw())
-	a.content += len(piece)
+	piece := a.Unquote(json.RawMessage(field.Raw()))
 	if text := mender.Mend(piece); text != "" {
 		a.endReasoning()
-		a.out = append(a.out, llm.TextDelta{Text: text})
+		a.Emit(llm.TextDelta{Text: text})
 	}
 }
 
@@ -126,14 +108,13 @@ var reasoningMembers = []string{"reasoning_content", "reasoning"}
 
 func (a *answer) reason(delta openai.ChatCompletionChunkChoiceDelta) {
 	for _, member := range reasoningMembers {
-		piece, _ := wire.Unquote(delta.JSON.ExtraFields[member].Raw())
+		piece := a.Unquote(json.RawMessage(delta.JSON.ExtraFields[member].Raw()))
 		if piece == "" {
 			continue
 		}
-		a.content += len(piece)
 		a.thinking = member
 		if text := a.thought.Mend(piece); text != "" {
-			a.out = append(a.out, llm.ReasoningDelta{Text: text})
+			a.Emit(llm.ReasoningDelta{Text: text})
 		}
 		return
 	}
@@ -146,10 +127,10 @@ func (a *answer) endReasoning() {
 		return
 	}
 	if rest := a.thought.Flush(); rest != "" {
-		a.out = append(a.out, llm.ReasoningDelta{Text: rest})
+		a.Emit(llm.ReasoningDelta{Text: rest})
 	}
 	name, _ := json.Marshal(a.thinking)
-	a.out = append(a.out, llm.ReasoningEnd{Provider: a.model.config.Provider, Data: name})
+	a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: name})
 	a.thinking = ""
 }
 
@@ -158,36 +139,23 @@ func (a *answer) call(position int, piece openai.ChatCompletionChunkChoiceDeltaT
 	if !piece.JSON.Index.Valid() {
 		slot = int64(position)
 	}
-	id, _ := wire.Unquote(piece.JSON.ID.Raw())
-	name, _ := wire.Unquote(piece.Function.JSON.Name.Raw())
-	arguments, _ := wire.Unquote(piece.Function.JSON.Arguments.Raw())
-	a.content += len(id) + len(name) + len(arguments)
+	id := a.Unquote(json.RawMessage(piece.JSON.ID.Raw()))
+	name := a.Unquote(json.RawMessage(piece.Function.JSON.Name.Raw()))
+	arguments := a.Unquote(json.RawMessage(piece.Function.JSON.Arguments.Raw()))
 	a.endReasoning()
-	var err error
-	a.out, err = a.calls.Add(a.out, slot, id, name, arguments)
-	return err
+	return a.AddCall(slot, id, name, arguments)
 }
 
-// end takes a completion that has its finish reason for whole: it is not thrown
-// away for want of the usage that would have followed.
-func (a *answer) end(err error) error {
+// End closes the completion. One with its finish reason is whole, also if the usage that should follow is missing.
+func (a *answer) End(err error) error {
 	if !a.finished {
 		return wire.Truncated(err)
 	}
-	if a.finish.Reason == llm.FinishStop && a.calls.Len() > 0 {
-		a.finish.Reason = llm.FinishToolCalls
-	}
 	a.endReasoning()
 	if rest := a.text.Flush() + a.refusal.Flush(); rest != "" {
-		a.out = append(a.out, llm.TextDelta{Text: rest})
+		a.Emit(llm.TextDelta{Text: rest})
 	}
-	whole := a.finish.Reason == llm.FinishToolCalls || a.finish.Reason == llm.FinishStop
-	a.out, err = a.calls.Finish(a.out, whole)
-	if err != nil {
-		return err
-	}
-	a.out = append(a.out, a.finish)
-	return nil
+	return a.Close()
 }
 
 func finishReason(reason string) llm.FinishReason {
@@ -221,13 +189,4 @@ func count(n int64, field respjson.Field) *int64 {
 		return nil
 	}
 	return &n
-}
-
-func fixUTF8(s string) string {
-	var m wire.Mender
-	return m.Mend(s) + m.Flush()
-}
-
-func malformed(message string) *llm.Error {
-	return &llm.Error{Code: llm.CodeMalformedResponse, Message: message}
 }

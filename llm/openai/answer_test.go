@@ -17,13 +17,13 @@ func decode(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
 	a := newAnswer(newModel(Config{APIKey: "k"}, limits), &llm.Request{Model: "asked"})
 	var chunks []llm.Chunk
 	for _, data := range events {
-		if err := a.read(ssestream.Event{Data: []byte(data + "\n")}); err != nil {
+		if err := a.Read(ssestream.Event{Data: []byte(data + "\n")}); err != nil {
 			return chunks, err
 		}
-		chunks = append(chunks, a.take()...)
+		chunks = append(chunks, a.Take()...)
 	}
-	err := a.end(nil)
-	return append(chunks, a.take()...), err
+	err := a.End(nil)
+	return append(chunks, a.Take()...), err
 }
 
 func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {

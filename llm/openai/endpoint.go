@@ -58,8 +58,9 @@ type endpoint struct {
 	client openai.Client
 	limits wire.Limits
 
-	// refusal is what is wrong with the configuration. It is told at each call
-	// and not at once, so that a worker without a key still serves other models.
+	api wire.API
+
+	// refusal is a mistake in the configuration, reported at each call; nil = none.
 	refusal *llm.Error
 }
 
@@ -69,10 +70,15 @@ func newEndpoint(config Config, limits wire.Limits) endpoint {
 		config.BaseURL = DefaultBaseURL
 	}
 	limits = limits.WithDefaults()
+	server := wire.Server{
+		BaseURL: config.BaseURL, Default: config.BaseURL == DefaultBaseURL, HasKey: config.APIKey != "",
+		KeyVariable: envAPIKey, BaseVariable: envBaseURL,
+	}
 	return endpoint{
 		config:  config,
 		limits:  limits,
-		refusal: check(config),
+		api:     wire.API{Server: server, Key: config.APIKey, ParseFault: parseFault},
+		refusal: server.Check(),
 		// Not openai.NewClient: it reads a dozen variables of the process's
 		// environment (headers, organization, admin key) behind our back.
 		client: openai.Client{Options: []option.RequestOption{
@@ -81,24 +87,5 @@ func newEndpoint(config Config, limits wire.Limits) endpoint {
 			option.WithHTTPClient(limits.Client(config.HTTPClient)),
 			option.WithMaxRetries(0),
 		}},
-	}
-}
-
-func check(config Config) *llm.Error {
-	if err := wire.CheckBaseURL(config.BaseURL, envBaseURL); err != nil {
-		return err
-	}
-	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
-		const hint = "set " + envAPIKey + ", or " + envBaseURL + " for a server that needs no key"
-		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: " + hint, Reason: "no API key", Hint: hint}
-	}
-	return nil
-}
-
-// server returns what errors say about the endpoint.
-func (e *endpoint) server() wire.Server {
-	return wire.Server{
-		BaseURL: e.config.BaseURL, Default: e.config.BaseURL == DefaultBaseURL, HasKey: e.config.APIKey != "",
-		KeyVariable: envAPIKey, BaseVariable: envBaseURL,
 	}
 }

@@ -2,11 +2,8 @@ package openai
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/internal/wire"
@@ -53,14 +50,8 @@ var codes = map[string]llm.Code{
 	"unsupported_image_media_type":   llm.CodeInvalidRequest,
 }
 
-// fault is an error as servers write it, in a body or in the stream.
-type fault struct {
-	code, kind, message string
-}
-
-// parseFault reads {"error": {…}}, {"error": "…"}, {"message": "…"},
-// {"detail": …} and a list of one of them, and reports whether it found one.
-func parseFault(data []byte) (fault, bool) {
+// parseFault reads {"error": {…}}, {"error": "…"}, {"message": "…"}, {"detail": …} and a list of one of them.
+func parseFault(data []byte) (wire.Fault, bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
 		data = list[0]
@@ -71,36 +62,43 @@ func parseFault(data []byte) (fault, bool) {
 		Message json.RawMessage `json:"message"`
 	}
 	if json.Unmarshal(data, &body) != nil {
-		return fault{}, false
+		return wire.Fault{}, false
 	}
 	switch {
-	case present(body.Error):
-		return parseFaultObject(body.Error), true
-	case present(body.Message):
-		return parseFaultObject(data), true
-	case present(body.Detail):
-		return fault{message: text(body.Detail)}, true
+	case wire.IsPresent(body.Error):
+		return faultOf(body.Error), true
+	case wire.IsPresent(body.Message):
+		return faultOf(data), true
+	case wire.IsPresent(body.Detail):
+		return wire.Fault{Message: text(body.Detail)}, true
 	}
-	return fault{}, false
+	return wire.Fault{}, false
 }
 
-func parseFaultObject(data json.RawMessage) fault {
+// faultOf reads the object, or the text, of an error.
+func faultOf(data json.RawMessage) wire.Fault {
 	var object struct {
 		Code    json.RawMessage `json:"code"`
 		Type    json.RawMessage `json:"type"`
 		Message json.RawMessage `json:"message"`
 	}
 	if json.Unmarshal(data, &object) != nil {
-		return fault{message: text(data)}
+		return wire.Fault{Message: text(data)}
 	}
-	return fault{code: text(object.Code), kind: text(object.Type), message: text(object.Message)}
+	code, kind := text(object.Code), text(object.Type)
+	fault := wire.Fault{Message: text(object.Message), Invalid: kind == "invalid_request_error"}
+	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
+		fault.Status = status
+	}
+	if fault.Code = codes[strings.ToLower(code)]; fault.Code == "" {
+		fault.Code = codes[strings.ToLower(kind)]
+	}
+	return fault
 }
-
-func present(data json.RawMessage) bool { return len(data) > 0 && string(data) != "null" }
 
 // text returns the string in data, or data itself: codes come as numbers too.
 func text(data json.RawMessage) string {
-	if !present(data) {
+	if !wire.IsPresent(data) {
 		return ""
 	}
 	var s string
@@ -108,51 +106,4 @@ func text(data json.RawMessage) string {
 		return s
 	}
 	return string(data)
-}
-
-// meaning maps the words of the fault.
-func (f fault) meaning() (llm.Code, bool) {
-	for _, word := range []string{f.code, f.kind} {
-		if code, ok := codes[strings.ToLower(word)]; ok {
-			return code, true
-		}
-	}
-	return "", false
-}
-
-// refused returns the error of a response with a status of 400 and above.
-func (e *endpoint) refused(req *llm.Request, res *http.Response) *llm.Error {
-	// A body that cannot be read takes nothing from what the status says.
-	body, _ := io.ReadAll(res.Body)
-	_ = res.Body.Close()
-	fault, _ := parseFault(body)
-	code, ok := fault.meaning()
-	if !ok {
-		code = llm.CodeOfStatus(res.StatusCode)
-	}
-	message := wire.Quote(fault.message, req, e.config.APIKey)
-	if message == "" {
-		message = http.StatusText(res.StatusCode)
-	}
-	return &llm.Error{
-		Code:       code,
-		Status:     res.StatusCode,
-		RetryAfter: wire.RetryAfter(res.Header, time.Now()),
-		Message:    message,
-	}
-}
-
-// fault returns the error of a fault inside a response that began well.
-func (e *endpoint) fault(req *llm.Request, f fault) *llm.Error {
-	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, e.config.APIKey)}
-	if status, err := strconv.Atoi(f.code); err == nil && status >= 400 && status < 600 {
-		failure.Status = status
-		failure.Code = llm.CodeOfStatus(status)
-	} else if f.kind == "invalid_request_error" {
-		failure.Code = llm.CodeInvalidRequest
-	}
-	if code, ok := f.meaning(); ok {
-		failure.Code = code
-	}
-	return failure
 }

@@ -43,7 +43,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chun
 			err = m.stream(ctx, request{"chat/completions", params, req}, newAnswer(m, req), yield)
 		}
 		if err != nil {
-			yield(nil, m.server().Explain(wire.Ended(ctx, err)))
+			yield(nil, m.api.Explain(wire.Ended(ctx, err)))
 		}
 	}
 }

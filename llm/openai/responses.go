@@ -41,7 +41,7 @@ func (r *Responses) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.
 			err = r.stream(ctx, request{"responses", params, req}, newResponse(r, req), yield)
 		}
 		if err != nil {
-			yield(nil, r.server().Explain(wire.Ended(ctx, err)))
+			yield(nil, r.api.Explain(wire.Ended(ctx, err)))
 		}
 	}
 }

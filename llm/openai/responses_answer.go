@@ -14,20 +14,17 @@ import (
 
 // response turns the events of one response into chunks.
 type response struct {
+	wire.Completion
 	model *Responses
 	req   *llm.Request
-	out   []llm.Chunk // made, not yet taken
 
 	items   map[int64]*item // by the provider's index
 	text    wire.Mender
 	message *item // that text comes from
-	calls   *wire.Calls
 	slots   int64 // calls so far
 	thought thought
 
-	content int // bytes received
-	finish  llm.Finish
-	done    bool // the event that ends the response has come
+	done bool // the event that ends the response has come
 }
 
 // item is a part of the output that has begun.
@@ -37,13 +34,7 @@ type item struct {
 }
 
 func newResponse(r *Responses, req *llm.Request) *response {
-	return &response{
-		model:  r,
-		req:    req,
-		items:  map[int64]*item{},
-		calls:  wire.NewCalls(req, r.limits.ToolCalls),
-		finish: llm.Finish{Model: req.Model, Provider: r.config.Provider},
-	}
+	return &response{Completion: wire.NewCompletion(req, r.config.Provider, r.limits), model: r, req: req, items: map[int64]*item{}}
 }
 
 // responseEvent is what any event may carry. Texts stay as they are written: decoding
@@ -85,34 +76,27 @@ type output struct {
 	} `json:"summary"`
 }
 
-func (a *response) take() []llm.Chunk {
-	chunks := a.out
-	a.out = a.out[:0]
-	return chunks
-}
+// Over reports whether the event that ends the response has come.
+func (a *response) Over() bool { return a.done }
 
-func (a *response) over() bool { return a.done }
-
-func (a *response) read(raw ssestream.Event) error {
+// Read takes one event.
+func (a *response) Read(raw ssestream.Event) error {
 	data := bytes.TrimSpace(raw.Data)
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
 		return nil // some servers say so too; what counts has come before
 	}
 	var e responseEvent
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &e) != nil {
-		return malformed("an event of the stream is not a JSON object")
+		return wire.Malformed("an event of the stream is not a JSON object")
 	}
-	if e.Type == "error" || present(e.Error) {
+	if e.Type == "error" || wire.IsPresent(e.Error) {
 		fault, _ := parseFault(data)
-		return a.model.fault(a.req, fault)
+		return a.model.api.Failed(a.req, fault)
 	}
 	if err := a.follow(e); err != nil {
 		return err
 	}
-	if a.content > a.model.limits.ContentBytes {
-		return wire.TooLarge("the completion has more than %d bytes", a.model.limits.ContentBytes)
-	}
-	return nil
+	return a.CheckSize()
 }
 
 // follow takes an event that is no error. Those of other types repeat what is
@@ -152,9 +136,9 @@ func (a *response) at(index int64) *item {
 func (a *response) begin(e responseEvent) error {
 	var o output
 	if json.Unmarshal(e.Item, &o) != nil {
-		return malformed("an item of the response is not a JSON object")
+		return wire.Malformed("an item of the response is not a JSON object")
 	}
-	a.content += len(e.Item)
+	a.Received(len(e.Item))
 	switch o.Type {
 	case typeReasoning:
 		a.endReasoning(&successor{Type: typeReasoning})
@@ -177,7 +161,7 @@ func (a *response) call(at *item, o output) error {
 		at.slot = a.slots
 		a.slots++
 	}
-	started, err := a.calls.Add(nil, at.slot, id, name, "")
+	started, err := a.Calls.Add(nil, at.slot, id, name, "")
 	if err != nil {
 		return err
 	}
@@ -186,25 +170,23 @@ func (a *response) call(at *item, o output) error {
 			a.endReasoning(&successor{Type: typeCall, ID: o.ID, Call: start.ID})
 		}
 	}
-	a.out = append(a.out, started...)
+	for _, chunk := range started {
+		a.Emit(chunk)
+	}
 	return nil
 }
 
 func (a *response) argue(at *item, literal json.RawMessage) error {
-	piece, _ := wire.Unquote(string(literal))
-	a.content += len(piece)
+	piece := a.Unquote(literal)
 	if at.slot < 0 {
-		return malformed("arguments of a tool call that did not begin")
+		return wire.Malformed("arguments of a tool call that did not begin")
 	}
 	at.heard = at.heard || piece != ""
-	var err error
-	a.out, err = a.calls.Add(a.out, at.slot, "", "", piece)
-	return err
+	return a.AddCall(at.slot, "", "", piece)
 }
 
 func (a *response) addText(at *item, literal json.RawMessage) {
-	piece, _ := wire.Unquote(string(literal))
-	a.content += len(piece)
+	piece := a.Unquote(literal)
 	at.heard = at.heard || piece != ""
 	text := a.text.Mend(piece)
 	if text == "" {
@@ -215,7 +197,7 @@ func (a *response) addText(at *item, literal json.RawMessage) {
 		text = "\n\n" + text // for us they are one text
 	}
 	a.message = at
-	a.out = append(a.out, llm.TextDelta{Text: text})
+	a.Emit(llm.TextDelta{Text: text})
 }
 
 // complete takes an item that is done. Servers that stream no deltas tell only
@@ -228,7 +210,7 @@ func (a *response) complete(e responseEvent) error {
 	}
 	var o output
 	if json.Unmarshal(e.Item, &o) != nil {
-		return malformed("an item of the response is not a JSON object")
+		return wire.Malformed("an item of the response is not a JSON object")
 	}
 	at := a.at(e.OutputIndex)
 	if !at.heard {
@@ -237,7 +219,7 @@ func (a *response) complete(e responseEvent) error {
 		}
 	}
 	if o.Type == typeReasoning {
-		a.content += len(e.Item)
+		a.Received(len(e.Item))
 		a.thought.item = storedReasoning(e.Item)
 	}
 	return nil

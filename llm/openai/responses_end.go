@@ -12,11 +12,9 @@ func (a *response) account(s *state) {
 	if s == nil {
 		return
 	}
-	if model, ok := wire.Unquote(string(s.Model)); ok && model != "" {
-		a.finish.Model = fixUTF8(model)
-	}
+	a.SetModel(s.Model)
 	if s.Usage != nil {
-		a.finish.Usage = responseUsage(*s.Usage)
+		a.Finish.Usage = responseUsage(*s.Usage)
 	}
 }
 
@@ -24,7 +22,7 @@ func (a *response) account(s *state) {
 // status, that counts and not what the event is called: servers differ.
 func (a *response) conclude(status string, s *state) error {
 	if s == nil {
-		return malformed("the last event has no response")
+		return wire.Malformed("the last event has no response")
 	}
 	a.account(s)
 	if s.Status != "" {
@@ -32,15 +30,15 @@ func (a *response) conclude(status string, s *state) error {
 	}
 	switch status {
 	case "completed":
-		a.finish.Reason = llm.FinishStop
+		a.Finish.Reason = llm.FinishStop
 	case "incomplete":
-		a.finish.Reason = incompleteReason(s.Incomplete.Reason)
+		a.Finish.Reason = incompleteReason(s.Incomplete.Reason)
 	default:
-		fault := fault{message: "the response is " + status}
-		if present(s.Error) {
-			fault = parseFaultObject(s.Error)
+		fault := wire.Fault{Message: "the response is " + status}
+		if wire.IsPresent(s.Error) {
+			fault = faultOf(s.Error)
 		}
-		return a.model.fault(a.req, fault)
+		return a.model.api.Failed(a.req, fault)
 	}
 	a.done = true
 	return nil
@@ -57,24 +55,16 @@ func incompleteReason(reason string) llm.FinishReason {
 	}
 }
 
-func (a *response) end(err error) error {
+// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
+func (a *response) End(err error) error {
 	if !a.done {
 		return wire.Truncated(err)
 	}
-	if a.finish.Reason == llm.FinishStop && a.calls.Len() > 0 {
-		a.finish.Reason = llm.FinishToolCalls
-	}
 	a.endReasoning(nil)
 	if rest := a.text.Flush(); rest != "" {
-		a.out = append(a.out, llm.TextDelta{Text: rest})
+		a.Emit(llm.TextDelta{Text: rest})
 	}
-	whole := a.finish.Reason == llm.FinishToolCalls || a.finish.Reason == llm.FinishStop
-	a.out, err = a.calls.Finish(a.out, whole)
-	if err != nil {
-		return err
-	}
-	a.out = append(a.out, a.finish)
-	return nil
+	return a.Close()
 }
 
 func responseUsage(u responses.ResponseUsage) llm.Usage {

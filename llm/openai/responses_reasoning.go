@@ -132,8 +132,7 @@ type passage struct {
 // think continues the block. Of a server that tells the thoughts as well as
 // their summary, what comes first is taken.
 func (a *response) think(at *item, p passage, literal json.RawMessage) {
-	piece, _ := wire.Unquote(string(literal))
-	a.content += len(piece)
+	piece := a.Unquote(literal)
 	at.heard = at.heard || piece != ""
 	t := &a.thought
 	if t.passage.of != "" && t.passage.of != p.of {
@@ -147,7 +146,7 @@ func (a *response) think(at *item, p passage, literal json.RawMessage) {
 		text = "\n\n" + text
 	}
 	t.visible, t.passage = true, p
-	a.out = append(a.out, llm.ReasoningDelta{Text: text})
+	a.Emit(llm.ReasoningDelta{Text: text})
 }
 
 // endReasoning closes the block when it is known what it led to; nil is nothing
@@ -156,14 +155,14 @@ func (a *response) endReasoning(next *successor) {
 	t := &a.thought
 	if rest := t.text.Flush(); rest != "" {
 		t.visible = true
-		a.out = append(a.out, llm.ReasoningDelta{Text: rest})
+		a.Emit(llm.ReasoningDelta{Text: rest})
 	}
 	var data json.RawMessage
 	if t.item != nil && next != nil {
 		data, _ = json.Marshal(sealed{a.req.Model, t.item, *next}) // it was JSON before
 	}
 	if t.visible || data != nil {
-		a.out = append(a.out, llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
+		a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 	}
 	a.thought = thought{}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Server is what errors say about a provider's server.
+// Server is a provider's server, as far as errors concern it.
 type Server struct {
 	// BaseURL is where requests go. Default tells that it is the provider's own.
 	BaseURL string
@@ -24,6 +24,21 @@ type Server struct {
 	// KeyVariable and BaseVariable are the environment variables that set the
 	// key and the base URL.
 	KeyVariable, BaseVariable string
+}
+
+// Check returns what is wrong with the configuration; nil = nothing. Models report it at each call, so that a worker without a
+// key still serves other models.
+func (s Server) Check() *llm.Error {
+	address, err := url.Parse(s.BaseURL)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		reason := s.BaseVariable + " is not an http or https URL"
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: reason, Reason: reason, Hint: "set " + s.BaseVariable}
+	}
+	if s.Default && !s.HasKey {
+		hint := "set " + s.KeyVariable + ", or " + s.BaseVariable + " for a server that needs no key"
+		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: " + hint, Reason: "no API key", Hint: hint}
+	}
+	return nil
 }
 
 // Explain adds the host and a hint to an [*llm.Error] in err's chain. Any other
