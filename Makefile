@@ -62,6 +62,14 @@ lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 
+# What "make check" compares with: the packages that differ from it are tested.
+BASE ?= HEAD
+CHANGED = $(sort $(patsubst %/,./%,$(dir $(wildcard $(shell git diff --name-only $(BASE) -- '*.go'; git ls-files -o --exclude-standard -- '*.go')))))
+
+.PHONY: check
+check: lint ## Check everything and test the packages that differ from BASE (HEAD); takes some two minutes
+	$(if $(filter-out ./bench% ./e2e%,$(CHANGED)),go test $(filter-out ./bench% ./e2e%,$(CHANGED)),@echo "No package differs from $(BASE).")
+
 .PHONY: unit
 unit: $(NODE_READY) ## Test every package that does not have the embedded Temporal server in it
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."

@@ -79,10 +79,7 @@ func TestCostEndsTheRun(t *testing.T) {
 func TestBudgetOfADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, works, add())
-	ledger, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)})
 	e.acts.Budget = ledger
 	e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
 	_, result := e.run("go")
@@ -115,10 +112,7 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 		}
 	}
 	budgetOf := func(tokens int64) *budget.Ledger {
-		l, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)})
 		return l
 	}
 	attempt() // nobody counts it

@@ -17,29 +17,32 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
+// openLedger gives the engine a ledger with a soft budget.
 func openLedger(t *testing.T, e *engine, soft budget.Amounts) {
 	t.Helper()
-	var err error
-	if e.acts.Budget, err = budget.Open(t.Context(), e.log, budget.Day{Soft: soft}, nil); err != nil {
-		t.Fatal(err)
-	}
+	e.acts.Budget = openLedgerAtNoon(t, e.log, budget.Day{Soft: soft})
 }
 
-// sameDay keeps a test from the midnight at which a day of the ledger ends.
-func sameDay(t *testing.T) string {
+func openLedgerAtNoon(t *testing.T, log *stream.Log, day budget.Day) *budget.Ledger {
 	t.Helper()
-	now := time.Now().UTC()
-	if end := now.Truncate(24 * time.Hour).Add(24 * time.Hour); end.Sub(now) < time.Minute {
-		t.Skip("a day is about to end")
+	ledger, err := budget.Open(t.Context(), log, day, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return now.Format(time.DateOnly)
+	ledger.Now = func() time.Time { return noon }
+	return ledger
 }
+
+// noon is the time of the ledgers of tests, so that no day ends while they run.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// today is the day of noon.
+const today = "2026-01-31"
 
 // A run whose tenant has used up its soft budget of the day asks before its model is called, whether its agent has soft
 // limits or none. Nothing is said in the turn that asks.
 func TestADayIsAsked(t *testing.T) {
 	t.Parallel()
-	today := sameDay(t)
 	for name, c := range map[string]struct {
 		soft     budget.Amounts
 		question string
@@ -89,7 +92,6 @@ func TestADayIsAsked(t *testing.T) {
 // Those decide whom the soft limits of the agent name. Who rejects ends the run with the code of the budget.
 func TestADayEndsTheRun(t *testing.T) {
 	t.Parallel()
-	sameDay(t)
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
 	l := newLimited(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
 	openLedger(t, l.engine, budget.AmountsOf(600, 0))
@@ -107,7 +109,6 @@ func TestADayEndsTheRun(t *testing.T) {
 // workflow that knows nothing of soft budgets, or cannot ask, goes through.
 func TestADayIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
-	sameDay(t)
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	openLedger(t, e, budget.AmountsOf(10, 0))
 	if err := e.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
@@ -151,7 +152,6 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 // A pipeline asks before branches begin whose agents cannot ask themselves, once, and not for branches without agents.
 func TestADayIsAskedBeforeBranches(t *testing.T) {
 	t.Parallel()
-	today := sameDay(t)
 	l := newAsking(t, goesOn)
 	l.agent = parsed(t, `name: a
 model: test/m

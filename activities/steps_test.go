@@ -114,50 +114,48 @@ func failureOf(events []agui.Event) string {
 	return ""
 }
 
-// What a step comes to is what the ones behind it see, whichever way a failure takes.
-func TestWalks(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		steps string
-		model script
-		state string
-		notes []string
-		code  string
-	}{
-		"an agent that fails is lived with": {
-			steps: `
+// stepsCases are pipelines, and how their runs end.
+var stepsCases = map[string]struct {
+	steps string
+	model script
+	state string
+	notes []string
+	code  string
+}{
+	"an agent that fails is lived with": {
+		steps: `
   - {name: one, agent: {}, input: "please fail", onError: continue}
   - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
-			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"re after invalid_request"}}`,
-		},
-		"a provider that no worker has": {
-			steps: `
+		state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"re after invalid_request"}}`,
+	},
+	"a provider that no worker has": {
+		steps: `
   - {name: one, agent: {model: nobody/large}, input: "x", onError: continue}`,
-			state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has a model provider \"nobody\""}}}}`,
-		},
-		"a model that its provider does not know": {
-			steps: `
+		state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has a model provider \"nobody\""}}}}`,
+	},
+	"a model that its provider does not know": {
+		steps: `
   - {name: one, agent: {}, input: "x", onError: continue}`,
-			model: func(int, *llm.Request) ([]llm.Chunk, error) {
-				return nil, &llm.Error{Code: llm.CodeNotFound, Status: 404, Message: "of the provider's own"}
-			},
-			state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m: of the provider's own"}}}}`,
+		model: func(int, *llm.Request) ([]llm.Chunk, error) {
+			return nil, &llm.Error{Code: llm.CodeNotFound, Status: 404, Message: "of the provider's own"}
 		},
-		"an agent that fails in a later turn": {
-			steps: `
+		state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m: of the provider's own"}}}}`,
+	},
+	"an agent that fails in a later turn": {
+		steps: `
   - {name: one, agent: {tools: [note]}, input: "go on", onError: continue}
   - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
-			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) {
-				if n == 1 {
-					return call([3]string{"x", "note", `{"note":"turn"}`})
-				}
-				return echo(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
-			},
-			notes: []string{"turn", "invalid_request"},
-			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
+		model: func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+			if n == 1 {
+				return call([3]string{"x", "note", `{"note":"turn"}`})
+			}
+			return echo(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
 		},
-		"what was done is undone, whatever the state says by then": {
-			steps: `
+		notes: []string{"turn", "invalid_request"},
+		state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
+	},
+	"what was done is undone, whatever the state says by then": {
+		steps: `
   - {name: lines, set: {/lines: [a, b], /n: 1}}
   - name: rounds
     loop:
@@ -172,109 +170,109 @@ func TestWalks(t *testing.T) {
               - {name: parts, map: {items: "[item]", as: part, steps: [{name: cut, tool: note, args: {note: "cut ${part}"}, compensate: {tool: note, args: {note: "join ${part}"}}}]}}
         - {name: others, set: {/lines: [c], /n: 2}}
   - {name: last, tool: note, args: {note: "last", fail: true}}`,
-			notes: []string{
-				"take a 1", "cut a", "take b 1", "cut b", "take c 2", "cut c", "last",
-				"join c", "give c, take c 2", "join a", "give a, take a 1", "join b", "give b, take b 1",
-			},
-			code: "tool_failed",
+		notes: []string{
+			"take a 1", "cut a", "take b 1", "cut b", "take c 2", "cut c", "last",
+			"join c", "give c, take c 2", "join a", "give a, take a 1", "join b", "give b, take b 1",
 		},
-		"an agent that uses more than it may": {
-			steps: `
+		code: "tool_failed",
+	},
+	"an agent that uses more than it may": {
+		steps: `
   - {name: one, agent: {tools: [note], limits: {tokens: 5}}, input: "go on", onError: continue}
   - {name: two, agent: {tools: [note]}, input: "after ${steps.one.error.code}"}`,
-			model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
-				chunks, err := echo(n, req)
-				if n == 1 {
-					chunks, err = call([3]string{"x", "note", `{"note":"never"}`})
-				}
-				chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: count(6)}}
-				return chunks, err
-			},
-			state: `{"steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
+		model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			chunks, err := echo(n, req)
+			if n == 1 {
+				chunks, err = call([3]string{"x", "note", `{"note":"never"}`})
+			}
+			chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: count(6)}}
+			return chunks, err
 		},
-		"steps instead": {
-			steps: `
+		state: `{"steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
+	},
+	"steps instead": {
+		steps: `
   - {name: one, agent: {}, input: "please fail", onError: {steps: [{name: instead, tool: note, args: {note: "${error.code}"}}]}}
   - {name: two, tool: note, args: {note: "then"}}`,
-			notes: []string{"invalid_request", "then"},
-			state: `{"steps":{"instead":"invalid_request","two":"then"}}`,
-		},
-		"tries": {
-			steps: `
+		notes: []string{"invalid_request", "then"},
+		state: `{"steps":{"instead":"invalid_request","two":"then"}}`,
+	},
+	"tries": {
+		steps: `
   - {name: one, tool: note, args: {note: "try", fail: true}, retry: {attempts: 3, interval: 5m, backoff: 2}, onError: continue}`,
-			notes: []string{"try", "try", "try"},
-			state: `{"steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed: it fails"}}}}`,
-		},
-		"tries of an agent": {
-			steps: `
+		notes: []string{"try", "try", "try"},
+		state: `{"steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed: it fails"}}}}`,
+	},
+	"tries of an agent": {
+		steps: `
   - {name: one, agent: {}, input: "go", retry: {attempts: 3, interval: 5m}}`,
-			model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
-				if n < 3 {
-					return nil, &llm.Error{Code: llm.CodeInvalidRequest}
-				}
-				return say("at last")
-			},
-			state: `{"steps":{"one":"at last"}}`,
+		model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			if n < 3 {
+				return nil, &llm.Error{Code: llm.CodeInvalidRequest}
+			}
+			return say("at last")
 		},
-		"a branch that fails is lived with": {
-			steps: `
+		state: `{"steps":{"one":"at last"}}`,
+	},
+	"a branch that fails is lived with": {
+		steps: `
   - name: all
     map: {items: "['a', 'b', 'c', 'd']", concurrency: 2, onError: continue, steps: [{name: each, agent: {}, input: "${item == 'b' ? 'fail' : item}"}]}
   - {name: two, tool: note, args: {note: "all ${steps.all.map(s, has(s.error) ? s.error.code : s.each)}"}}`,
-			notes: []string{`all ["re a","invalid_request","re c","re d"]`},
-		},
-		"a branch that fails": {
-			steps: `
+		notes: []string{`all ["re a","invalid_request","re c","re d"]`},
+	},
+	"a branch that fails": {
+		steps: `
   - name: all
     map: {items: "['a', 'b', 'c', 'd']", concurrency: 1, steps: [{name: in, tool: note, args: {note: "${item}", fail: "${item == 'b'}"}}]}
   - {name: two, tool: note, args: {note: "never"}}`,
-			notes: []string{"a", "b"},
-			code:  "tool_failed",
-		},
-		"compensation": {
-			steps: `
+		notes: []string{"a", "b"},
+		code:  "tool_failed",
+	},
+	"compensation": {
+		steps: `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - name: both
     parallel:
       - {name: left, tool: note, args: {note: "left"}, compensate: {tool: note, args: {note: "undo ${steps.left}"}}}
       - {name: right, set: {/right: 1}}
   - {name: three, agent: {}, input: "fail"}`,
-			notes: []string{"one", "left", "undo left", "undo one"},
-			code:  "invalid_request",
-		},
-		"a compensation that fails": {
-			steps: `
+		notes: []string{"one", "left", "undo left", "undo one"},
+		code:  "invalid_request",
+	},
+	"a compensation that fails": {
+		steps: `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, tool: note, args: {note: "two"}, compensate: {agent: {}, input: "fail"}}
   - {name: three, tool: note, args: {note: "three", fail: true}}`,
-			notes: []string{"one", "two", "three", "undo one"},
-			code:  "tool_failed",
-		},
-		"an answer that has to be repaired": {
-			steps: `
+		notes: []string{"one", "two", "three", "undo one"},
+		code:  "tool_failed",
+	},
+	"an answer that has to be repaired": {
+		steps: `
   - {name: one, agent: {}, input: "a number", output: {schema: {type: integer}}}
   - {name: two, tool: note, args: {note: "${string(steps.one + 1)}"}}`,
-			model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
-				if n == 1 {
-					return say("seven")
-				}
-				if got := heard(req); !strings.Contains(got, "\nuser: a number\nassistant: seven\nuser: Your last answer is not") {
-					t.Errorf("the model hears %q", got)
-				}
-				return say("```json\n7\n```")
-			},
-			notes: []string{"8"},
-			state: `{"steps":{"one":7,"two":8}}`,
+		model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			if n == 1 {
+				return say("seven")
+			}
+			if got := heard(req); !strings.Contains(got, "\nuser: a number\nassistant: seven\nuser: Your last answer is not") {
+				return nil, &llm.Error{Code: llm.CodeInvalidRequest, Message: "the model hears " + got}
+			}
+			return say("```json\n7\n```")
 		},
-		"an answer that is never right": {
-			steps: `
+		notes: []string{"8"},
+		state: `{"steps":{"one":7,"two":8}}`,
+	},
+	"an answer that is never right": {
+		steps: `
   - {name: one, agent: {}, input: "a number", output: {schema: {type: integer}, repairs: 1}, onError: continue}
   - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
-			model: func(int, *llm.Request) ([]llm.Chunk, error) { return say("seven") },
-			notes: []string{"invalid_output"},
-		},
-		"loop, route and when": {
-			steps: `
+		model: func(int, *llm.Request) ([]llm.Chunk, error) { return say("seven") },
+		notes: []string{"invalid_output"},
+	},
+	"loop, route and when": {
+		steps: `
   - name: again
     loop:
       max: 5
@@ -284,22 +282,27 @@ func TestWalks(t *testing.T) {
         - {name: odd, when: "round % 2 == 1", tool: note, args: {note: "round ${round}"}}
   - name: which
     route: [{when: state.n == 5, steps: [{name: five, tool: note, args: {note: "five"}}]}, {steps: [{name: rest, tool: note, args: {note: "rest"}}]}]`,
-			notes: []string{"round 1", "round 3", "rest"},
-		},
-		"an agent that is not there": {
-			steps: `
+		notes: []string{"round 1", "round 3", "rest"},
+	},
+	"an agent that is not there": {
+		steps: `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, agent: nobody, input: "go"}`,
-			notes: []string{"one", "undo one"},
-			code:  "tool_unavailable",
-		},
-		"the time of a step": {
-			steps: `
+		notes: []string{"one", "undo one"},
+		code:  "tool_unavailable",
+	},
+	"the time of a step": {
+		steps: `
   - {name: one, tool: note, args: {note: "try", fail: true}, timeout: 10m, retry: {attempts: 9, interval: 4m, backoff: 1}, onError: continue}
   - {name: two, tool: note, args: {note: "then"}}`,
-			notes: []string{"try", "try", "try", "then"},
-		},
-	} {
+		notes: []string{"try", "try", "try", "then"},
+	},
+}
+
+// What a step comes to is what the ones behind it see, whichever way a failure takes.
+func TestWalks(t *testing.T) {
+	t.Parallel()
+	for name, c := range stepsCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.model == nil {

@@ -114,10 +114,7 @@ func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 	})
 	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
 	e.more = talk(20)
-	ledger, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
 	e.acts.Budget = ledger
 	events, _ := e.run("the very first question")
 	got := []charged{chargedBy(t, events[len(events)-1])}
@@ -140,10 +137,7 @@ func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 func wantOfDay(t *testing.T, e *engine, tokens int64) {
 	t.Helper()
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
-		l, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(most, 0)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
 		if _, err := l.Check(t.Context(), "default", nil); errors.Is(err, budget.ErrExceeded) != exceeded {
 			t.Errorf("of a day with %d tokens, not %d are used: %v", most, tokens, err)
 		}
@@ -214,10 +208,7 @@ func TestCutCallsAreEstimated(t *testing.T) {
 					yield(nil, c.fails)
 				}
 			})
-			ledger, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
 			e.acts.Budget, e.acts.Prices = ledger, prices(t)
 			events, _ := e.run("hello")
 			got := chargedBy(t, events[len(events)-1])

@@ -10,7 +10,6 @@ import (
 // A hand-off that can never be is told where its agent is loaded.
 func TestHandoffErrors(t *testing.T) {
 	t.Parallel()
-	const least = "name: a\nmodel: p/m\n"
 	long := strings.Repeat("b", 53)
 	for name, c := range map[string]struct{ yaml, want string }{
 		"pattern":          {least + "tools: [\"handoff:*\"]\n", `a.yaml:3: tools: "handoff:*" must name one agent, without a pattern`},

@@ -76,7 +76,6 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
-	const least = "name: a\nmodel: p/m\n"
 	tests := []struct{ name, yaml, want string }{
 		{"empty", "", "a.yaml: is empty"},
 		{"only a comment", "# nothing\n", "a.yaml: is empty"},

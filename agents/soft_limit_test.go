@@ -122,7 +122,6 @@ func TestSchemaHasTheSoftLimits(t *testing.T) {
 		t.Errorf("keys of soft limits (-struct +schema):\n%s", diff)
 	}
 	schema := compileSchema(t, schemaFile)
-	const least = "name: a\nmodel: p/m\n"
 	for text, valid := range map[string]bool{
 		withSoft:                                true,
 		least + "limits: {soft: {turns: 1}}\n":  true,

@@ -88,101 +88,104 @@ func words(messages []agui.Message) string {
 	return strings.Join(all, " ")
 }
 
+// conversationCases are lists of messages that clients send, and the conversations that they result in.
+var conversationCases = []struct {
+	name            string
+	mode            snapshot.History
+	sent            string
+	want            string
+	differs         bool
+	first, answered string // what the thread's second run was sent and answered; the first run is "s1 u1" → "r1 a1"
+	seen            int    // the last run that the client was shown; 0 = it does not say
+}{
+	{name: "goes on", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
+	{name: "has a stale copy of an answer", sent: "s1 u1 r1 a1 u2 a2=half u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "was away when the answer came", sent: "s1 u1 r1 a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "does not send reasoning back", sent: "s1 u1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "sends nothing", sent: "", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "sends reasoning of its own making", sent: "s1 u1 r9 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "has a list that ends in an answer", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2"},
+
+	{name: "asks for another answer", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
+	{name: "asks for another answer to an earlier message", sent: "s1 u1", want: "s1 u1"},
+	{name: "asks for another answer, knowing no more than the question", sent: "u2", want: "s1 u1 r1 a1 u2", differs: true},
+
+	{name: "edits the last message under its ID", sent: "s1 u1 r1 a1 u2=better", want: "s1 u1 r1 a1 u2=better"},
+	{name: "edits the first message under its ID", sent: "u1=better", want: "s1 u1=better", differs: true},
+	{name: "edits an earlier message under its ID", sent: "s1 u1=better", want: "s1 u1=better"},
+	{name: "edits an earlier message and still sends what followed", sent: "s1 u1=better r1 a1 u2 a2 u3", want: "s1 u1=better r1 a1 u2 a2 u3"},
+	{name: "replaces a message by one with a new ID", sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
+	{name: "shortens the list to an answer", sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1"},
+	{name: "drops a message in the middle", sent: "s1 u1 r1 a1 a2 u3", want: "s1 u1 r1 a1 a2 u3"},
+	{name: "inserts a message", sent: "s1 u1 r1 a1 u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3"},
+	{name: "changes the order", sent: "s1 u2 a2 u1 r1 a1", want: "s1 u2 a2 u1 r1 a1"},
+	{name: "uses the ID of an answer for a message of its own", sent: "s1 u1 r1 U:a1=mine", want: "s1 u1 r1 a1=mine"},
+
+	{name: "lost its list", sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "lost its list and sends its instructions", sent: "s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "lost its list and sends its instructions with a new ID", sent: "s9=s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "lost its list and has new instructions", sent: "s9 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
+	{name: "lost its list and says what was said before", sent: "u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
+	{name: "lost its list and says two things", sent: "u3 u4", want: "s1 u1 r1 a1 u2 a2 u3 u4", differs: true},
+	{name: "lost its list and says what was said before, and more", sent: "u3=u1 u4", want: "s1 u1 r1 a1 u2 a2 u3=u1 u4", differs: true},
+	{name: "has another conversation", sent: "u8 a8 u9", want: "u8 a8 u9"},
+	{name: "dropped the beginning", sent: "u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "dropped all but the last answer", sent: "a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "dropped the beginning, and sends its instructions", sent: "s1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "sends its instructions only", sent: "s1", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "greets, and lost its list", sent: "a0 u3", want: "a0 u3"},
+	{name: "append, with nothing new", mode: snapshot.HistoryAppend, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "replace, by nothing", mode: snapshot.HistoryReplace, sent: "", want: ""},
+	{name: "asks for another answer to the result of a tool of its own", first: "s1 u1 r1 a1 t2", answered: "a2", sent: "s1 u1 r1 a1 t2", want: "s1 u1 r1 a1 t2"},
+	{name: "put something before the part that it kept", sent: "u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3", differs: true},
+	{name: "dropped the instructions", sent: "u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "changed the instructions", sent: "s1=other u1 r1 a1 u2 a2 u3", want: "s1=other u1 r1 a1 u2 a2 u3"},
+	{name: "changed the instructions only", sent: "s1=other u3", want: "s1=other u1 r1 a1 u2 a2 u3", differs: true},
+
+	{name: "adds instructions", sent: "s9 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
+
+	{name: "makes new IDs", sent: "s9=s1 u8=u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs, and dropped the beginning", sent: "u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs, and asks for another answer", sent: "u8=u1 a8=a1 u9=u2", want: "s1 u1 r1 a1 u2", differs: true},
+	{name: "makes new IDs, and edits", sent: "u8=u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
+	{name: "makes new IDs, and was away when the answer came", sent: "u8=u1 a8=a1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs, and has only what people said", sent: "u8=u1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+
+	{name: "makes new IDs for what users say", sent: "s1 u8=u1 r1 a1 u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs for what users say, and dropped the beginning", sent: "u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs for what users say, and edits", sent: "u8=u1 a1 u9=better a2 u3", want: "s1 u1 r1 a1 u9=better a2 u3", differs: true},
+	{name: "makes new IDs for what users say, and says it again", sent: "u8=u1 a1 u9=u2 a2 u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
+
+	{name: "makes new IDs for answers", sent: "s1 u1 a8=a1 u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs for answers, and lacks the last", sent: "s1 u1 a8=a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs for answers, and edits", sent: "s1 u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
+	{name: "makes new IDs for answers, and runs again", sent: "s1 u1 a8=a1 u2 a9=a2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "knows the first ID only", sent: "s1 u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "invents an answer after those that it knows", sent: "s1 u1 r1 a1 u2 a2 a9=invented u3", want: "s1 u1 r1 a1 u2 a2 a9=invented u3"},
+
+	{name: "saw the first run, and says something", seen: 1, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u2 a2 u9", differs: true},
+	{name: "saw the first run, and has its list", seen: 1, sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "saw the first run, and edits", seen: 1, sent: "s1 u1=better", want: "s1 u1=better"},
+	{name: "saw the first run, and asks for another answer", seen: 1, sent: "s1 u1", want: "s1 u1"},
+	{name: "saw no answer", seen: 1, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "saw everything, and replaces a message", seen: 2, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
+
+	{name: "replace, with an answer of its own making", mode: snapshot.HistoryReplace, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
+	{name: "replace, same as known", mode: snapshot.HistoryReplace, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
+	{name: "replace, by one message", mode: snapshot.HistoryReplace, sent: "u9", want: "u9"},
+	{name: "append, what is new", mode: snapshot.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "append, what is known and new", mode: snapshot.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "append, what was edited", mode: snapshot.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+
+	{name: "activities are never sent back", first: "s1 u1 r1 a1 u2", answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
+	{name: "activities at the end are not asked to go", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
+	{name: "activities go with the answer that they belong to", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
+	{name: "replace, with activities", mode: snapshot.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
+}
+
 func TestConversationRule(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name            string
-		mode            snapshot.History
-		sent            string
-		want            string
-		differs         bool
-		first, answered string // what the thread's second run was sent and answered; the first run is "s1 u1" → "r1 a1"
-		seen            int    // the last run that the client was shown; 0 = it does not say
-	}{
-		{name: "goes on", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
-		{name: "has a stale copy of an answer", sent: "s1 u1 r1 a1 u2 a2=half u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "was away when the answer came", sent: "s1 u1 r1 a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "does not send reasoning back", sent: "s1 u1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "sends nothing", sent: "", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "sends reasoning of its own making", sent: "s1 u1 r9 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "has a list that ends in an answer", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2"},
-
-		{name: "asks for another answer", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
-		{name: "asks for another answer to an earlier message", sent: "s1 u1", want: "s1 u1"},
-		{name: "asks for another answer, knowing no more than the question", sent: "u2", want: "s1 u1 r1 a1 u2", differs: true},
-
-		{name: "edits the last message under its ID", sent: "s1 u1 r1 a1 u2=better", want: "s1 u1 r1 a1 u2=better"},
-		{name: "edits the first message under its ID", sent: "u1=better", want: "s1 u1=better", differs: true},
-		{name: "edits an earlier message under its ID", sent: "s1 u1=better", want: "s1 u1=better"},
-		{name: "edits an earlier message and still sends what followed", sent: "s1 u1=better r1 a1 u2 a2 u3", want: "s1 u1=better r1 a1 u2 a2 u3"},
-		{name: "replaces a message by one with a new ID", sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
-		{name: "shortens the list to an answer", sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1"},
-		{name: "drops a message in the middle", sent: "s1 u1 r1 a1 a2 u3", want: "s1 u1 r1 a1 a2 u3"},
-		{name: "inserts a message", sent: "s1 u1 r1 a1 u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3"},
-		{name: "changes the order", sent: "s1 u2 a2 u1 r1 a1", want: "s1 u2 a2 u1 r1 a1"},
-		{name: "uses the ID of an answer for a message of its own", sent: "s1 u1 r1 U:a1=mine", want: "s1 u1 r1 a1=mine"},
-
-		{name: "lost its list", sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "lost its list and sends its instructions", sent: "s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "lost its list and sends its instructions with a new ID", sent: "s9=s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "lost its list and has new instructions", sent: "s9 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
-		{name: "lost its list and says what was said before", sent: "u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
-		{name: "lost its list and says two things", sent: "u3 u4", want: "s1 u1 r1 a1 u2 a2 u3 u4", differs: true},
-		{name: "lost its list and says what was said before, and more", sent: "u3=u1 u4", want: "s1 u1 r1 a1 u2 a2 u3=u1 u4", differs: true},
-		{name: "has another conversation", sent: "u8 a8 u9", want: "u8 a8 u9"},
-		{name: "dropped the beginning", sent: "u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "dropped all but the last answer", sent: "a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "dropped the beginning, and sends its instructions", sent: "s1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "sends its instructions only", sent: "s1", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "greets, and lost its list", sent: "a0 u3", want: "a0 u3"},
-		{name: "append, with nothing new", mode: snapshot.HistoryAppend, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "replace, by nothing", mode: snapshot.HistoryReplace, sent: "", want: ""},
-		{name: "asks for another answer to the result of a tool of its own", first: "s1 u1 r1 a1 t2", answered: "a2", sent: "s1 u1 r1 a1 t2", want: "s1 u1 r1 a1 t2"},
-		{name: "put something before the part that it kept", sent: "u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3", differs: true},
-		{name: "dropped the instructions", sent: "u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "changed the instructions", sent: "s1=other u1 r1 a1 u2 a2 u3", want: "s1=other u1 r1 a1 u2 a2 u3"},
-		{name: "changed the instructions only", sent: "s1=other u3", want: "s1=other u1 r1 a1 u2 a2 u3", differs: true},
-
-		{name: "adds instructions", sent: "s9 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
-
-		{name: "makes new IDs", sent: "s9=s1 u8=u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs, and dropped the beginning", sent: "u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs, and asks for another answer", sent: "u8=u1 a8=a1 u9=u2", want: "s1 u1 r1 a1 u2", differs: true},
-		{name: "makes new IDs, and edits", sent: "u8=u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
-		{name: "makes new IDs, and was away when the answer came", sent: "u8=u1 a8=a1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs, and has only what people said", sent: "u8=u1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-
-		{name: "makes new IDs for what users say", sent: "s1 u8=u1 r1 a1 u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs for what users say, and dropped the beginning", sent: "u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs for what users say, and edits", sent: "u8=u1 a1 u9=better a2 u3", want: "s1 u1 r1 a1 u9=better a2 u3", differs: true},
-		{name: "makes new IDs for what users say, and says it again", sent: "u8=u1 a1 u9=u2 a2 u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
-
-		{name: "makes new IDs for answers", sent: "s1 u1 a8=a1 u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs for answers, and lacks the last", sent: "s1 u1 a8=a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "makes new IDs for answers, and edits", sent: "s1 u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
-		{name: "makes new IDs for answers, and runs again", sent: "s1 u1 a8=a1 u2 a9=a2", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "knows the first ID only", sent: "s1 u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "invents an answer after those that it knows", sent: "s1 u1 r1 a1 u2 a2 a9=invented u3", want: "s1 u1 r1 a1 u2 a2 a9=invented u3"},
-
-		{name: "saw the first run, and says something", seen: 1, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u2 a2 u9", differs: true},
-		{name: "saw the first run, and has its list", seen: 1, sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "saw the first run, and edits", seen: 1, sent: "s1 u1=better", want: "s1 u1=better"},
-		{name: "saw the first run, and asks for another answer", seen: 1, sent: "s1 u1", want: "s1 u1"},
-		{name: "saw no answer", seen: 1, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "saw everything, and replaces a message", seen: 2, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
-
-		{name: "replace, with an answer of its own making", mode: snapshot.HistoryReplace, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
-		{name: "replace, same as known", mode: snapshot.HistoryReplace, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
-		{name: "replace, by one message", mode: snapshot.HistoryReplace, sent: "u9", want: "u9"},
-		{name: "append, what is new", mode: snapshot.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "append, what is known and new", mode: snapshot.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "append, what was edited", mode: snapshot.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-
-		{name: "activities are never sent back", first: "s1 u1 r1 a1 u2", answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
-		{name: "activities at the end are not asked to go", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
-		{name: "activities go with the answer that they belong to", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
-		{name: "replace, with activities", mode: snapshot.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
-	} {
+	for _, c := range conversationCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := streamtest.Open(t)

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// Bounds of a file, in lines. What grows beyond has two nouns in it.
+// Bounds of a file and of a function, in lines. A larger file has two nouns in it.
 const (
-	maxLines     = 500
-	maxTestLines = 900
+	maxLines         = 500
+	maxTestLines     = 900
+	maxFunctionLines = 120
 )
 
 // mayPanic lists packages that panic, and where it is caught.
@@ -52,6 +53,27 @@ func checkLines(t *testing.T, p *pkg, files []string, most int) {
 		}
 		if n := bytes.Count(source, []byte{'\n'}); n > most {
 			t.Errorf("%s/%s has %d lines, more than %d: split it by what it is about", p.ImportPath, name, n, most)
+		}
+		checkFunctions(t, filepath.Join(p.Dir, name), source)
+	}
+}
+
+// checkFunctions finds functions that are too long; tables of tests belong into variables.
+func checkFunctions(t *testing.T, name string, source []byte) {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		if n := files.Position(f.End()).Line - files.Position(f.Pos()).Line; n > maxFunctionLines {
+			t.Errorf("%s: %s has %d lines, more than %d", files.Position(f.Pos()), f.Name.Name, n, maxFunctionLines)
 		}
 	}
 }

@@ -18,22 +18,24 @@ import (
 // ErrExceeded: a tenant has used what it may use today.
 var ErrExceeded = errors.New("budget: the tenant has used its budget of the day")
 
-// Ledger counts what tenants use in a day. Workers share it: it is a bucket beside the log, and survives them. It is safe
-// for concurrent use; nil is one of nobody who has a budget.
+// Ledger counts what tenants use in a day, UTC. Workers share it in a NATS bucket. It is safe for concurrent use; a nil Ledger
+// has no budgets and counts nothing.
 type Ledger struct {
+	// Now is the clock that decides which day it is. It must not be changed while the ledger is used.
+	Now func() time.Time
+
 	kv      jetstream.KeyValue
 	all     Day
 	tenants map[string]Day
-	now     func() time.Time
 }
 
-// keptDays is how long the bucket knows a day: it ends everywhere a day after it began, and people may look.
+// keptDays is how long the bucket keeps a day.
 const keptDays = 7 * 24 * time.Hour
 
-// Open opens the ledger. all is the budget of tenants that have none of their own in the file, which may be nil. Where nobody
-// has one there is no ledger.
+// Open opens the ledger. all is the budget of tenants without one of their own in the file, which may be nil. Without any budget it
+// returns nil.
 func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error) {
-	ledger := &Ledger{all: all, now: time.Now}
+	ledger := &Ledger{all: all, Now: time.Now}
 	if f != nil {
 		ledger.tenants = f.Tenants
 	}
@@ -155,7 +157,7 @@ func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64,
 	return u, entry.Revision(), nil
 }
 
-func (l *Ledger) today() string { return l.now().UTC().Format(time.DateOnly) }
+func (l *Ledger) today() string { return l.Now().UTC().Format(time.DateOnly) }
 
 // key is that of a tenant's day. A bucket takes no "~" in it.
 func key(date, tenant string) string {

@@ -49,7 +49,7 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	if _, err := l.Check(t.Context(), "other", nil); err != nil {
 		t.Errorf("another tenant: %v", err)
 	}
-	l.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	l.Now = func() time.Time { return time.Now().Add(24 * time.Hour) }
 	if _, err := l.Check(t.Context(), "acme ü", nil); err != nil {
 		t.Errorf("on the next day: %v", err)
 	}

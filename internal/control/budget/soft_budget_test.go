@@ -23,7 +23,7 @@ func TestSoftBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 1, 31, 23, 0, 0, 0, time.FixedZone("", -3600)) // it is midnight, in UTC
-	l.now = func() time.Time { return now }
+	l.Now = func() time.Time { return now }
 	const today = "2026-02-01"
 	check := func(tenant string, allowed *Allowed, want *Excess) {
 		t.Helper()
