@@ -30,7 +30,7 @@ func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAd
 		return nil
 	case c.decision != nil, c.queue != "", c.delegate != nil, c.handsTo != nil:
 		return nil
-	case p.run.paused, p.run.isCompensating():
+	case p.run.control.paused, p.run.isCompensating():
 		return nil
 	}
 	walk := *p.position

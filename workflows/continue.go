@@ -11,7 +11,7 @@ import (
 // safePoint is reached between turns and steps, when nothing is under way: a paused run waits here, and a run continues as new
 // here if its history has grown long or a newer worker version is current.
 func (r *run) safePoint(ctx workflow.Context) error {
-	if r.paused {
+	if r.control.paused {
 		if err := r.thread.pause(ctx); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 // which is the error, unless a program runs.
 func (t *thread) pause(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
-	unpaused := func() bool { return !r.paused }
+	unpaused := func() bool { return !r.control.paused }
 	if r.mustStay() {
 		_ = workflow.Await(ctx, unpaused)
 		r.excludeWait(ctx, since)
@@ -42,7 +42,7 @@ func (t *thread) pause(ctx workflow.Context) error {
 	_, _ = workflow.AwaitWithTimeout(ctx, r.in.ParkPatience(), unpaused)
 	r.excludeWait(ctx, since)
 	t.notifier.handOver(ctx, r.interrupts.notifiable())
-	if r.paused && ctx.Err() == nil {
+	if r.control.paused && ctx.Err() == nil {
 		return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 	}
 	return nil
@@ -57,8 +57,8 @@ func (r *run) excludeWait(ctx workflow.Context, since time.Time) {
 func (r *run) carry() runs.Input {
 	next := r.in
 	next.Progress = &runs.Progress{
-		Execution: r.execution, Turn: r.turn, Paused: r.paused,
-		Positions: r.log, Budget: r.budget, Steering: r.steering,
+		Execution: r.execution, Turn: r.turn, Paused: r.control.paused,
+		Positions: r.log, Budget: r.budget, Steering: r.control.steering,
 		Held: r.interrupts.held, Subagents: r.delegation.subagents, Handoffs: r.delegation.handoffs, Position: r.pipeline.position,
 	}
 	if r.child != nil {

@@ -50,7 +50,7 @@ const maxSteered = 500
 
 // validateSteer refuses what cannot be told to the run any more.
 func (t *thread) validateSteer(in runs.Steer) error {
-	said := t.run.steering
+	said := t.run.control.steering
 	switch {
 	case !t.isActive(in.RunID):
 		return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
@@ -64,10 +64,10 @@ func (t *thread) validateSteer(in runs.Steer) error {
 
 // steer keeps what is said for the next model call. There will be one: a run does not end before it has told all of it.
 func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) {
-	if t.run.steering.Has(in.Input) {
+	if t.run.control.steering.Has(in.Input) {
 		return runs.Steered{Repeated: true}, nil
 	}
-	t.run.steering.Add(in.Input)
+	t.run.control.steering.Add(in.Input)
 	return runs.Steered{}, nil
 }
 
@@ -75,7 +75,7 @@ func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) 
 func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, update,
 		func(workflow.Context, runs.Pause) (runs.Paused, error) {
-			t.run.paused = paused
+			t.run.control.paused = paused
 			return runs.Paused{RunID: t.run.in.Run.ID}, nil
 		},
 		workflow.UpdateHandlerOptions{

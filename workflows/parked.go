@@ -46,9 +46,9 @@ func (t *thread) awaitHeld(ctx workflow.Context) error {
 // awaitUnpaused waits until the run is to continue, or is cancelled.
 func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
-	cancelled := workflow.Await(ctx, func() bool { return !r.paused || historyIsLong(ctx) }) != nil
+	cancelled := workflow.Await(ctx, func() bool { return !r.control.paused || historyIsLong(ctx) }) != nil
 	r.excludeWait(ctx, since)
-	return t.unpark(ctx, r.paused && !cancelled, cancelled)
+	return t.unpark(ctx, r.control.paused && !cancelled, cancelled)
 }
 
 // unpark continues the run, or the wait where only the history has grown long.

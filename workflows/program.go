@@ -173,7 +173,7 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	t.notifier.handOver(ctx, append(r.interrupts.notifiable(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
-	r.turn, r.log, r.steering = 1, runs.Positions{}, runs.Steering{}
+	r.turn, r.log, r.control.steering = 1, runs.Positions{}, runs.Steering{}
 	r.budget.Begin(next.Limits, workflow.Now(ctx))
 	r.budget.Resume(next.Limits, next.Resume)
 	r.answerMessage, r.delegation.subagents = "", 0

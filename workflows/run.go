@@ -26,12 +26,10 @@ type run struct {
 	in        runs.Input // as a handoff has changed it
 	execution string     // the Temporal run ID under which the log knows the run
 	turn      int        // from 1
-	paused    bool
-	cancelled bool // executionCtx does not end with this
 	log       runs.Positions
-	steering  runs.Steering
 	budget    runs.Budget
 
+	control    control
 	delegation delegation
 	interrupts interrupts
 	pipeline   interpreter
@@ -41,6 +39,13 @@ type run struct {
 	programs      Programs
 	executionCtx  workflow.Context
 	answerMessage string // the message with which the run or the pipeline's last agent ended
+}
+
+// control is what clients have told the run while it is active.
+type control struct {
+	paused    bool
+	cancelled bool // executionCtx does not end with this
+	steering  runs.Steering
 }
 
 // delegation counts what other agents do for the run.
@@ -57,8 +62,8 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	r.budget.Begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
-		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
-		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
+		r.execution, r.turn, r.control.paused = p.Execution, p.Turn, p.Paused
+		r.log, r.budget, r.control.steering = p.Positions, p.Budget, p.Steering
 		r.interrupts.held, r.delegation.subagents, r.pipeline.position, r.delegation.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
 	} else {
 		r.budget.Resume(in.Limits, in.Resume)
@@ -132,7 +137,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return r.interruptForBudget(ctx, *answer.Exceeded)
 	case answer.Outcome == runs.OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()):
 		return ending{outcome: runs.OutcomeCancelled}, true
-	case answer.Count() == 0 && len(r.steering.Untold()) == 0:
+	case answer.Count() == 0 && len(r.control.steering.Untold()) == 0:
 		r.answerMessage = answer.MessageID
 		return ending{outcome: runs.OutcomeSuccess}, true
 	}
@@ -200,7 +205,7 @@ func (r *run) isCompensating() bool {
 }
 
 // isCancelled reports whether the whole run is cancelled, as opposed to a part of it.
-func (r *run) isCancelled() bool { return r.cancelled || r.executionCtx.Err() != nil }
+func (r *run) isCancelled() bool { return r.control.cancelled || r.executionCtx.Err() != nil }
 
 // activeStep returns the agent or call that the pipeline has reached; nil = none.
 func (r *run) activeStep() *runs.ActiveStep {
@@ -248,7 +253,7 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	} else if !r.log.HasBegun() {
 		call.Beginning = *opens
 	} else {
-		call.Steered = r.steering.Take()
+		call.Steered = r.control.steering.Take()
 	}
 	var answer runs.ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
@@ -329,7 +334,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	in := runs.Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
-		First: r.firstStepID(), Interrupts: end.waits, Steered: r.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
+		First: r.firstStepID(), Interrupts: end.waits, Steered: r.control.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
 	var done runs.Finished
@@ -357,7 +362,7 @@ func (r *run) cancel() {
 		r.thread.cancel()
 		return
 	}
-	r.cancelled = true
+	r.control.cancelled = true
 }
 
 // resumeChildren is called when no child ends with interrupts: the run continues.

@@ -27,7 +27,7 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 		return temporal.NewApplicationError("another run is active", runs.ErrorBusy, active)
 	}
 	queue := append(slices.Clip(t.queue), *in.Offer)
-	if body, err := runs.Encode(queue); err != nil || len(body) > runs.MaxQueue || !t.fits(queue, t.run.steering) {
+	if body, err := runs.Encode(queue); err != nil || len(body) > runs.MaxQueue || !t.fits(queue, t.run.control.steering) {
 		return temporal.NewApplicationError("too many runs wait for this thread", runs.ErrorQueueFull)
 	}
 	return nil

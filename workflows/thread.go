@@ -161,7 +161,7 @@ func (t *thread) cancel() {
 		t.cancelNext = true
 		return
 	}
-	t.run.cancelled = true
+	t.run.control.cancelled = true
 	t.cancelRun()
 }
 
