@@ -119,8 +119,8 @@ func TestVotesSayWhatIsMissing(t *testing.T) {
 		t.Errorf("%d %+v", status, got)
 	}
 	a := o.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
-	var batch struct{ Results []outcome }
-	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Results) != 1 || len(batch.Results[0].Proposals) != 2 {
+	var batch struct{ Items []outcome }
+	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Proposals) != 2 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if page := o.do(http.MethodPost, o.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote was taken: approve. 2 more people") {

@@ -305,7 +305,7 @@ func TestBatch(t *testing.T) {
 		{"threadId":"t1","id":%q,"decision":"reject"},
 		7]}`, one[0], two[0], one[1], one[1], one[0])
 	var answer struct {
-		Results []struct {
+		Items []struct {
 			ID, Decision, Code, Pointer string
 			Status                      int
 			Repeated                    bool
@@ -315,26 +315,26 @@ func TestBatch(t *testing.T) {
 	send := func() {
 		t.Helper()
 		a := o.do(http.MethodPost, "/v1/approvals/batch", body)
-		if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || len(answer.Results) != 8 {
+		if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || len(answer.Items) != 8 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
 	send()
 	for i, want := range []string{"200 approve ", "200 reject ", "200 edit ", "404  unknown_approval", "422  invalid_answer", "404  unknown_approval", "409  decided", "400  invalid_input"} {
-		r := answer.Results[i]
+		r := answer.Items[i]
 		if got := fmt.Sprintf("%d %s %s", r.Status, r.Decision, r.Code); got != want || r.Repeated {
 			t.Errorf("result %d is %q, want %q: %+v", i, got, want, r)
 		}
 	}
-	if r := answer.Results[6]; r.Recorded == nil || r.Recorded.Decision != "approve" || answer.Results[4].Pointer != "/decisions/4/args" {
-		t.Errorf("%+v", answer.Results)
+	if r := answer.Items[6]; r.Recorded == nil || r.Recorded.Decision != "approve" || answer.Items[4].Pointer != "/decisions/4/args" {
+		t.Errorf("%+v", answer.Items)
 	}
 	if len(o.updates) != 2 {
 		t.Errorf("the threads were told %v", o.updates)
 	}
 	send()
-	if !answer.Results[0].Repeated || !answer.Results[1].Repeated || !answer.Results[2].Repeated {
-		t.Errorf("again: %+v", answer.Results)
+	if !answer.Items[0].Repeated || !answer.Items[1].Repeated || !answer.Items[2].Repeated {
+		t.Errorf("again: %+v", answer.Items)
 	}
 	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
 		if a := o.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {

@@ -186,9 +186,9 @@ func (c *Client) Decide(ctx context.Context, decisions ...Decision) (results []D
 	if err != nil {
 		return nil, err
 	}
-	answer, err := document[struct{ Results []Decided }](ctx, c, r)
-	for _, d := range answer.Value.Results {
+	answer, err := document[struct{ Items []Decided }](ctx, c, r)
+	for _, d := range answer.Value.Items {
 		c.acknowledged.note(d.ThreadID, d.Cursor)
 	}
-	return answer.Value.Results, err
+	return answer.Value.Items, err
 }

@@ -41,7 +41,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 			fmt.Fprint(w, answer)
 		}
 	}
-	s := serve(t, taken(`{"results":`, true), taken(`{"results":[{"id":"a","status":200},{"id":"b","status":409,"code":"decided","detail":"no"}]}`, false))
+	s := serve(t, taken(`{"items":`, true), taken(`{"items":[{"id":"a","status":200},{"id":"b","status":409,"code":"decided","detail":"no"}]}`, false))
 	got, err := s.client(t, client.Config{}).Decide(t.Context(),
 		client.Decision{ThreadID: "t", ID: "a", Decision: client.Edit, Args: json.RawMessage(`{"n":1}`)}, client.Decision{ThreadID: "t", ID: "b", Decision: client.Reject})
 	if err != nil || len(got) != 2 || got[0].Err() != nil || client.Code(got[1].Err()) != "decided" {

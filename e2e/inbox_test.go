@@ -269,8 +269,8 @@ func decideInBatch(t *testing.T, p *endpoint, a approval) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var answer struct{ Results []struct{ Status int } }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Results) != 2 || answer.Results[0].Status != 200 || answer.Results[1].Status != 404 {
+	var answer struct{ Items []struct{ Status int } }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Items) != 2 || answer.Items[0].Status != 200 || answer.Items[1].Status != 404 {
 		t.Fatalf("the batch: %+v, %v", answer, err)
 	}
 }

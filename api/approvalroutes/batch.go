@@ -61,7 +61,7 @@ func (s *Routes) decideBatch(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelBatch)), request.Patience)
 	defer cancel()
-	c.JSON(http.StatusOK, gin.H{"results": s.decideEach(ctx, body.Decisions)})
+	c.JSON(http.StatusOK, gin.H{"items": s.decideEach(ctx, body.Decisions)})
 }
 
 // decideEach sends each thread its decisions, several threads concurrently.

@@ -236,12 +236,12 @@ func TestDecisions(t *testing.T) {
 	routes := map[string]func(http.ResponseWriter, *http.Request){"GET /v1/approvals?limit=500": says(pending)}
 	environ := serve(t, routes)
 
-	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"approve","missing":1},{"id":"int_2","status":409,"code":"decided","detail":"no","recorded":{"decision":"reject","by":"bob"}}]}`)
+	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"approve","missing":1},{"id":"int_2","status":409,"code":"decided","detail":"no","recorded":{"decision":"reject","by":"bob"}}]}`)
 	run(t, environ, "", "approve", "int_1", "int_2", "--remember").want(t, exitConflict, "int_1: approve is counted, 1 more must vote for the same\n", "int_2: decided: no (it is: reject by bob)")
 	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":"arguments"},{"threadId":"t2","id":"int_2","decision":"approve","remember":"arguments"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
-	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"edit"}]}`)
+	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"edit"}]}`)
 	run(t, environ, "", "approve", "int_1", "--args", `{"n":2}`).want(t, 0, "int_1: edit\n", "")
 	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"edit","args":{"n":2}}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
@@ -268,7 +268,7 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
 	run(t, environ, "", "approve", "int_1", "--remember=thread").want(t, exitUsage, "", "--remember is arguments or tool")
-	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"approve","repeated":true,"recorded":{"decision":"approve","by":"bob"}},
+	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"approve","repeated":true,"recorded":{"decision":"approve","by":"bob"}},
 		{"id":"int_2","status":200,"decision":"edit","missing":1,"proposals":[{"decision":"approve","votes":2,"missing":1},{"decision":"edit","votes":2,"missing":1}]}]}`)
 	run(t, environ, "", "approve", "int_1", "int_2").want(t, 0,
 		"int_1: approve, as before (it is: approve by bob)\nint_2: edit is counted, 1 more must vote for the same; approve has 2 of 3 votes\n", "")

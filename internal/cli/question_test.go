@@ -38,10 +38,10 @@ func TestQuestions(t *testing.T) {
 			}
 			sent = string(body.Decisions[0])
 			if strings.Contains(sent, "bad") {
-				fmt.Fprint(w, `{"results":[{"status":422,"code":"invalid_answer","detail":"no"}]}`)
+				fmt.Fprint(w, `{"items":[{"status":422,"code":"invalid_answer","detail":"no"}]}`)
 				return
 			}
-			fmt.Fprint(w, `{"results":[{"status":200}]}`)
+			fmt.Fprint(w, `{"items":[{"status":200}]}`)
 		}))
 		c, err := client.New(client.Config{URL: s.URL})
 		if err != nil {

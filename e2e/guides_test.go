@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// guideBlock is a shell block of a page, also within a list.
+var guideBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
+
+// elsewhere are the beginnings of commands that need what a test does not have, and why.
+var elsewhere = map[string]string{
+	"temporal ":          "the command line of Temporal",
+	"PERDURE_DEPLOYMENT": "a worker with a version, which deploy_test.go starts",
+	"PERDURE_AUTH=":      "a file of settings, not a command",
+	"OTEL_EXPORTER":      "a collector, which telemetry_test.go starts",
+	"make ":              "the checkout; start_test.go and examples_test.go do the same",
+	"go ":                "a module of its own, which programs_test.go builds",
+	"npm ":               "the examples' clients, which examples_test.go runs",
+}
+
+// The shell blocks of the guides work as they are written: every command succeeds. What they name exists before: the thread t1 with an approval,
+// or a question, of an agent that asks.
+func TestGuideCommands(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{
+		"concepts/runs", "concepts/streams", "guides/approvals", "guides/deploying", "guides/inbox", "guides/notifications", "guides/questions",
+		"guides/schedules", "guides/testing", "guides/authentication", "guides/observability", "guides/client-tools",
+	} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join("..", "docs", filepath.FromSlash(page)+".md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := startGuide(t)
+			blocks := guideBlock.FindAllStringSubmatch(string(text), -1)
+			if len(blocks) == 0 {
+				t.Fatal("the page has no shell block")
+			}
+			for _, block := range blocks {
+				g.types(page, block[1])
+			}
+		})
+	}
+}
+
+// guide is a reader of a guide: a Perdure with the agents that guides name, and a folder.
+type guide struct {
+	t    *testing.T
+	at   *perdure
+	dir  string
+	runs int
+}
+
+// guideAgents are the agents of the guides, whose model is a script. Their names are those in the guides.
+const guideAgents = `name: support
+model: scripted/support
+tools: [calculate, ask_user]
+approvals: [{tools: [calculate]}]
+---
+kind: script
+name: support
+turns:
+  - when: \bask\b
+    steps:
+      - calls: [{tool: ask_user, arguments: {question: "Where to?", schema: {type: object, required: [city], properties: {city: {type: string}}}}}]
+      - say: "To {ask_user}."
+  - when: \border\b
+    steps:
+      - calls: [{tool: calculate, arguments: {expression: "20*2"}}]
+      - say: "{calculate}"
+  - steps: [{say: "Nothing came in."}]
+---
+name: refund
+model: scripted/support
+`
+
+func startGuide(t *testing.T) *guide {
+	t.Helper()
+	g := &guide{t: t, dir: t.TempDir()}
+	g.at = newPerdure(filepath.Join(g.dir, "data"), sharedModel)
+	g.at.agents = filepath.Join(g.dir, "agents")
+	if err := os.CopyFS(g.at.agents, os.DirFS(filepath.Join("..", "agents"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(g.at.agents, "guides.yaml"), []byte(guideAgents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.at.keep(t)
+	g.at.start(t)
+	return g
+}
+
+// types runs the commands of a block.
+func (g *guide) types(page, commands string) {
+	g.t.Helper()
+	commands = strings.TrimSpace(commands)
+	for begins := range elsewhere {
+		if strings.HasPrefix(commands, begins) {
+			return
+		}
+	}
+	commands = g.named(page, commands)
+	script := "curl() { command curl --fail-with-body --max-time 60 -sS \"$@\"; }\n" + strings.NewReplacer(
+		"http://127.0.0.1:8080", g.at.url(""), "localhost:8080", strings.TrimPrefix(g.at.url(""), "http://"),
+		"bin/perdure ", g.at.program+" ", "perdure ", g.at.program+" ").Replace(commands)
+	cmd := exec.CommandContext(g.t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir, cmd.Env = g.dir, append(os.Environ(), "PERDURE_URL="+g.at.url(""))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		g.t.Errorf("%s: %v\n%s\n%s", page, err, commands, out)
+	}
+}
+
+// named gives a block what it names: a run with an interrupt on its thread, and a cursor of that run.
+func (g *guide) named(page, commands string) string {
+	g.t.Helper()
+	if !strings.Contains(commands, "int_") && !strings.Contains(commands, "/t1/") {
+		return commands
+	}
+	g.runs++
+	said := "order"
+	if page == "guides/questions" {
+		said = "ask"
+	}
+	thread := fmt.Sprintf("t1-%d", g.runs)
+	in := newInput(say(said))
+	in.ThreadID, in.RunID = thread, "run-1"
+	g.at.threads.use(thread)
+	events := g.at.postAgent(g.t, "/v1/agents/support/runs", in)
+	if last := events[len(events)-1]; outcome(last) != "interrupt" {
+		g.t.Fatalf("the run ends with %s", last.Data)
+	}
+	asked := g.at.pending(g.t, "?thread="+thread, thread).Items[0]
+	return regexp.MustCompile(`\bint_(42|…)`).ReplaceAllString(strings.NewReplacer(
+		"/t1/", "/"+thread+"/", "00000000000200000-0d3ntr4cw", events[0].ID).Replace(commands), asked.ID)
+}
+
+// postAgent runs an agent and returns its events.
+func (p *perdure) postAgent(t *testing.T, path string, in input) []event {
+	t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(p.url(path), "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wantEvents(t, resp)
+}
