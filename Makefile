@@ -12,8 +12,8 @@ FUZZTIME ?= 20s
 
 TOOLS := $(CURDIR)/bin/tools
 
-# How many tests of a package run at a time. Most of them wait for servers, so there are more than processors.
-PARALLEL ?= 6
+# Packages whose tests mostly wait for servers: more of them run at a time than there are processors.
+WAITING = ./stream
 
 # The race detector needs a C compiler; without one, everything else still runs.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -76,12 +76,13 @@ check: lint ## Check everything and test the packages that differ from BASE (HEA
 .PHONY: unit
 unit: $(NODE_READY) ## Test every package that does not have the embedded Temporal server in it
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
-	go test $(RACE) -parallel $(PARALLEL) -shuffle=on -timeout 30m $(LIGHT)
+	go test $(RACE) -parallel 6 -shuffle=on -timeout 30m $(WAITING)
+	go test $(RACE) -shuffle=on -timeout 30m $(filter-out $(shell go list $(WAITING)),$(LIGHT))
 	cd bench && go test $(RACE) -shuffle=on ./...
 
 .PHONY: heavy
 heavy: cold # the packages that have the embedded Temporal server in them
-	go test -parallel $(PARALLEL) -shuffle=on -timeout 15m $(HEAVY)
+	go test -shuffle=on -timeout 15m $(HEAVY)
 
 .PHONY: clients
 clients: cold $(NODE_READY) # the tests of the clients, each with its own runner, against bin/perdure
@@ -93,7 +94,7 @@ clients: cold $(NODE_READY) # the tests of the clients, each with its own runner
 
 .PHONY: e2e
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
-	if [ -d e2e ]; then go test $(RACE) -parallel $(PARALLEL) -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E)); fi
+	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E)); fi
 
 SAVED ?= $(CURDIR)/.histories
 

@@ -58,13 +58,17 @@ type guide struct {
 	at   *perdure
 	dir  string
 	runs int
+	// set are the lines with which earlier blocks of the page have set variables.
+	set string
 }
 
-// guideAgents are the agents of the guides, whose model is a script. Their names are those in the guides.
-const guideAgents = `name: support
+var setsVariable = regexp.MustCompile(`(?m)^\w+=.*\n`)
+
+// guideAgent is the agent of the guides, with the tools of the bookshop. Its model is a script.
+const guideAgent = `name: support
 model: scripted/support
-tools: [calculate, ask_user]
-approvals: [{tools: [calculate]}]
+tools: [get_order, issue_refund, ask_user]
+approvals: [{tools: [issue_refund]}]
 ---
 kind: script
 name: support
@@ -73,14 +77,11 @@ turns:
     steps:
       - calls: [{tool: ask_user, arguments: {question: "Where to?", schema: {type: object, required: [city], properties: {city: {type: string}}}}}]
       - say: "To {ask_user}."
-  - when: \border\b
+  - when: \bA-1001\b
     steps:
-      - calls: [{tool: calculate, arguments: {expression: "20*2"}}]
-      - say: "{calculate}"
+      - calls: [{tool: issue_refund, arguments: {orderId: A-1001, amount: 60}}]
+      - say: "{issue_refund}"
   - steps: [{say: "Nothing came in."}]
----
-name: refund
-model: scripted/support
 `
 
 func startGuide(t *testing.T) *guide {
@@ -88,14 +89,27 @@ func startGuide(t *testing.T) *guide {
 	g := &guide{t: t, dir: t.TempDir()}
 	g.at = newPerdure(filepath.Join(g.dir, "data"), sharedModel)
 	g.at.agents = filepath.Join(g.dir, "agents")
-	if err := os.CopyFS(g.at.agents, os.DirFS(filepath.Join("..", "agents"))); err != nil {
+	refund, err := os.ReadFile(filepath.Join("..", "examples", "refund", "agents", "refund.yaml"))
+	if err == nil {
+		err = os.CopyFS(g.at.agents, os.DirFS(filepath.Join("..", "agents")))
+	}
+	for name, text := range map[string]string{
+		"refund.yaml":  strings.ReplaceAll(string(refund), "http://127.0.0.1:8090", openBookshop(t).url),
+		"support.yaml": guideAgent,
+	} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(g.at.agents, name), []byte(text), 0o600)
+		}
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(g.at.agents, "guides.yaml"), []byte(guideAgents), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g.at.keep(t)
 	g.at.start(t)
+	t.Cleanup(func() { // not inspected: readers of guides leave approvals open
+		if err := g.at.stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	return g
 }
 
@@ -108,13 +122,16 @@ func (g *guide) types(page, commands string) {
 			return
 		}
 	}
-	commands = g.named(page, commands)
+	commands = g.named(page, commands) + "\n"
+	before := g.set
+	g.set += strings.Join(setsVariable.FindAllString(commands, -1), "")
 	script := "curl() { command curl --fail-with-body --max-time 60 -sS \"$@\"; }\n" + strings.NewReplacer(
 		"http://127.0.0.1:8080", g.at.url(""), "localhost:8080", strings.TrimPrefix(g.at.url(""), "http://"),
-		"bin/perdure ", g.at.program+" ", "perdure ", g.at.program+" ").Replace(commands)
+		"bin/perdure ", g.at.program+" ", "perdure ", g.at.program+" ").Replace(before+commands)
 	cmd := exec.CommandContext(g.t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir, cmd.Env = g.dir, append(os.Environ(), "PERDURE_URL="+g.at.url(""))
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if waits := err != nil && cmd.ProcessState.ExitCode() == waitsForPeople; err != nil && !waits {
 		g.t.Errorf("%s: %v\n%s\n%s", page, err, commands, out)
 	}
 }
@@ -126,14 +143,13 @@ func (g *guide) named(page, commands string) string {
 		return commands
 	}
 	g.runs++
-	said := "order"
+	said := "Please refund order A-1001."
 	if page == "guides/questions" {
 		said = "ask"
 	}
 	thread := fmt.Sprintf("t1-%d", g.runs)
 	in := newInput(say(said))
 	in.ThreadID, in.RunID = thread, "run-1"
-	g.at.threads.use(thread)
 	events := g.at.postAgent(g.t, "/v1/agents/support/runs", in)
 	if last := events[len(events)-1]; outcome(last) != "interrupt" {
 		g.t.Fatalf("the run ends with %s", last.Data)
