@@ -37,6 +37,7 @@ type message struct {
 	Data      data      `json:"data"`
 }
 
+// data is the data of a webhook's event.
 type data struct {
 	Tenant   string         `json:"tenant"`
 	Approval inbox.Approval `json:"approval"`

@@ -20,6 +20,7 @@ type approvalJSON struct {
 	OnExpiry       string           `json:"onExpiry,omitempty"`
 }
 
+// escalationJSON is the JSON of an Escalation.
 type escalationJSON struct {
 	After durationJSON `json:"after"`
 	To    []string     `json:"to"`

@@ -116,6 +116,7 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	return c.found
 }
 
+// nameCheck collects the unknown names of a definition.
 type nameCheck struct {
 	d     *Definition
 	known Names

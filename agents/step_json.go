@@ -69,6 +69,7 @@ func decodeExact(data []byte, member string) map[string]any {
 	return value
 }
 
+// agentStepJSON is the JSON of an AgentStep that is defined inline.
 type agentStepJSON struct {
 	Model        string    `json:"model,omitempty"`
 	Reasoning    Reasoning `json:"reasoning,omitzero"`
@@ -101,6 +102,7 @@ func (a *AgentStep) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// outputJSON is the JSON of an Output.
 type outputJSON struct {
 	Schema  json.RawMessage `json:"schema"`
 	Repairs *int            `json:"repairs,omitempty"`
@@ -166,6 +168,7 @@ func (a *ApproveStep) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// parallelJSON is the JSON of a ParallelStep with options.
 type parallelJSON struct {
 	Steps       []Step `json:"steps"`
 	Concurrency int    `json:"concurrency,omitempty"`
@@ -194,6 +197,7 @@ func omitFail(onError string) string {
 	return onError
 }
 
+// mapJSON is the JSON of a MapStep.
 type mapJSON struct {
 	Items       string `json:"items"`
 	As          string `json:"as,omitempty"`
@@ -224,6 +228,7 @@ func (m *MapStep) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// opJSON is the JSON of an Op.
 type opJSON struct {
 	Op    string          `json:"op,omitempty"`
 	Path  string          `json:"path"`
@@ -258,6 +263,7 @@ func (o Op) hasValue() bool {
 	return o.Op == "" || o.Op == "add" || o.Op == "replace" || o.Op == "test"
 }
 
+// retryJSON is the JSON of a Retry.
 type retryJSON struct {
 	Attempts int          `json:"attempts"`
 	Interval durationJSON `json:"interval,omitempty"`

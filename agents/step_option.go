@@ -98,10 +98,12 @@ func (b Branches) branch(s *Step) {
 // Until ends a loop if the condition is true after a round.
 func Until(condition Value[bool]) LoopOption { return until(condition.Expr()) }
 
+// until is the option of [Until].
 type until string
 
 func (u until) round(s *Step) { s.Loop.Until = string(u) }
 
+// askOption is an option of the output of [Ask].
 type askOption func(*Output)
 
 func (o askOption) ask(s *Step) {

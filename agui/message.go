@@ -148,6 +148,7 @@ func (f function) fields(v visitor) {
 	v.unknown(&f.FunctionUnknown)
 }
 
+// functionSlot is the slot of a tool call's function, which is a part of the ToolCall itself.
 type functionSlot struct{ c *ToolCall }
 
 func (s functionSlot) get() fielder  { return function{s.c} }

@@ -33,6 +33,7 @@ type Reducer struct {
 	warnings   []Warning
 }
 
+// callAt is a tool call of a message.
 type callAt struct {
 	message *Message
 	index   int
@@ -40,6 +41,7 @@ type callAt struct {
 
 func (c callAt) call() *ToolCall { return &c.message.ToolCalls[c.index] }
 
+// textKey identifies a text that grows: a message, or the arguments of a call.
 type textKey struct {
 	id   string
 	call bool

@@ -71,6 +71,7 @@ type OpenItem struct {
 	SubagentRunID string
 }
 
+// phase is how far a stream has come.
 type phase int
 
 const (

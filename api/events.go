@@ -117,6 +117,7 @@ type page struct {
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
+// item is an event of a page.
 type item struct {
 	// Cursor is missing inside a prelude, like the ID of an SSE event.
 	Cursor string          `json:"cursor,omitempty"`

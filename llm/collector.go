@@ -19,6 +19,7 @@ type Collector struct {
 	finish    *Finish
 }
 
+// collectedCall is a tool call whose arguments are being received.
 type collectedCall struct {
 	id, name  string
 	arguments strings.Builder

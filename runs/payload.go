@@ -28,6 +28,7 @@ func DataConverter() converter.DataConverter {
 	return bounded{converter.GetDefaultDataConverter()}
 }
 
+// bounded is a data converter that refuses large payloads.
 type bounded struct{ converter.DataConverter }
 
 func (b bounded) ToPayload(value any) (*commonpb.Payload, error) {

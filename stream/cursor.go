@@ -36,6 +36,7 @@ type Position struct {
 // MaxIndex is after every event of a record.
 const MaxIndex = 1<<20 - 1
 
+// Before reports whether p comes before q in the log.
 func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }

@@ -26,6 +26,7 @@ const (
 
 const codeNoMessage = 10037
 
+// getRequest is the request of JetStream's direct get.
 type getRequest struct {
 	Seq      uint64 `json:"seq,omitempty"`
 	LastFor  string `json:"last_by_subj,omitempty"`
@@ -34,6 +35,7 @@ type getRequest struct {
 	MaxBytes int    `json:"max_bytes,omitempty"`
 }
 
+// getResponse is the response of JetStream's message get.
 type getResponse struct {
 	Error *struct {
 		Code        int    `json:"err_code"`
@@ -42,6 +44,7 @@ type getResponse struct {
 	Message *storedMessage `json:"message"`
 }
 
+// storedMessage is a message in that response.
 type storedMessage struct {
 	Subject string    `json:"subject"`
 	Seq     uint64    `json:"seq"`

@@ -16,6 +16,7 @@ type asking struct {
 	next    int
 }
 
+// askingKey is the key of an asking in a context.
 type askingKey struct{}
 
 // Ask asks people a question during a call, and returns their answer.

@@ -14,6 +14,7 @@ import (
 // Option is an option of [Func].
 type Option func(*options)
 
+// options are the options of a Func.
 type options struct {
 	spec   Spec
 	refine []func(*jsonschema.Schema)

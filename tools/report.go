@@ -62,6 +62,7 @@ func Report(ctx context.Context) Reporter {
 	return silent{}
 }
 
+// reporterKey is the key of a Reporter in a context.
 type reporterKey struct{}
 
 // Op is an operation of a JSON Patch (RFC 6902). [Set], [Append] and [Remove] make the common ones.

@@ -143,6 +143,7 @@ type PanicError struct {
 // Error omits the stack, because the text may be shown anywhere.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
+// idempotencyKey is the key of an idempotency key in a context.
 type idempotencyKey struct{}
 
 // IdempotencyKey returns the key of the call of ctx, or "" outside of a call. A [Func] reads [Call].IdempotencyKey with it.

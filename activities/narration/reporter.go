@@ -34,6 +34,8 @@ type emit func(ctx context.Context, events ...agui.Event) error
 
 var errCallOver = errors.New("activities: the tool call is over")
 
+// NewReporter returns the reporter of a tool call. state is the shared state at its beginning, source names the call in the log, and emit writes
+// events. Its methods are safe for concurrent use.
 func NewReporter(ctx context.Context, run stream.Run, source string, state json.RawMessage, emit emit) *Reporter {
 	return &Reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }
@@ -45,12 +47,14 @@ func (r *Reporter) Close() {
 	r.over = true
 }
 
+// State implements [tools.Reporter].
 func (r *Reporter) State() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
+// Activity implements [tools.Reporter].
 func (r *Reporter) Activity(name, kind string, content any) error {
 	if err := errors.Join(checkName("the name of an activity", name), checkName("the type of an activity", kind)); err != nil {
 		return err
@@ -76,6 +80,7 @@ func (r *Reporter) Activity(name, kind string, content any) error {
 	return nil
 }
 
+// PatchActivity implements [tools.Reporter].
 func (r *Reporter) PatchActivity(name string, ops ...tools.Op) error {
 	return r.patchActivity(name, ops)
 }
@@ -105,6 +110,7 @@ func (r *Reporter) patchActivity(name string, operations any) error {
 	return err
 }
 
+// PatchState implements [tools.Reporter].
 func (r *Reporter) PatchState(ops ...tools.Op) error {
 	patch, err := encodeReport(ops)
 	if err != nil {
@@ -123,6 +129,7 @@ func (r *Reporter) PatchState(ops ...tools.Op) error {
 	return err
 }
 
+// Custom implements [tools.Reporter].
 func (r *Reporter) Custom(name string, value any) error {
 	if err := checkName("the name of an event", name); err != nil {
 		return err
@@ -136,6 +143,7 @@ func (r *Reporter) Custom(name string, value any) error {
 	return r.send(len(raw), &agui.Custom{Name: name, Value: raw})
 }
 
+// Raw implements [tools.Reporter].
 func (r *Reporter) Raw(source string, event any) error {
 	if len(source) > tools.MaxReportName {
 		return refuse("the source of an event must be at most %d bytes", tools.MaxReportName)

@@ -55,6 +55,7 @@ func partTokens(parts []llm.Part) int64 {
 	return n
 }
 
+// ToolTokens estimates the tokens of the tools in a request.
 func ToolTokens(tools []llm.Tool) int64 {
 	var n int64
 	for _, t := range tools {

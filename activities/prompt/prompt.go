@@ -76,6 +76,7 @@ func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	return thoughts
 }
 
+// prompter converts the messages of a conversation.
 type prompter struct {
 	answered map[string]bool            // tool calls
 	names    map[string]string          // of tool calls, by ours

@@ -15,6 +15,7 @@ type Template struct {
 	parts []part // texts and expressions in order
 }
 
+// part is a literal text or an expression of a template.
 type part struct {
 	text       string
 	expression *Expression // nil = the part is the text

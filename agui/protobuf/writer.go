@@ -20,6 +20,7 @@ type writer struct {
 	err      error
 }
 
+// mark is the place of a nested message whose length is not known yet, and the length.
 type mark struct{ at, length int }
 
 // nest writes a message by writing its fields.

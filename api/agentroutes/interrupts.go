@@ -41,6 +41,7 @@ func involvementOf(d *agents.Definition, find func(name string) *agents.Definiti
 	return v.people
 }
 
+// involved collects how agents involve people.
 type involved struct {
 	people
 	find  func(name string) *agents.Definition

@@ -30,6 +30,7 @@ func unauthenticated(err error) *Problem {
 	return nil
 }
 
+// Unauthorized returns the problem of a request without valid credentials.
 func Unauthorized(code, detail string) *Problem {
 	p := New(http.StatusUnauthorized, "unauthenticated", detail)
 	p.Challenge = `Bearer realm="perdure"`

@@ -42,10 +42,12 @@ type Mistake struct {
 
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
+// New returns a problem.
 func New(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
+// BadRequest returns the problem of an invalid member, by its JSON pointer; "" = the whole body, or a parameter that detail names.
 func BadRequest(code, pointer, detail string) *Problem {
 	p := New(http.StatusBadRequest, code, detail)
 	p.Pointer = pointer

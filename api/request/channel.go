@@ -19,6 +19,7 @@ const (
 // headerChannel is the header in which a client names its channel. Only ChannelCLI is accepted in it.
 const headerChannel = "Perdure-Channel"
 
+// channelKey is the key of a channel in a context.
 type channelKey struct{}
 
 // WithChannel returns a context with the channel of a decision.

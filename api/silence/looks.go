@@ -21,6 +21,7 @@ type silences struct {
 	runs map[stream.Run]look
 }
 
+// look is when a silent run was first seen, and when it is looked at next.
 type look struct {
 	first time.Time
 	next  time.Time

@@ -83,6 +83,7 @@ type threadSummary struct {
 	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
 
+// openInterrupts are what a thread waits for.
 type openInterrupts struct {
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
 	ToolCallIDs []string         `json:"toolCallIds,omitempty"`

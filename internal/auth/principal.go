@@ -68,6 +68,7 @@ func checkName(what, name string) error {
 
 func invisible(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }
 
+// key is the key of a Principal in a context.
 type key struct{}
 
 // With returns a context that knows who calls.

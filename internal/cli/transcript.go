@@ -47,6 +47,7 @@ type call struct {
 	gone        bool // retracted before it was complete
 }
 
+// subagent is a subagent of the run, and how deep it is nested.
 type subagent struct {
 	name  string
 	depth int

@@ -26,23 +26,27 @@ type part struct {
 	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
 }
 
+// blob is inline media.
 type blob struct {
 	MIMEType    string `json:"mimeType"`
 	Data        string `json:"data"`
 	DisplayName string `json:"displayName,omitempty"` // in results of tools only
 }
 
+// file is media by URL.
 type file struct {
 	MIMEType string `json:"mimeType,omitempty"`
 	URI      string `json:"fileUri"`
 }
 
+// functionCall is a tool call.
 type functionCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
 }
 
+// functionResponse is the result of a tool call.
 type functionResponse struct {
 	ID       string            `json:"id,omitempty"`
 	Name     string            `json:"name"`

@@ -20,6 +20,7 @@ type event struct {
 	ModelVersion json.RawMessage `json:"modelVersion"`
 }
 
+// candidate is an answer; only the first one is read.
 type candidate struct {
 	Index   int `json:"index"`
 	Content struct {

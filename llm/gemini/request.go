@@ -16,16 +16,19 @@ type body struct {
 	Config   *genConfig `json:"generationConfig,omitempty"`
 }
 
+// tools are the tools of a request.
 type tools struct {
 	Functions []function `json:"functionDeclarations"`
 }
 
+// function is a tool.
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
+// genConfig has the options of an answer.
 type genConfig struct {
 	Temperature     *float64        `json:"temperature,omitempty"`
 	MaxOutputTokens *int            `json:"maxOutputTokens,omitempty"`
@@ -38,6 +41,7 @@ func (c *genConfig) empty() bool {
 	return c.Temperature == nil && c.MaxOutputTokens == nil && c.Thinking == nil && c.Schema == nil
 }
 
+// thinkingConfig has the options of reasoning.
 type thinkingConfig struct {
 	IncludeThoughts bool   `json:"includeThoughts"`
 	Level           string `json:"thinkingLevel,omitempty"`

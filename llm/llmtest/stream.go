@@ -47,6 +47,7 @@ func Stream(t testing.TB, ctx context.Context, model llm.Model, req *llm.Request
 	return outcome
 }
 
+// rules checks the rules of a stream of chunks.
 type rules struct {
 	t      testing.TB
 	opened map[int]bool

@@ -35,6 +35,7 @@ type Script struct {
 // Model plays scripts. It is safe for concurrent use.
 type Model struct{ scripts map[string]*playable }
 
+// playable is a script, and how many calls it has had.
 type playable struct {
 	Script
 	calls atomic.Int64

@@ -12,6 +12,7 @@ import (
 // them as parents.
 type scopes []scope
 
+// scope is a step or a subagent, from its beginning to its end.
 type scope struct {
 	at      stream.Position
 	started agui.Event

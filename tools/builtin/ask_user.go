@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// userQuestion are the arguments of ask_user.
 type userQuestion struct {
 	Question string         `json:"question" jsonschema:"what to ask, with all that is needed to answer it"`
 	Choices  []string       `json:"choices,omitempty" jsonschema:"the possible answers, if there are few"`
@@ -51,10 +52,12 @@ func askForm(ctx context.Context, in userQuestion) (string, error) {
 	return string(answer.Content), err
 }
 
+// confirmation are the arguments of confirm.
 type confirmation struct {
 	Question string `json:"question" jsonschema:"what to confirm, with all that is needed to decide"`
 }
 
+// confirmed is the result of confirm.
 type confirmed struct {
 	Approved bool `json:"approved"`
 }

@@ -17,6 +17,7 @@ import (
 
 const maxExpression = 1000
 
+// calculation are the arguments of calculate.
 type calculation struct {
 	Expression string `json:"expression" jsonschema:"for example (17.5 + 4) * 3 or round(1000 * 1.05**10, 2)"`
 }

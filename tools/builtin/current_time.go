@@ -9,10 +9,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// timeQuery are the arguments of current_time.
 type timeQuery struct {
 	Timezone string `json:"timezone,omitempty" jsonschema:"IANA time zone such as Europe/Berlin; UTC if left out"`
 }
 
+// timeAnswer is the result of current_time.
 type timeAnswer struct {
 	Time     string `json:"time"` // RFC 3339, to the second
 	Weekday  string `json:"weekday"`

@@ -6,6 +6,7 @@ import (
 	"math/big"
 )
 
+// mathFunction is a function of expressions.
 type mathFunction struct {
 	min, max int // number of arguments
 	call     func(args []*big.Rat) (*big.Rat, error)

@@ -21,6 +21,7 @@ type piece struct {
 	literal, argument string
 }
 
+// parameter is a parameter of the query.
 type parameter struct {
 	name  string // escaped as in the file
 	value []piece

@@ -60,6 +60,7 @@ type archive struct {
 	decided map[string][]*archived // by the tenant's token, the oldest first
 }
 
+// archived is a decided approval of the archive, by its place.
 type archived struct {
 	place string
 	Reference

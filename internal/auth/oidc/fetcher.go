@@ -98,6 +98,7 @@ func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
 	return answer.Header, body, nil
 }
 
+// outageKey is the key of the error of an outage in a context.
 type outageKey struct{}
 
 // noting returns a context in which a keySet notes why keys could not be had: the verifier makes a text of
@@ -107,6 +108,7 @@ func noting(ctx context.Context) (context.Context, *error) {
 	return context.WithValue(ctx, outageKey{}, &outage), &outage
 }
 
+// keySet is the key set of a verifier. It keeps the error of an outage apart from those of invalid tokens.
 type keySet struct{ oidc.KeySet }
 
 func (k keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {

@@ -14,6 +14,7 @@ import (
 // syncInterval is how often JetStream calls fsync: what a loss of power may cost.
 const syncInterval = 100 * time.Millisecond
 
+// natsServer is the embedded NATS server.
 type natsServer struct {
 	server *server.Server
 	log    *natsLog

@@ -17,6 +17,7 @@ import (
 // healthy server gives within milliseconds.
 const readyTimeout = 30 * time.Second
 
+// temporalServer is the embedded Temporal server.
 type temporalServer struct {
 	server  temporal.Server
 	log     *temporalLog

@@ -24,6 +24,7 @@ type Run struct {
 	Attempt int
 }
 
+// runKey is the key of a Run in a context.
 type runKey struct{}
 
 // WithRun makes ctx a context of the run: spans of model and tool calls and log lines made with it name the run. The span

@@ -38,6 +38,7 @@ type temporalSpan struct {
 	unreported bool
 }
 
+// temporalSpanKey is the key of a temporalSpan in a context.
 type temporalSpanKey struct{}
 
 func (t *temporalTracer) Options() interceptor.TracerOptions {
@@ -147,6 +148,7 @@ func (s *temporalSpan) Finish(o *interceptor.TracerFinishSpanOptions) {
 	s.End()
 }
 
+// durableKeyKey is the key of a durable key in a context.
 type durableKeyKey struct{}
 
 // spanIDs makes random IDs, and for spans with a durable key IDs that depend on the key alone.
@@ -202,6 +204,7 @@ func (*runTraces) InterceptWorkflow(_ workflow.Context, next interceptor.Workflo
 	return w
 }
 
+// runTrace gives a continued execution the trace of its run.
 type runTrace struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
@@ -242,6 +245,7 @@ func (*spanEnds) InterceptActivity(_ context.Context, next interceptor.ActivityI
 	return a
 }
 
+// workflowEnd reports the spans of workflows.
 type workflowEnd struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
@@ -263,6 +267,7 @@ func (w *workflowEnd) ExecuteUpdate(ctx workflow.Context, in *interceptor.Update
 	return w.Next.ExecuteUpdate(ctx, in)
 }
 
+// activityAttempt adds the attempt to the spans of activities.
 type activityAttempt struct {
 	interceptor.ActivityInboundInterceptorBase
 }

@@ -86,6 +86,7 @@ func (p *promotion) set(ctx context.Context, token []byte) error {
 	return err
 }
 
+// summary is what Temporal knows of a version.
 type summary = deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary
 
 // isTemporary reports whether a repetition may succeed soon: the version is not known or does not poll all its queues yet, the deployment is changed

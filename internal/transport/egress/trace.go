@@ -17,6 +17,7 @@ const (
 // tracestate, and no baggage. Headers that the request already has stay. A redirect to another host gets none.
 func Traced(next http.RoundTripper) http.RoundTripper { return traced{next} }
 
+// traced adds the trace context to requests.
 type traced struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].

@@ -17,6 +17,7 @@ type Calls struct {
 	calls  map[int]*call   // by our index
 }
 
+// call is a tool call of the completion.
 type call struct {
 	index    int
 	id, name string

@@ -95,6 +95,7 @@ func withoutRetry(req *http.Request) *http.Request {
 	return once
 }
 
+// transport bounds responses.
 type transport struct {
 	next   http.RoundTripper
 	limits Limits

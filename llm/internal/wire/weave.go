@@ -38,6 +38,7 @@ func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Se
 	}
 }
 
+// weaver yields the elements of a message, and knows how far it has come.
 type weaver struct {
 	text  string
 	calls []llm.ToolCall
