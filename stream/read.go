@@ -26,7 +26,7 @@ const (
 
 const codeNoMessage = 10037
 
-// getRequest is the request of JetStream's direct get.
+// getRequest is a request of JetStream's message get, or of its direct get of several messages.
 type getRequest struct {
 	Seq      uint64 `json:"seq,omitempty"`
 	LastFor  string `json:"last_by_subj,omitempty"`
