@@ -58,11 +58,6 @@ const (
 	maxCondition     = 4 << 10
 )
 
-// Asks returns the index of the rule that applies to a call; -1 = none.
-func (d *Definition) Asks(call ProposedCall) int {
-	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
-}
-
 func (a Approval) names(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(pattern string) bool { return namesTool(pattern, tool) })
 }
@@ -89,8 +84,6 @@ func (a Approval) applies(call ProposedCall) bool {
 	holds, err := c.holds(call)
 	return holds || err != nil
 }
-
-func approvalKey(i int) string { return fmt.Sprintf("approvals[%d]", i) }
 
 func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
@@ -121,36 +114,6 @@ func (r *reader) decision(key string, a *Approval) []field {
 		{"remind", duration(&a.Remind)}, {"escalate", r.escalations(key+".escalate", &a.Escalate)},
 		{"expires", duration(&a.Expires)}, {"onExpiry", text(&a.OnExpiry)},
 	}
-}
-
-func (d *Definition) complainApprovals() []mistake {
-	if len(d.Approvals) > maxApprovals {
-		return []mistake{newMistake("approvals", "must be at most %d, not %d", maxApprovals, len(d.Approvals))}
-	}
-	var found []mistake
-	for i, a := range d.Approvals {
-		found = append(found, a.complaints(approvalKey(i))...)
-		found = append(found, d.complainUnused(approvalKey(i), a)...)
-	}
-	return found
-}
-
-// complainUnused reports names that match none of the agent's tools: a rule with a typing error would never apply.
-func (d *Definition) complainUnused(key string, a Approval) []mistake {
-	all := append(d.InlineTools(), d.Tools...)
-	ours, _ := SplitTools(all)
-	ours = append(ours, Delegates(all)...)
-	for _, name := range Handoffs(all) {
-		ours = append(ours, HandoffTool(name))
-	}
-	var found []mistake
-	for i, name := range a.Tools {
-		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
-		if toolName.MatchString(name) && !used {
-			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %q is none of the agent's tools", key, name)})
-		}
-	}
-	return found
 }
 
 func (a Approval) complaints(key string) []mistake {
@@ -187,4 +150,12 @@ func (a Approval) complainDecision(key string) []mistake {
 		found = append(found, newMistake(key+".onExpiry", "needs expires"))
 	}
 	return append(found, a.complainApprovers(key)...)
+}
+
+// Escalation adds approvers after some time without a decision.
+type Escalation struct {
+	// After is the time since the approval was opened.
+	After time.Duration
+	// To are the additional approvers, as in [Approval.Approvers]. At least one.
+	To []string
 }

@@ -1,9 +1,6 @@
 package agents
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +10,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 )
-
-// Escalation adds approvers after some time without a decision.
-type Escalation struct {
-	// After is the time since the approval was opened.
-	After time.Duration
-	// To are the additional approvers, as in [Approval.Approvers]. At least one.
-	To []string
-}
 
 const rolePrefix = "role:"
 
@@ -91,16 +80,6 @@ func (a Approval) AsManyDecideAs(other Approval) bool {
 	sameEscalation := func(a, b Escalation) bool { return a.After == b.After && slices.Equal(a.To, b.To) }
 	return slices.Equal(a.Approvers, other.Approvers) && max(a.Quorum, 1) == max(other.Quorum, 1) &&
 		a.NotByRequester == other.NotByRequester && slices.EqualFunc(a.Escalate, other.Escalate, sameEscalation)
-}
-
-// RuleDigest returns the digest of one of the approval rules: 16 hexadecimal digits, which change only if the rule changes.
-func (d *Definition) RuleDigest(rule int) string {
-	body, _ := json.Marshal(struct { // texts and numbers can be encoded
-		Agent string   `json:"agent"`
-		Rule  Approval `json:"rule"`
-	}{d.Name, d.Approvals[rule]})
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:8])
 }
 
 func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) string {

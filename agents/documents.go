@@ -20,24 +20,6 @@ type Folder struct {
 	places map[string]Place // by kind and name
 }
 
-// Place is the position of a document, and those of its keys.
-type Place struct {
-	File string
-	Line int // from 1
-	keys map[string]*yaml.Node
-}
-
-func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
-
-// Wrong returns an error about the value of a key, such as http.url, or about the whole document if it does not have that key.
-func (p Place) Wrong(key, reason string) *DefinitionError {
-	e := &DefinitionError{File: p.File, Line: p.Line, Key: key, Reason: reason}
-	if node := p.keys[key]; node != nil {
-		e.Line, e.Column = node.Line, node.Column
-	}
-	return e
-}
-
 // ParseFile reads the documents of a YAML file of at most 1 MiB, of all kinds. Errors are as those of [Parse].
 func ParseFile(filename string, data []byte) (*Folder, error) {
 	file := newReader(filename)

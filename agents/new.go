@@ -17,23 +17,6 @@ func New(d Definition, steps ...Stepper) (*Definition, error) {
 	return &d, nil
 }
 
-// Stepper is a [Step], or contains one, as [StepOf] does.
-type Stepper interface{ AsStep() Step }
-
-// AsStep returns the step itself.
-func (s Step) AsStep() Step { return s }
-
-// Steps are steps in sequence, or branches.
-type Steps []Stepper
-
-func (s Steps) list() []Step {
-	list := make([]Step, len(s))
-	for i, inner := range s {
-		list[i] = inner.AsStep()
-	}
-	return list
-}
-
 // StepOf is a step with an output of type T, and the reference to that output.
 type StepOf[T any] struct {
 	Step

@@ -1,24 +1,10 @@
 package agents
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
-	"fmt"
-	"io"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// MaxFile bounds the size of a definition's file, in bytes.
-const MaxFile = 1 << 20
-
-// maxErrors bounds the mistakes in one report.
-const maxErrors = 20
 
 // Parse reads a definition from one YAML document of at most 1 MiB, and fills in the defaults. The file's name is for errors: a *DefinitionError, or up to
 // twenty joined, in the order of their lines.
@@ -36,10 +22,6 @@ func Parse(filename string, data []byte) (*Definition, error) {
 		return nil, err
 	}
 	return d, nil
-}
-
-func newReader(file string) *reader {
-	return &reader{file: file, places: map[string]*yaml.Node{}}
 }
 
 func (r *reader) agent(root *yaml.Node) *Definition {
@@ -67,131 +49,6 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 	d.Limits = d.Limits.orDefault()
 	d.withoutDefaults()
 	return d
-}
-
-// reader walks the nodes of a document and gathers mistakes. The library's decoding into structs stops at the first unknown key, and gives no position for
-// a well-formed value that is wrong.
-type reader struct {
-	file   string
-	places map[string]*yaml.Node // the value of each key of the file
-	failed map[string]bool       // keys with a mistake
-	wrong  []*DefinitionError
-	tree   int // how many steps the reader has read
-	depth  int // how deep the current list of steps is nested
-}
-
-// field is a key of a mapping, and a function that takes its value. The function returns "" or the end of a sentence that begins with the key.
-type field struct {
-	key  string
-	read func(node *yaml.Node) (reason string)
-}
-
-func (r *reader) report(key string, at *yaml.Node, reason string) {
-	e := &DefinitionError{File: r.file, Key: key, Reason: reason}
-	if at != nil {
-		e.Line, e.Column = at.Line, at.Column
-	}
-	if r.failed == nil {
-		r.failed = map[string]bool{}
-	}
-	r.failed[key] = true
-	r.wrong = append(r.wrong, e)
-}
-
-func (r *reader) err() error {
-	slices.SortStableFunc(r.wrong, func(a, b *DefinitionError) int { return cmp.Compare(a.Line, b.Line) })
-	var wrong []error
-	for _, e := range r.wrong[:min(len(r.wrong), maxErrors)] {
-		wrong = append(wrong, e)
-	}
-	return errors.Join(wrong...)
-}
-
-// documents returns the mappings in the file, or reports a mistake.
-func (r *reader) documents(data []byte) []*yaml.Node {
-	if len(data) > MaxFile {
-		r.report("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
-		return nil
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var roots []*yaml.Node
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		switch {
-		case errors.Is(err, io.EOF) && len(roots) == 0:
-			r.report("", nil, "is empty")
-			return nil
-		case errors.Is(err, io.EOF):
-			return roots
-		case err != nil:
-			r.syntax(err)
-			return nil
-		}
-		root := document.Content[0]
-		if root.Kind != yaml.MappingNode {
-			r.report("", root, "expected keys and values, got "+describe(root))
-			return nil
-		}
-		roots = append(roots, root)
-	}
-}
-
-// syntaxText is the only form in which the library gives the position of an error.
-var syntaxText = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
-
-func (r *reader) syntax(err error) {
-	e := &DefinitionError{File: r.file, Reason: "is not valid YAML: " + err.Error()}
-	if parts := syntaxText.FindStringSubmatch(err.Error()); parts != nil {
-		e.Line, _ = strconv.Atoi(parts[1])
-		e.Reason = "not valid YAML: " + parts[2]
-	}
-	r.wrong = append(r.wrong, e)
-}
-
-// mapping passes the values to the fields. prefix is the path of the mapping, with a dot at its end.
-func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], resolve(node.Content[i+1])
-		f, ok := find(fields, key)
-		path := prefix + key.Value
-		switch {
-		case !ok:
-			r.report(path, key, fmt.Sprintf("unknown key %.80q%s", path, suggestion(key.Value, keys(fields))))
-		case r.places[path] != nil:
-			r.report(path, key, fmt.Sprintf("key %q is there twice, first in line %d", path, r.places[path].Line))
-		default:
-			r.places[path] = value
-			if reason := f.read(value); reason != "" {
-				r.report(path, value, path+" "+reason)
-			}
-		}
-	}
-}
-
-func find(fields []field, key *yaml.Node) (field, bool) {
-	for _, f := range fields {
-		if key.Kind == yaml.ScalarNode && f.key == key.Value {
-			return f, true
-		}
-	}
-	return field{}, false
-}
-
-func keys(fields []field) []string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.key
-	}
-	return names
-}
-
-// resolve follows an alias. One step is enough: an alias cannot be anchored.
-func resolve(node *yaml.Node) *yaml.Node {
-	if node.Kind == yaml.AliasNode {
-		return node.Alias
-	}
-	return node
 }
 
 // validate adds the mistakes that only the whole definition shows, except for keys that already have one.

@@ -268,3 +268,20 @@ func (r *Retry) Pause(tries int) time.Duration {
 	}
 	return time.Duration(min(pause, float64(maxPause)))
 }
+
+// Stepper is a [Step], or contains one, as [StepOf] does.
+type Stepper interface{ AsStep() Step }
+
+// AsStep returns the step itself.
+func (s Step) AsStep() Step { return s }
+
+// Steps are steps in sequence, or branches.
+type Steps []Stepper
+
+func (s Steps) list() []Step {
+	list := make([]Step, len(s))
+	for i, inner := range s {
+		list[i] = inner.AsStep()
+	}
+	return list
+}

@@ -1,14 +1,7 @@
 package agents
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"regexp"
 	"slices"
-	"strings"
-
-	"github.com/perdure/perdure/agents/expression"
 )
 
 // scope is the variables of an expression besides the standard ones.
@@ -36,96 +29,4 @@ func (s scope) without(variable string) scope {
 func (s scope) after(names ...string) scope {
 	s.ran = append(slices.Clone(s.ran), names...)
 	return s
-}
-
-func (t *treeCheck) condition(key, source string, sc scope) {
-	if source == "" {
-		return
-	}
-	if e := t.expression(key, source, sc); e != nil && !e.MayBeBool() {
-		t.report(key, "must be true or false")
-	}
-}
-
-func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
-	e, err := expression.Compile(source, sc.variables...)
-	if err != nil {
-		t.report(key, "is no expression: %s%s", err, t.hint(source, true))
-		return nil
-	}
-	t.refers(key, "", e.Steps(), sc)
-	return e
-}
-
-// assignment matches an = that is no comparison; CEL has no assignment.
-var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
-
-// hint returns the probable meaning of a text that cannot be parsed.
-func (t *treeCheck) hint(source string, alone bool) string {
-	if alone && strings.Contains(source, "${") {
-		return " (an expression stands here by itself, without ${ and })"
-	}
-	if alone && assignment.MatchString(source) {
-		return " (== compares)"
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.known)) {
-		if strings.Contains(name, "-") && strings.Contains(source, "steps."+name) {
-			return fmt.Sprintf(" (did you mean steps[%q]?)", name)
-		}
-	}
-	return ""
-}
-
-func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
-
-// templateIn checks a text at a position in the value of a key.
-func (t *treeCheck) templateIn(key, at, source string, sc scope) {
-	if len(source) > maxInstructions {
-		t.complainIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
-		return
-	}
-	found, err := expression.ParseTemplate(source, sc.variables...)
-	if err != nil {
-		t.complainIn(key, at, "is no template: %s%s", err, t.hint(source, false))
-		return
-	}
-	t.refers(key, at, found.Steps(), sc)
-}
-
-func (t *treeCheck) complainIn(key, at, format string, args ...any) {
-	t.found = append(t.found, mistake{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
-}
-
-// value checks the templates in a JSON value.
-func (t *treeCheck) value(key string, value any, sc scope) {
-	if _, err := json.Marshal(value); err != nil {
-		t.report(key, "has no JSON form: %s", err)
-		return
-	}
-	expression.Each(value, func(at, text string) { t.templateIn(key, at, text, sc) })
-}
-
-func (t *treeCheck) object(key string, object map[string]any, sc scope) {
-	if object != nil {
-		t.value(key, object, sc)
-	}
-}
-
-// refers reports outputs that cannot exist.
-func (t *treeCheck) refers(key, at string, names []string, sc scope) {
-	for _, name := range names {
-		k, ok := t.known[name]
-		ran := sc.undoing || slices.Contains(sc.ran, name)
-		switch {
-		case t.open && !k.bare:
-		case !ok:
-			t.complainIn(key, at, "looks at steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
-		case k.bare:
-			t.complainIn(key, at, "looks at steps.%s, and that step has no output of its own", name)
-		case !ran && k.group != "":
-			t.complainIn(key, at, "looks at steps.%s, which stands in the list steps.%s, once for each item", name, k.group)
-		case !ran:
-			t.complainIn(key, at, "looks at steps.%s, and that step cannot have run yet", name)
-		}
-	}
 }

@@ -22,17 +22,6 @@ var (
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
-// mistake is a mistake without its position in a file.
-type mistake struct {
-	key    string // as in DefinitionError
-	index  int    // the entry of a list; -1 = not a list
-	reason string
-}
-
-func newMistake(key, format string, args ...any) mistake {
-	return mistake{key: key, index: -1, reason: key + " " + fmt.Sprintf(format, args...)}
-}
-
 // Validate checks a definition made in Go by the rules of files. A limit of zero has its default. The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
 	return joined(d.Name, d.complaints())
@@ -105,22 +94,4 @@ func (d *Definition) complainTools() []mistake {
 		}
 	}
 	return found
-}
-
-func (l Limits) complaints() []mistake {
-	var found []mistake
-	negative := func(key string, is bool) {
-		if is {
-			found = append(found, newMistake("limits."+key, "must be greater than zero"))
-		}
-	}
-	negative("turns", l.Turns < 0)
-	negative("tokens", l.Tokens < 0)
-	negative("duration", l.Duration < 0)
-	negative("parallelTools", l.ParallelTools < 0)
-	negative("cost", l.Cost < 0)
-	if l.ParallelTools > maxParallelTools {
-		found = append(found, newMistake("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
-	}
-	return append(found, l.Soft.complaints(l.orDefault())...)
 }

@@ -166,7 +166,7 @@ func New(cfg Config) *Server {
 	s.commands = &commands.Sender{Find: s.find, Dispatch: s.dispatch}
 	s.decisions = decisions.NewService(s.find, s.commands, cfg.Catalog, cfg.Tools, index)
 	s.sockets = sockets.New(sockets.Config{
-		Problems: s.Writer, Logger: cfg.Logger, Find: s.find, Commands: s.commands, Decisions: s.decisions, Streams: s.streams, Views: s.views, Runs: socketRuns{s}, Closed: s.closed,
+		Problems: s.Writer, Logger: cfg.Logger, Find: s.find, Commands: s.commands, Decisions: s.decisions, Streams: s.streams, Views: s.views, Runs: s.runsOfSockets(), Closed: s.closed,
 		MaxMessage: cfg.MaxBody, MessageTime: cfg.BodyTime, Heartbeat: cfg.Heartbeat, Patience: cfg.Patience, PerSocket: cfg.SocketStreams, Most: cfg.Sockets,
 	})
 	s.threads = threadroutes.New(threadroutes.Config{

@@ -14,6 +14,8 @@ import (
 // socketRuns starts the runs that frames of sockets ask for, on the path of all inputs.
 type socketRuns struct{ s *Server }
 
+func (s *Server) runsOfSockets() sockets.Runs { return socketRuns{s} }
+
 // Accept takes the first stages of the path (see runs.go).
 func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessage) (sockets.Run, error) {
 	agent, err := r.s.authorize(name)

@@ -5,9 +5,6 @@ import (
 	"net/http"
 )
 
-// flaw is something that goes wrong in a completion. It tells whether the model goes on afterwards.
-type flaw func(*speech) bool
-
 func breaksOff(a *speech) bool {
 	if conn, _, err := http.NewResponseController(a.w).Hijack(); err == nil {
 		_ = conn.Close()

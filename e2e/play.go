@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -187,3 +188,15 @@ func (pf *performance) hear(p piece) {
 		pf.calls[p.call].Arguments += text
 	}
 }
+
+// speech is one streamed completion.
+type speech struct {
+	w     http.ResponseWriter
+	ctx   context.Context
+	play  *play
+	pf    *performance
+	begun bool
+}
+
+// flaw is something that goes wrong in a completion. It tells whether the model goes on afterwards.
+type flaw func(*speech) bool

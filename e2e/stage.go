@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -106,15 +105,6 @@ func (s *stage) useTool(w http.ResponseWriter, r *http.Request) {
 	}
 	p.note(func() { pf.finished = true })
 	_, _ = w.Write([]byte(pf.answer)) // a caller that is gone needs no answer
-}
-
-// speech is one streamed completion.
-type speech struct {
-	w     http.ResponseWriter
-	ctx   context.Context
-	play  *play
-	pf    *performance
-	begun bool
 }
 
 // perform says the turn's pieces one by one.

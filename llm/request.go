@@ -73,17 +73,3 @@ type Tool struct {
 	// Empty means a tool without arguments.
 	Parameters json.RawMessage
 }
-
-// ToolCall is a call the model asked for.
-type ToolCall struct {
-	// ID is the provider's own id, to be sent back to that provider as it is.
-	// It is unique within a completion and no identity beyond the conversation.
-	ID string
-
-	// Name is the name of the tool, as the model wrote it.
-	Name string
-
-	// Arguments is the text of the arguments as the model wrote it: a JSON
-	// object if the model behaved, any text if it did not.
-	Arguments string
-}

@@ -75,3 +75,37 @@ func (d Decision) Approves() bool { return d.Kind == DecisionApprove || d.Kind =
 func (d Decision) isRepeatedBy(other Decision) bool {
 	return d.Digest == other.Digest && d.Kind == other.Kind
 }
+
+// Vote refers to the record with an approver's vote.
+type Vote struct {
+	Digest string `json:"digest"`
+	Input  uint64 `json:"input,omitempty"`
+}
+
+// Tally counts the votes for one proposal.
+type Tally struct {
+	Args    string `json:"args"` // digest of the proposed arguments
+	Votes   int    `json:"votes"`
+	Missing int    `json:"missing"` // votes that complete the quorum
+}
+
+// RememberScope says which further calls of a tool on the thread an approval covers, as long as the rule that asked stays
+// the same.
+type RememberScope string
+
+// The scopes. The zero value covers the approved call only.
+const (
+	RememberArguments RememberScope = "arguments" // calls with equal arguments
+	RememberTool      RememberScope = "tool"      // all calls of the tool
+)
+
+// narrowest returns the scope that both approvals cover.
+func (s RememberScope) narrowest(other RememberScope) RememberScope {
+	if s == "" || other == "" {
+		return ""
+	}
+	if s == RememberArguments {
+		return s
+	}
+	return other
+}

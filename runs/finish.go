@@ -72,13 +72,6 @@ type FailureDetail struct {
 	Record uint64 `json:"record"`
 }
 
-// Active is the detail of ErrorBusy, ErrorInterrupted and ErrorMissingResults.
-type Active struct {
-	RunID string `json:"run"`
-	// Waiting are the calls that the run waits for.
-	Waiting []string `json:"waiting,omitempty"`
-}
-
 // Codes of RUN_ERROR that name a limit.
 const (
 	CodeLimitTurns         = "limit_turns"
@@ -104,3 +97,25 @@ const CodeProgramUnknown = "program_unknown"
 
 // ErrorRunFailed is the error type of a firing whose run failed. Temporal may then pause the schedule.
 const ErrorRunFailed = "run_failed"
+
+// AdoptTimes takes over when the interrupts opened and expire from the terminal record. The record may be older than this attempt
+// at the workflow task, if a worker died after writing it.
+func (w *Interrupts) AdoptTimes(done Finished) {
+	if w == nil {
+		return
+	}
+	for i := range w.Calls {
+		if at, ok := done.Expires[w.Calls[i].ID]; ok {
+			w.Calls[i].Expires = at
+		}
+	}
+	if done.AskedAt.IsZero() {
+		return
+	}
+	w.Opened = done.AskedAt
+	for i := range w.Pending {
+		if n := &w.Pending[i]; n.Event == EventOpened {
+			n.At = w.Opened
+		}
+	}
+}

@@ -50,21 +50,5 @@ func (h *HandoverTrail) Append(by string, to HandoffTarget) *HandoverTrail {
 	return next
 }
 
-// Redirect returns a queued run as it begins: with the agent that has the thread now, if the run's own agent has handed it
-// over meanwhile. h may be nil.
-func (h *HandoverTrail) Redirect(in Input) Input {
-	switch {
-	case h == nil:
-	case slices.Contains(h.From, in.Agent):
-		in.Agent, in.Revision, in.Limits = h.To.Agent, h.To.Revision, h.To.Limits
-		in.Steps, in.Program = false, ""
-		in.OnNewInput, in.OnMissingResult = h.To.OnNewInput, h.To.OnMissingResult
-		in.HandedOver = h
-	case in.Agent == h.To.Agent:
-		in.HandedOver = h
-	}
-	return in
-}
-
 // MaxCarried bounds the JSON of an [Input] in bytes, without its usage, for which 4 KiB are reserved, and its trail.
 const MaxCarried = MaxPayload - 4<<10 - maxHanded

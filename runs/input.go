@@ -1,6 +1,9 @@
 package runs
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Input starts a run (agent.run.v1), and carries it on from one execution to the next. It refers to the agent's definition by
 // revision and to the client's input by its sequence in the log.
@@ -113,15 +116,18 @@ type Result struct {
 	Seq     uint64  `json:"seq"`            // of the terminal record
 }
 
-// Outcome is how a run or a step ended.
-type Outcome string
-
-// The outcomes.
-const (
-	OutcomeSuccess   Outcome = "success"
-	OutcomeError     Outcome = "error"
-	OutcomeCancelled Outcome = "cancelled"
-	OutcomeInterrupt Outcome = "interrupt"
-	// OutcomeFenced is the outcome of an execution whose run another execution owns. It has no effect.
-	OutcomeFenced Outcome = "fenced"
-)
+// Redirect returns a queued run as it begins: with the agent that has the thread now, if the run's own agent has handed it
+// over meanwhile. h may be nil.
+func (h *HandoverTrail) Redirect(in Input) Input {
+	switch {
+	case h == nil:
+	case slices.Contains(h.From, in.Agent):
+		in.Agent, in.Revision, in.Limits = h.To.Agent, h.To.Revision, h.To.Limits
+		in.Steps, in.Program = false, ""
+		in.OnNewInput, in.OnMissingResult = h.To.OnNewInput, h.To.OnMissingResult
+		in.HandedOver = h
+	case in.Agent == h.To.Agent:
+		in.HandedOver = h
+	}
+	return in
+}

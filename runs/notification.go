@@ -25,9 +25,6 @@ type Notification struct {
 	After uint64 `json:"after"`
 }
 
-// NotificationEvent is what happened to interrupts.
-type NotificationEvent string
-
 // The events.
 const (
 	EventOpened    NotificationEvent = "opened"
@@ -37,14 +34,6 @@ const (
 	EventDecided   NotificationEvent = "decided"
 	EventExpired   NotificationEvent = "expired"
 )
-
-// PendingNotification is a notification that has not been sent. It travels with its Interrupts, and refers to them.
-type PendingNotification struct {
-	Event  NotificationEvent `json:"event"`
-	Number int               `json:"number"`
-	At     time.Time         `json:"at"`
-	Calls  []int             `json:"calls"` // indexes into Interrupts.Calls
-}
 
 // NotificationsInput starts TypeNotices.
 type NotificationsInput struct {

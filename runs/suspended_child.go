@@ -1,55 +1,5 @@
 package runs
 
-// AdoptDecisions takes over the decisions that the thread has about the interrupts of a child, and when they opened.
-func (w *Interrupts) AdoptDecisions(said *Interrupts) {
-	for _, c := range said.Of(1).Calls {
-		if own := w.Find(c.ID); own != nil {
-			within := own.Child
-			*own = c
-			own.Child = within
-			if c.Announced {
-				own.Opened = c.Since(said.Opened)
-			}
-		}
-	}
-	w.Notified = max(w.Notified, said.Notified)
-}
-
-// Adopt adds a suspended child with its interrupts, and those of the children below it.
-func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
-	w.Suspended = append(w.Suspended, s)
-	at := len(w.Suspended)
-	for _, deeper := range below.Suspended {
-		deeper.Parent += at
-		w.Suspended = append(w.Suspended, deeper)
-	}
-	for _, c := range below.Calls {
-		c.Child += at
-		w.Calls = append(w.Calls, c)
-	}
-}
-
-// Of returns the interrupts of the i-th suspended child, from 1, with those of the children below it.
-func (w *Interrupts) Of(i int) *Interrupts {
-	s := w.Suspended[i-1]
-	below := &Interrupts{MessageID: s.AnswerID, Subagents: s.Subagents, Position: s.Position}
-	places := map[int]int{i: 0}
-	for j, deeper := range w.Suspended {
-		if within, ok := places[deeper.Parent]; ok && j >= i {
-			deeper.Parent = within
-			below.Suspended = append(below.Suspended, deeper)
-			places[j+1] = len(below.Suspended)
-		}
-	}
-	for _, c := range w.Calls {
-		if within, ok := places[c.Child]; ok {
-			c.Child = within
-			below.Calls = append(below.Calls, c)
-		}
-	}
-	return below
-}
-
 // InterruptSource tells which agent made the call of an interrupt.
 type InterruptSource struct {
 	Agent, Revision string
@@ -62,19 +12,6 @@ type InterruptSource struct {
 	Tree uint64
 	// Question is the record with what an approve step asks; 0 = none.
 	Question uint64
-}
-
-// Source tells which agent made the call of an interrupt.
-func (w *Interrupts) Source(c Interrupt) InterruptSource {
-	if c.Child == 0 {
-		return InterruptSource{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Question: w.Position.question(), MessageID: w.MessageID}
-	}
-	s := w.Suspended[c.Child-1]
-	by := s.AgentRef
-	if s.Position != nil && s.Position.Active != nil {
-		by = s.Position.Active.AgentRef
-	}
-	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Position.question(), MessageID: s.AnswerID, CallID: s.CallID}
 }
 
 // SuspendedChild is the state of a subagent or branch that ended with interrupts. The run that has the decisions begins it again.

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"time"
-
-	"github.com/perdure/perdure/agents/pipeline"
 )
 
 // ChainedAdvance is what the activity of a tool call needs to make the pipeline's next advance by itself, besides the call.
@@ -19,16 +17,6 @@ type ChainedAdvance struct {
 	Now time.Time `json:"now"`
 	// Day is that of the [Advance].
 	Day *DayAllowance `json:"day,omitempty"`
-}
-
-// Advance returns the chained advance for a call that has ended. opened is the last record of the lane on which the agent
-// speaks. The call must have a Chained.
-func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
-	in := Advance{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
-	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
-	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, Place: *c.Place, CallID: c.CallID}
-	in.Position.Event = &pipeline.Event{Kind: pipeline.EventDone}
-	return in
 }
 
 // ToolCall is the input of ActivityCallTool: one tool call.
@@ -67,32 +55,6 @@ type ToolCall struct {
 	Opens *Beginning `json:"opens,omitempty"`
 	// Announces is set in the calls with which a subagent begins: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
-}
-
-// ToolAnswer is the output of ActivityCallTool, of ActivityAnswerCall and of a child workflow: how a call or branch ended. The
-// result is in the log.
-type ToolAnswer struct {
-	Outcome Outcome `json:"outcome"`
-	// Seq is the last record of the call's lane, Opened that of the lane on which the agent speaks.
-	Seq    uint64 `json:"seq"`
-	Opened uint64 `json:"opened"`
-	// HandedOver tells that the thread belongs to the other agent now.
-	HandedOver bool `json:"handedOver,omitempty"`
-	// Usage is what a subagent or branch used with all below it, Subagents how many subagents these were.
-	Usage     []Usage `json:"usage,omitempty"`
-	Subagents int     `json:"subagents,omitempty"`
-	// Question is set if the tool asks people: the call is an interrupt.
-	Question *AskedQuestion `json:"question,omitempty"`
-	// Suspended is the state of a child that ended with Interrupts, so that the run can end with them; nil = it has come to
-	// its end.
-	Suspended  *SuspendedChild `json:"suspended,omitempty"`
-	Interrupts *Interrupts     `json:"interrupts,omitempty"`
-	// Failed is why a branch failed. MayNeedCompensation tells that a branch that succeeded has done something for which there
-	// is a compensation.
-	Failed              *pipeline.Failure `json:"failed,omitempty"`
-	MayNeedCompensation bool              `json:"mayNeedCompensation,omitempty"`
-	// Advanced is the answer to the chained advance; nil = the activity did not make it.
-	Advanced *Advanced `json:"advanced,omitempty"`
 }
 
 // AwaitQueue is the input of ActivityAwaitQueue, which waits for workers of a task queue. It fails after

@@ -14,16 +14,6 @@ const (
 	OnBusySteer OnBusy = "steer"
 )
 
-// OpenPolicy says what happens to an input that leaves interrupts of the thread open.
-type OpenPolicy string
-
-// The values of OpenPolicy.
-const (
-	OpenReject  OpenPolicy = "reject"
-	OpenQueue   OpenPolicy = "queue"   // the input waits until all are resolved
-	OpenAbandon OpenPolicy = "abandon" // the open interrupts are abandoned
-)
-
 // Submit is the payload of UpdateSubmit: it offers a run to the workflow of its thread.
 type Submit struct {
 	RunID  string `json:"run"`

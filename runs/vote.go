@@ -10,40 +10,6 @@ import (
 // edit. The call is made when the quorum votes for one proposal. Each person has one vote, the last one that they cast.
 // A decision that the call may not be made needs no quorum.
 
-// Vote refers to the record with an approver's vote.
-type Vote struct {
-	Digest string `json:"digest"`
-	Input  uint64 `json:"input,omitempty"`
-}
-
-// Tally counts the votes for one proposal.
-type Tally struct {
-	Args    string `json:"args"` // digest of the proposed arguments
-	Votes   int    `json:"votes"`
-	Missing int    `json:"missing"` // votes that complete the quorum
-}
-
-// RememberScope says which further calls of a tool on the thread an approval covers, as long as the rule that asked stays
-// the same.
-type RememberScope string
-
-// The scopes. The zero value covers the approved call only.
-const (
-	RememberArguments RememberScope = "arguments" // calls with equal arguments
-	RememberTool      RememberScope = "tool"      // all calls of the tool
-)
-
-// narrowest returns the scope that both approvals cover.
-func (s RememberScope) narrowest(other RememberScope) RememberScope {
-	if s == "" || other == "" {
-		return ""
-	}
-	if s == RememberArguments {
-		return s
-	}
-	return other
-}
-
 // Contradicts reports whether one of the decisions differs from what was decided before.
 func (w *Interrupts) Contradicts(decisions []Decision) bool {
 	return slices.ContainsFunc(decisions, func(d Decision) bool {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // A lane orders the records of its writer; nothing orders different lanes. Two branches that read the same counter and each
@@ -30,29 +28,6 @@ var ErrStale = errors.New("stream: the state was changed meanwhile")
 type mark struct {
 	subject string
 	behind  uint64
-}
-
-// FinishOn is Finish for a step that changes the state depending on its value. behind is the last mark of the run in the
-// snapshot that the caller has read. FinishOn returns ErrStale if there is a later one, and may be called again. The step
-// must not have emitted events. Events that are too many for one record are written by Finish, without a mark.
-func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
-	lines, size, err := a.lines(events)
-	if err != nil {
-		return 0, err
-	}
-	if size > MaxLine+1 {
-		return a.Finish(ctx, result, events...)
-	}
-	seq, err := a.finish(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), behind})
-	switch {
-	case errors.Is(err, ErrStale):
-		return 0, err
-	case err != nil:
-		a.fail(err)
-		return 0, err
-	}
-	a.fail(errors.New("stream: the attempt is finished"))
-	return seq, nil
 }
 
 // appendOn appends a record and a mark, both or neither.

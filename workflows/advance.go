@@ -10,7 +10,7 @@ import (
 )
 
 // advance reports how the active step ended, and moves the position to the next.
-func (p *interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
+func (p interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	w, step := p.position, p.nextStep()
 	w.Advances++
 	if p.chained != nil {
@@ -38,12 +38,12 @@ func (p *interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 }
 
 // nextStep returns the step of the next advance.
-func (p *interpreter) nextStep() runs.Step {
+func (p interpreter) nextStep() runs.Step {
 	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }
 
 // setPosition moves the position to what an advance has found.
-func (p *interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
+func (p interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	w := p.position
 	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
@@ -55,7 +55,7 @@ func (p *interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 }
 
 // advanceAfterCancel finds out whether a cancelled advance was recorded: compensation must come after it.
-func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
+func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Compensates = true
@@ -67,7 +67,7 @@ func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, 
 // cancelPatience bounds advanceAfterCancel.
 const cancelPatience = 5 * time.Second
 
-func (p *interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
+func (p interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	options := p.run.options(ctx, "next step")
 	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
 	// is disturbed, by a log that is down say, it has to have the time to.
@@ -76,7 +76,7 @@ func (p *interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *ru
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
-func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.Advance, next *runs.Advanced) error {
+func (p interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.Advance, next *runs.Advanced) error {
 	if opens, announces := p.run.opening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces
 	} else if !p.run.log.HasBegun() && opens != nil {

@@ -46,7 +46,7 @@ type branches struct {
 }
 
 // runBranches runs the branches of the active step. The error is nil except to continue as new.
-func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	if p.position.Branches.Next == 0 {
 		if end, over, err = p.checkBeforeBranches(ctx); over || err != nil {
 			return end, over, err
@@ -64,7 +64,7 @@ func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, 
 }
 
 // runSomeBranches runs branches until none is under way. more tells that others are left, since the history has grown long.
-func (p *interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
+func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
@@ -125,9 +125,9 @@ func (f *branches) isOverdue(ctx workflow.Context) bool {
 func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.SuspendedChild) {
 	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
-	f.ids[index] = r.pipeline.branchID(f.ctx, f.fan, index)
+	f.ids[index] = r.interpreter().branchID(f.ctx, f.fan, index)
 	child := r.restartChild(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
-		return r.pipeline.startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
+		return r.interpreter().startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
 	})
 	f.children.add(f.ctx, f.ids[index], child, f.cancel)
 	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
@@ -268,7 +268,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 }
 
 // startBranch starts the child workflow of a branch.
-func (p *interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, waits *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
+func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, waits *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -305,12 +305,12 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at bra
 	return workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, in)
 }
 
-func (p *interpreter) branchPath(f *runs.Branches, index int) string {
+func (p interpreter) branchPath(f *runs.Branches, index int) string {
 	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), f.Path, index)
 }
 
 // branchID returns the workflow ID of a branch.
-func (p *interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
+func (p interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
 	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
@@ -319,7 +319,7 @@ func (p *interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int
 }
 
 // branchCallID names a branch in all runs in which its pipeline continues.
-func (p *interpreter) branchCallID(path string) string {
+func (p interpreter) branchCallID(path string) string {
 	return "call_" + shortDigest(p.position.Origin+"\n"+p.run.child.prefix()+path)
 }
 
@@ -337,7 +337,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	answer := runs.ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.delegation.subagents}
 	switch {
 	case end.waits != nil:
-		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
+		if err := r.interpreter().suspendSteps(ctx, end.waits); err != nil {
 			return runs.ToolAnswer{}, err
 		}
 		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
@@ -354,7 +354,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 }
 
 // suspendSteps closes the steps that a child is in, because it ends with interrupts.
-func (p *interpreter) suspendSteps(ctx workflow.Context, waits *runs.Interrupts) error {
+func (p interpreter) suspendSteps(ctx workflow.Context, waits *runs.Interrupts) error {
 	in := runs.Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
 	in.Suspended, _ = waits.Open()
 	var done runs.Advanced

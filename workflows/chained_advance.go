@@ -23,7 +23,7 @@ import (
 
 // chainAdvance returns what the activity of a call needs to make the next advance; nil = it must not. It must not if people or
 // other workers take part in the call, if the run is paused, or compensates.
-func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
+func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
 	l := p.run.activeStep()
 	switch {
 	case l == nil, l.CallID == "" || l.CallID != c.id:
@@ -39,7 +39,7 @@ func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAd
 }
 
 // takeChained continues with the advance that the activity of the call has made.
-func (p *interpreter) takeChained(ctx workflow.Context) runs.Advanced {
+func (p interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	next := *p.chained
 	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
 	p.setPosition(ctx, next)
@@ -48,7 +48,7 @@ func (p *interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 
 // mayHaveEnded reports whether the active call may have ended without the workflow knowing. The next advance finds out, and what
 // needs compensation.
-func (p *interpreter) mayHaveEnded() bool {
+func (p interpreter) mayHaveEnded() bool {
 	l := p.run.activeStep()
 	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0
 }

@@ -13,7 +13,7 @@ import (
 const compensationTime = 10 * time.Minute
 
 // compensate lets the pipeline undo what was done, before the run ends. over tells that there is nothing to undo.
-func (p *interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
+func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed
 	if p.run.child == nil && !goesOn && w.End == nil && len(w.Cursor.Undo) == 0 && (w.Branches == nil || !w.Branches.Compensates) && !p.mayHaveEnded() {

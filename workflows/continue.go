@@ -20,7 +20,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 		return nil
 	}
 	if r.thread != nil {
-		r.thread.notifier.handOver(ctx, r.interrupts.notifiable())
+		r.thread.handOverNotifications(ctx)
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.child != nil {
@@ -64,7 +64,7 @@ func (r *run) carry() runs.Input {
 	if r.child != nil {
 		next.Progress.Replies = r.child.replies
 	} else {
-		next.Queue = r.thread.queue
+		next.Queue = r.thread.queued()
 	}
 	return next
 }
@@ -96,7 +96,7 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 
 // mustStay reports whether the execution cannot continue as new, because a program is running.
 func (r *run) mustStay() bool {
-	return r.in.Program != "" && (r.thread == nil || !r.thread.phase.isOver())
+	return r.in.Program != "" && (r.thread == nil || !r.thread.hasEnded())
 }
 
 // continueWith ends the execution. The next one starts with in, on the current worker version.

@@ -87,7 +87,7 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 		if r.mustStay() || now.Before(late) && !historyIsLong(ctx) {
 			continue
 		}
-		if r.thread.notifier.handOver(ctx, r.interrupts.notifiable()); r.thread.awaitResults(ctx) && !w.IsResolved() {
+		if r.thread.handOverNotifications(ctx); r.thread.awaitResults(ctx) && !w.IsResolved() {
 			r.excludeWait(ctx, since)
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 		}

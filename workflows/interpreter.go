@@ -30,14 +30,15 @@ func endingOf(t *runs.PendingEnd) ending {
 	return end
 }
 
-// interpreter executes the steps of an agent that is a pipeline, or of a step that a program does.
+// interpreter executes the steps of an agent that is a pipeline, or the step that a program does. It has no state of its own: what lasts
+// between two steps is the run's pipelineState.
 type interpreter struct {
-	run      *run
-	position *runs.Position // nil = the agent is no pipeline, or its program is between two steps
-	// chained is the answer to the next advance, if the activity of the call before has made it.
-	chained *runs.Advanced
-	tree    []byte // the steps of a program's step, until an advance has written them down
+	run *run
+	*pipelineState
 }
+
+// interpreter returns the interpreter of the run's steps.
+func (r *run) interpreter() interpreter { return interpreter{r, &r.pipeline} }
 
 // restorePosition takes the position from the execution or the run before this one, or sets it to the beginning.
 func (r *run) restorePosition() {
@@ -64,7 +65,7 @@ func (r *run) outputPrefix() string {
 }
 
 // steps runs the pipeline to its end. The error is nil except to continue as new.
-func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
+func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 	if !p.run.log.HasBegun() && p.run.in.Resume != nil {
 		if end, over := p.reopen(ctx); over {
 			return end, nil
@@ -97,7 +98,7 @@ func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
 }
 
 // compensationCtx returns the context for the next step: a cancel of the run does not end compensation.
-func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
+func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	if !p.run.isCompensating() {
 		return ctx
 	}
@@ -106,7 +107,7 @@ func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 }
 
 // endOfSteps returns how the run ends after its last step.
-func (p *interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
+func (p interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
 	switch then := p.position.End; {
 	case then != nil:
 		return endingOf(then)
@@ -145,7 +146,7 @@ func (r *run) firstStepID() string {
 }
 
 // reopen begins a run that continues a pipeline, and applies the decisions about its interrupts. over tells that the run ends.
-func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
+func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := runs.Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
 	var next runs.Advanced
@@ -173,7 +174,7 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 
 // runActiveStep runs the step that the pipeline has reached. over tells that the run ends. The error is nil except to continue as
 // new.
-func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
 	w := p.position
 	end, over = p.run.exhausted(ctx)
 	again := w.Branches != nil && w.Branches.Suspended && ctx.Err() != nil // branches that have done something
@@ -200,7 +201,7 @@ func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool
 }
 
 // sleep waits until the position's wake time, or until the run's deadline.
-func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
+func (p interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
 	if workflow.Sleep(ctx, runs.Earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
 		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeCancelled})
 	}
@@ -212,7 +213,7 @@ func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
 }
 
 // runCall makes the call of a step, unless it waits already, and waits for its interrupts.
-func (p *interpreter) runCall(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) runCall(ctx workflow.Context) (end ending, over bool, err error) {
 	if answer := p.position.Answer; answer != nil {
 		p.position.Answer = nil
 		if end, over = p.run.makeCalls(ctx, *answer); over {
@@ -227,7 +228,7 @@ func (p *interpreter) runCall(ctx workflow.Context) (end ending, over bool, err 
 }
 
 // runAgent runs the agent of a step, turn by turn.
-func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
 			if l := p.position.Active; l.Turns >= l.Limits.Turns {
@@ -257,7 +258,7 @@ func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err
 func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
 // onStepEnd turns the end of a step into the event for the next advance. over tells that the run ends instead.
-func (p *interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
+func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	if end.waits != nil {
 		return end, true

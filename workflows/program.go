@@ -28,7 +28,8 @@ type Programs map[string]Program
 // Agent does steps for a program. Any coroutine of the program may use it, one step at a time. For several steps in parallel,
 // use one step with branches.
 type Agent struct {
-	run *run
+	run    *run
+	thread *thread // nil = a child's
 	// origin is the run that began the program, input its input: later runs that continue it have others.
 	origin string
 	input  uint64
@@ -84,7 +85,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	r.pipeline.tree = tree
 	defer func() { r.pipeline.position = nil }()
 	for {
-		end, err := r.pipeline.steps(ctx)
+		end, err := r.interpreter().steps(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -132,7 +133,7 @@ func (a *Agent) waitIdle(ctx workflow.Context) error {
 
 // wait ends the AG-UI run with interrupts, and continues in the run that has the decisions.
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
-	t, w := a.run.thread, end.waits
+	t, w := a.thread, end.waits
 	t.awaitBehind(ctx, w)
 	result, err := t.finish(ctx, end)
 	if err != nil {
@@ -156,7 +157,7 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 
 // awaitAnswers waits until all interrupts are decided, or cancelled because ctx has ended.
 func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
-	t := a.run.thread
+	t := a.thread
 	for t.successor == nil && !w.IsResolved() {
 		if err := t.awaitDecision(ctx, w.NextTime()); err != nil {
 			w.CancelAll(workflow.Now(ctx))
@@ -196,7 +197,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	walk := runs.Position{Origin: a.origin, Input: a.input, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
 	in := runs.Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
 	var next runs.Advanced
-	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {
+	if err := r.interpreter().runAdvance(ctx, in, &next); err != nil {
 		return err
 	}
 	if next.Failed != nil {
@@ -209,13 +210,20 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	return nil
 }
 
-// program runs the agent's program, and waits for steps that it has left under way.
-func (r *run) program(ctx workflow.Context) ending {
-	program, ok := r.programs[r.in.Program]
+// of returns the function that runs the program of a run's agent. t is the run's thread; nil = the run is a child's.
+func (p Programs) of(r *run, t *thread) func(workflow.Context) ending {
+	return func(ctx workflow.Context) ending {
+		return p.execute(ctx, &Agent{run: r, thread: t, origin: r.in.Run.ID, input: r.in.Input})
+	}
+}
+
+// execute runs the agent's program, and waits for steps that it has left under way.
+func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
+	r := a.run
+	program, ok := p[r.in.Program]
 	if !ok {
 		return ending{outcome: runs.OutcomeError, code: runs.CodeProgramUnknown, message: "the worker does not have the agent's program"}
 	}
-	a := &Agent{run: r, origin: r.in.Run.ID, input: r.in.Input}
 	err := program(ctx, a)
 	if a.doing != nil {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)

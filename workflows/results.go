@@ -9,12 +9,6 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// results are tool results that arrive by signal.
-type results struct {
-	come workflow.ReceiveChannel
-	busy bool // one is on its way into the log
-}
-
 // takeResults takes the tool results that arrive by signal, one after the other.
 func (t *thread) takeResults(ctx workflow.Context) {
 	t.results.come = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{

@@ -32,13 +32,41 @@ type run struct {
 	control    control
 	delegation delegation
 	interrupts interrupts
-	pipeline   interpreter
-	thread     *thread // whose run this is; nil = a child's
-	child      *child  // nil = the thread's
+	pipeline   pipelineState
+	thread     host   // whose run this is; nil = a child's
+	child      *child // nil = the thread's
 
-	programs      Programs
+	program       func(workflow.Context) ending // runs the agent's program, if the agent is one
 	executionCtx  workflow.Context
 	answerMessage string // the message with which the run or the pipeline's last agent ended
+}
+
+// pipelineState is how far the steps of a run have come.
+type pipelineState struct {
+	position *runs.Position // nil = the agent is no pipeline, or its program is between two steps
+	// chained is the answer to the next advance, if the activity of the call before has made it.
+	chained *runs.Advanced
+	tree    []byte // the steps of a program's step, until an advance has written them down
+}
+
+// host is the thread as its run sees it. The run of a child has none: its interrupts go to the thread through the parent's children.
+type host interface {
+	// pause blocks until the run may continue or is cancelled. The error continues the thread as parked.
+	pause(ctx workflow.Context) error
+	// suspend refuses decisions until resume, or until the run has ended.
+	suspend(ctx workflow.Context)
+	resume(ctx workflow.Context)
+	// closeSuspended forgets the interrupts of suspended children; interrupted tells that the run has ended with them.
+	closeSuspended(ctx workflow.Context, interrupted bool)
+	cancel()
+	// awaitResults blocks until every tool result that has arrived is in the log. ok is false if the run is cancelled.
+	awaitResults(ctx workflow.Context) (ok bool)
+	// handOverNotifications gives the notifications of the run's interrupts to workflows of their own.
+	handOverNotifications(ctx workflow.Context)
+	// queued are the inputs that wait for the thread, oldest first.
+	queued() []runs.Input
+	// hasEnded reports whether the run's terminal record is written, or about to be.
+	hasEnded() bool
 }
 
 // control is what clients have told the run while it is active.
@@ -58,7 +86,6 @@ type delegation struct {
 // newRun continues the run where the execution before this one left it, or begins it.
 func newRun(ctx workflow.Context, in runs.Input) *run {
 	r := &run{in: in, executionCtx: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
-	r.pipeline.run = r
 	r.budget.Begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
@@ -91,7 +118,7 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 		return r.program(ctx), nil
 	}
 	if r.restorePosition(); r.pipeline.position != nil {
-		return r.pipeline.steps(ctx)
+		return r.interpreter().steps(ctx)
 	}
 	if end, over := r.applyResumed(ctx); over {
 		return end, nil
@@ -109,76 +136,6 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 		}
 	}
 }
-
-func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
-	if r.budget.Spent.Turns >= r.in.Limits.Turns {
-		return limit(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
-	}
-	if err := r.safePoint(ctx); err != nil {
-		return ending{}, false, err
-	}
-	if end, over = r.checkSoftLimits(ctx); !over && r.interrupts.held == nil {
-		end, over = r.takeTurn(ctx)
-	}
-	return end, over, nil
-}
-
-// takeTurn calls the model, and makes the tool calls that are no interrupts. over tells that the run ends.
-func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
-	r.budget.Spent.Turns++
-	answer, err := r.callModel(ctx)
-	if err != nil {
-		return r.failure(ctx, err), true
-	}
-	r.log.Main, r.log.OpenStep = answer.Seq, r.stepName(stepModel)
-	r.use(answer.Usage)
-	switch {
-	case answer.Exceeded != nil:
-		return r.interruptForBudget(ctx, *answer.Exceeded)
-	case answer.Outcome == runs.OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()):
-		return ending{outcome: runs.OutcomeCancelled}, true
-	case answer.Count() == 0 && len(r.control.steering.Untold()) == 0:
-		r.answerMessage = answer.MessageID
-		return ending{outcome: runs.OutcomeSuccess}, true
-	}
-	if end, over = r.checkLimits(); over {
-		return end, true
-	}
-	if answer.Count() == 0 {
-		return ending{}, false // somebody said something while the model spoke: it is asked again
-	}
-	return r.makeCalls(ctx, answer)
-}
-
-// makeCalls makes the calls of a turn: those that are no interrupts, and then the one that hands the thread over. over tells
-// that the run ends.
-func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
-	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.Count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
-		return limit(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
-	}
-	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
-	if end, over = r.callTools(ctx, calls, waits); over {
-		return end, true
-	}
-	if end, over = r.callHandoff(ctx, calls, waits); over || len(waits.Calls) == 0 {
-		return end, over
-	}
-	switch {
-	case r.interrupts.held != nil && len(waits.Suspended) == 0:
-		return r.announceHeld(ctx)
-	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
-		r.interrupts.held = nil
-		return ending{outcome: waits.Outcome(), waits: waits}, true
-	}
-	return ending{}, false
-}
-
-// Names of steps, as STEP_STARTED says them.
-const (
-	stepModel = "model"
-	stepTools = "tools"
-)
 
 func (r *run) step(turn int, id, name string) runs.Step {
 	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
@@ -244,27 +201,6 @@ func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 		return nil, &r.child.call
 	}
 	return r.beginning(), nil
-}
-
-func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
-	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
-	if opens, announces := r.opening(); !r.log.HasBegun() && announces != nil {
-		call.Announces = announces
-	} else if !r.log.HasBegun() {
-		call.Beginning = *opens
-	} else {
-		call.Steered = r.control.steering.Take()
-	}
-	var answer runs.ModelAnswer
-	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
-	err := workflow.ExecuteActivity(ctx, runs.ActivityCallModel, call).Get(ctx, &answer)
-	if err != nil {
-		r.noteFailedStep(call.Step, call.Steered)
-	}
-	for _, u := range answer.OtherUsage {
-		r.use(u)
-	}
-	return answer, err
 }
 
 // options bounds an activity by the time that is left, so that the deadline needs no timer. A cancelled activity is waited for:

@@ -94,7 +94,7 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 
 // checkBeforeBranches asks people, before branches begin, whether the run may continue. over tells that it may not. The error is
 // nil except to continue as new.
-func (p *interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
 		if p.run.interrupts.held == nil {
 			x := p.run.excess(ctx)

@@ -29,6 +29,12 @@ const (
 	maxPatience = 5 * time.Minute
 )
 
+// sendToQueue makes a call on the task queue of its tool.
+func (t *toolCalls) sendToQueue(c call, in runs.ToolCall, summary string) {
+	s := &sending{turn: t, call: c, in: in, summary: summary, patience: minPatience}
+	s.send()
+}
+
 // send schedules the call on its queue. A repeated call does not take effect twice: the worker finds its record in the log.
 func (s *sending) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"errors"
-
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
@@ -44,48 +42,6 @@ func (t *thread) enter(ctx workflow.Context, next phase) {
 	t.phase = next
 }
 
-// AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached, the run is cancelled or a
-// step fails for good. It continues as new between turns when its history grows long, and at its end with the run that waits
-// longest for its thread.
-func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, error) {
-	running, cancel := workflow.WithCancel(ctx) // the run: a cancel does not end the wait after its end
-	t := newThread(running, in, cancel)
-	t.run.programs, t.run.executionCtx = p, ctx
-	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
-		t.cancel()
-	}
-	if err := errors.Join(t.listen(running), t.rename(running)); err != nil {
-		return runs.Result{}, err
-	}
-	t.notifier.start(ctx)
-	end, err := t.run.turns(running)
-	if err != nil {
-		return runs.Result{}, err
-	}
-	// A client that has seen the end in the log may answer before the activity that wrote it reports here.
-	t.awaitBehind(running, t.waitsBehind(end))
-	result, err := t.finish(running, end)
-	if err == nil && t.open() != nil && result.Outcome == end.outcome {
-		t.open().After = result.Seq
-		if t.cancelNext {
-			t.open().CancelAll(workflow.Now(ctx))
-		}
-		return result, t.awaitSuccessor(ctx, t.run.in.ParkPatience())
-	}
-	t.run.interrupts.afterEnd = nil
-	if t.successor != nil { // it was to continue with answers to interrupts that the run did not end with
-		t.queue = append([]runs.Input{*t.successor}, t.queue...)
-	}
-	t.notifier.drain(ctx)
-	if err == nil {
-		t.run.notifySchedule(ctx, runs.Ended{Outcome: result.Outcome, Code: result.Code})
-	}
-	if next := t.next(); next != nil {
-		return result, continueWith(ctx, runs.TypeRun, *next)
-	}
-	return result, err
-}
-
 // open returns the interrupts that the thread waits for after its run's end; nil = none.
 func (t *thread) open() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
@@ -110,6 +66,14 @@ func (t *thread) waitsBehind(end ending) *runs.Interrupts {
 	}
 	return end.waits
 }
+
+func (t *thread) handOverNotifications(ctx workflow.Context) {
+	t.notifier.handOver(ctx, t.run.interrupts.notifiable())
+}
+
+func (t *thread) queued() []runs.Input { return t.queue }
+
+func (t *thread) hasEnded() bool { return t.phase.isOver() }
 
 // finish writes the run's terminal record.
 func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
@@ -182,4 +146,10 @@ func (t *thread) rename(ctx workflow.Context) error {
 		return nil
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(t.run.in.Agent), runs.AttributeRun.ValueSet(t.run.in.Token))
+}
+
+// results are tool results that arrive by signal.
+type results struct {
+	come workflow.ReceiveChannel
+	busy bool // one is on its way into the log
 }

@@ -184,8 +184,7 @@ func (t *toolCalls) start(lane int) {
 		return
 	}
 	if c.queue != "" && c.isMade() {
-		s := &sending{turn: t, call: c, in: in, summary: summary, patience: minPatience}
-		s.send()
+		t.sendToQueue(c, in, summary)
 		return
 	}
 	ctx := t.ctx
@@ -221,7 +220,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	if c.id == "" {
 		in.Index = c.index
 	}
-	if in.Chained = t.run.pipeline.chainAdvance(t.ctx, c); in.Chained != nil && !runs.Fits(in) {
+	if in.Chained = t.run.interpreter().chainAdvance(t.ctx, c); in.Chained != nil && !runs.Fits(in) {
 		in.Chained = nil
 	}
 	in.OutlastsCancel = t.run.outlastsCancel(c)

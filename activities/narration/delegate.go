@@ -33,23 +33,6 @@ func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Del
 	return offered, added
 }
 
-// handOver tells the workflow that a call gives an agent a task.
-func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
-	i := slices.IndexFunc(n.Delegates, func(d Delegate) bool { return d.Agent == c.name })
-	if i < 0 || call.Client {
-		return
-	}
-	if _, err := TaskOf(c.arguments.String()); err != nil {
-		return // the result of the call tells the model what is wrong
-	}
-	to := n.Delegates[i].AgentRef
-	at := slices.Index(n.Answer.Subagents, to)
-	if at < 0 && len(n.Answer.Subagents) < runs.MaxSubagentsPerTurn {
-		at, n.Answer.Subagents = len(n.Answer.Subagents), append(n.Answer.Subagents, to)
-	}
-	call.Subagent = at + 1
-}
-
 // TaskOf reads the task from the arguments of a call.
 func TaskOf(arguments string) (string, error) {
 	var in struct {

@@ -32,15 +32,6 @@ func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff)
 	return offered, added
 }
 
-// yield tells the workflow that a call hands over the thread, if it is the first such call of the turn. index is its index in the message.
-func (n *Narrator) yield(c *toolCall, call runs.Call, index int) {
-	i := slices.IndexFunc(n.Handoffs, func(t Handoff) bool { return t.Tool == c.name })
-	if i < 0 || call.Client || n.Answer.Handoff != nil || !n.Handoffs[i].Able || CheckHandoff(c.arguments.String()) != "" {
-		return // the result of an invalid handoff tells the model what is wrong
-	}
-	n.Answer.Handoff = &runs.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.Handoffs[i].HandoffTarget}
-}
-
 // CheckHandoff returns what is wrong with the arguments of a call; "" = nothing.
 func CheckHandoff(arguments string) (complaint string) {
 	if strings.TrimSpace(arguments) == "" {

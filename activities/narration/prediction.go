@@ -18,13 +18,6 @@ type predictor struct {
 	announced   bool
 }
 
-// predicted is a member of the state that follows an argument of one call.
-type predicted struct {
-	argument, path string
-	length         int // of the value that was told last; 0 = none
-	last           json.RawMessage
-}
-
 // prediction is an element of PredictState's value, as other AG-UI frameworks define it.
 type prediction struct {
 	StateKey     string `json:"state_key"`

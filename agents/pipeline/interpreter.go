@@ -289,3 +289,19 @@ func (w *interpreter) retry(p openStep) bool {
 func errorValue(f Failure) map[string]any {
 	return map[string]any{"code": f.Code, "message": f.Text()}
 }
+
+// openStep is an open step, and its path.
+type openStep struct {
+	step *agents.Step
+	// of is the length of the step's list.
+	of int
+	// path has tries and rounds, name has not; both are the step's own.
+	path, name string
+	frame      *Frame
+}
+
+// list is a list of steps that run one after the other, and its path.
+type list struct {
+	steps      []agents.Step
+	path, name string
+}

@@ -39,22 +39,6 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	return d.Inline(name, s.Agent), nil
 }
 
-// openStep is an open step, and its path.
-type openStep struct {
-	step *agents.Step
-	// of is the length of the step's list.
-	of int
-	// path has tries and rounds, name has not; both are the step's own.
-	path, name string
-	frame      *Frame
-}
-
-// list is a list of steps that run one after the other, and its path.
-type list struct {
-	steps      []agents.Step
-	path, name string
-}
-
 // root returns the list of the outermost frame.
 func (w *interpreter) root() (list, error) {
 	in, err := w.beginning()

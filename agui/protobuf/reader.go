@@ -1,14 +1,11 @@
 package protobuf
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // reader looks fields up in one message. A message that occurs several times where one is expected
@@ -146,46 +143,6 @@ func (r *reader) texts(n protowire.Number, l *[]string) {
 			*l = append(*l, r.string(f.bytes))
 		}
 	})
-}
-
-func (r *reader) value(n protowire.Number, raw *json.RawMessage) {
-	r.take(n, raw, jsonReader.value)
-}
-
-func (r *reader) object(n protowire.Number, raw *json.RawMessage) {
-	r.take(n, raw, jsonReader.object)
-}
-
-func (r *reader) take(n protowire.Number, raw *json.RawMessage, as func(jsonReader, []byte, *reader) ([]byte, error)) {
-	sub := r.sub(n)
-	if sub == nil {
-		return
-	}
-	text, err := as(jsonReader{depth: maxDepth}, nil, sub)
-	if err != nil {
-		r.fail(err)
-		return
-	}
-	*raw = text
-}
-
-func (r *reader) metadata(n protowire.Number, m *agui.Metadata) {
-	r.metadataAs(n, m, jsonReader.object)
-}
-
-func (r *reader) metadataValue(n protowire.Number, m *agui.Metadata) {
-	r.metadataAs(n, m, jsonReader.value)
-}
-
-func (r *reader) metadataAs(n protowire.Number, m *agui.Metadata, as func(jsonReader, []byte, *reader) ([]byte, error)) {
-	var raw json.RawMessage
-	r.take(n, &raw, as)
-	if raw == nil {
-		return
-	}
-	if err := json.Unmarshal(raw, m); err != nil {
-		r.fail(errors.New("metadata must be an object"))
-	}
 }
 
 func (r *reader) message(n protowire.Number, _ bool, fields func(wire)) {

@@ -26,14 +26,6 @@ type Agent struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Tools knows the tools that workers have announced.
-type Tools interface {
-	// Missing returns the tools of an agent that no worker has.
-	Missing(tools []string) []string
-	// Known returns the names that workers have announced.
-	Known() agents.Names
-}
-
 func (s *Routes) listAgents(c *gin.Context) {
 	list := []Agent{}
 	for _, p := range s.Catalog.List() {

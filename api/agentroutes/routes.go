@@ -33,3 +33,11 @@ func (s *Routes) Register(v1 *gin.RouterGroup, administers gin.HandlerFunc) {
 	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
 	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
 }
+
+// Tools knows the tools that workers have announced.
+type Tools interface {
+	// Missing returns the tools of an agent that no worker has.
+	Missing(tools []string) []string
+	// Known returns the names that workers have announced.
+	Known() agents.Names
+}

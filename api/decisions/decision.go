@@ -3,12 +3,10 @@ package decisions
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
@@ -31,27 +29,6 @@ func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now
 	if err := s.index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
 		s.find.Logger.WarnContext(ctx, "an approval that waits no more stays listed", "thread", thread.ID, "approval", id, "error", err)
 	}
-}
-
-// Decided is the answer to a decision: what became of it, or which decision stands.
-type Decided struct {
-	ID       string `json:"id"`
-	Decision string `json:"decision"`
-	// Repeated tells that the same decision was made before. Recorded is that decision.
-	Repeated bool     `json:"repeated,omitempty"`
-	Recorded *Decided `json:"recorded,omitempty"`
-	// Missing is how many more approvers have to vote for the same arguments. Proposals counts the votes for each proposal.
-	Missing   int              `json:"missing,omitempty"`
-	Proposals []inbox.Proposal `json:"proposals,omitempty"`
-	// By and At are set in a recorded decision: the subject that decided, and when. Args are those of an edit; Truncated tells that they
-	// are left out.
-	By        string          `json:"by,omitempty"`
-	At        time.Time       `json:"at,omitzero"`
-	Args      json.RawMessage `json:"args,omitempty"`
-	Truncated bool            `json:"truncated,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	// Cursor is for waitFor: a reader that passes it on sees the effect of the decision.
-	Cursor string `json:"cursor,omitempty"`
 }
 
 // Asked is a request about the interrupt with an ID.

@@ -15,12 +15,6 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Transport sends the frames of one view to one client. It fails if the client does not take them in time.
-type Transport interface {
-	// Send writes frames, in order, and flushes them.
-	Send(frames []view.Frame) error
-}
-
 // Show answers with the frames of a view, until the view ends or the client is gone.
 func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if s.Closed.Err() != nil { // an empty stream would look like a run that has ended

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/client"
 )
@@ -21,71 +19,6 @@ func interrupts(e client.Event) []agui.Interrupt {
 		return end.Outcome.Interrupts
 	}
 	return nil
-}
-
-// waits reports whether the last run waits for decisions.
-func (v *viewer) waits() bool { return len(interrupts(v.last)) > 0 }
-
-// decide asks for decisions of the last run's interrupts on the terminal or, with wait, waits until they are made elsewhere. It reports whether the
-// thread continues.
-func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goesOn bool, err error) {
-	asks := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
-	if wait {
-		return true, nil
-	}
-	if !asks {
-		v.notes.line("", dim, "Decide with: perdure approve, reject or answer, and the id.")
-		return false, nil
-	}
-	if v.questions == nil {
-		v.questions = newQuestions(cmd.InOrStdin(), cmd.ErrOrStderr())
-	}
-	all := true
-	for _, i := range interrupts(v.last) {
-		settled, err := v.ask(ctx, i)
-		if err != nil {
-			return false, err
-		}
-		all = all && settled
-	}
-	return all, nil
-}
-
-// ask asks about an interrupt until the server accepts a decision, or the person leaves it open.
-func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err error) {
-	for {
-		d, err := v.questions.decision(ctx, v.about(i), i)
-		if err != nil || d == nil {
-			return false, err
-		}
-		d.ThreadID, d.ID = v.thread, i.ID
-		results, err := v.client.Decide(ctx, *d)
-		if err != nil {
-			return false, err
-		}
-		for _, r := range results {
-			switch {
-			case r.Err() == nil && r.Missing > 0:
-				v.notes.line("", dim, "%s", describeVote(r))
-				return false, nil
-			case r.Err() == nil, r.Code == "decided", r.Code == "expired":
-				return true, nil
-			}
-			v.notes.line("", alarm, "%s", line(r.Err().Error(), longest))
-		}
-	}
-}
-
-// about describes an interrupt.
-func (v *viewer) about(i agui.Interrupt) string {
-	c := v.calls[i.ToolCallID]
-	switch {
-	case c == nil, i.Reason != "tool_call", c.name == approveTool && !hasMembers(c.args.String()):
-		return line(i.Message, 2000)
-	case c.name == approveTool:
-		return line(i.Message+" "+c.args.String(), 2000)
-	}
-	return line(c.name+" "+c.args.String(), 2000)
 }
 
 // approveTool is the tool of interrupts of steps and limits. Their question is in the message.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/client"
 )
 
 // runOptions are the flags of "perdure run".
@@ -148,118 +145,5 @@ func userMessage(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
-// viewer shows runs of one thread.
-type viewer struct {
-	*transcript
-	client      *client.Client
-	json        io.Writer // --json; nil otherwise
-	notices     io.Writer // for the last message of the command
-	questions   *questions
-	thread, run string
-	after       string // the cursor of the last event
-}
-
-func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *viewer {
-	answer, notes := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
-	if quiet {
-		notes = &page{w: io.Discard, column: &column{}}
-	}
-	v := &viewer{client: c, transcript: newTranscript(answer, notes), notices: cmd.ErrOrStderr()}
-	if e.json {
-		v.json = cmd.OutOrStdout()
-	}
-	return v
-}
-
-// watch shows a stream until it ends.
-func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
-	for e, err := range events {
-		if err != nil {
-			return err
-		}
-		if err := v.showEvent(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *viewer) showEvent(e client.Event) error {
-	if e.Cursor != "" {
-		v.after = e.Cursor
-	}
-	if begun, ok := e.Event.(*agui.RunStarted); ok {
-		v.run = begun.RunID
-	}
-	if v.json == nil {
-		v.show(e)
-		return nil
-	}
-	if e.Ends() {
-		v.last = e
-	}
-	return eventLine(v.json, e.Cursor, e.JSON)
-}
-
-// watchNext shows the next run of the thread.
-func (v *viewer) watchNext(ctx context.Context) error {
-	for e, err := range v.client.Follow(ctx, v.thread, client.Following{After: v.after}) {
-		if err != nil {
-			return err
-		}
-		if err := v.showEvent(e); err != nil || e.Ends() {
-			return err
-		}
-	}
-	return nil
-}
-
 // cancelPatience bounds a cancel after Ctrl-C.
 const cancelPatience = 30 * time.Second
-
-// whenInterrupted returns a context that ends with Ctrl-C. The run continues, or is cancelled. A second Ctrl-C ends the process.
-func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching context.Context, stop func()) {
-	if !cancels {
-		return ctx, func() {}
-	}
-	watching, leave := context.WithCancelCause(context.WithoutCancel(ctx))
-	cancelled := make(chan struct{})
-	unlisten := context.AfterFunc(ctx, func() {
-		defer close(cancelled)
-		ctx, end := context.WithTimeout(watching, cancelPatience)
-		defer end()
-		if err := v.client.Cancel(ctx, v.thread, v.run, ""); err != nil {
-			leave(fmt.Errorf("the run is not cancelled: %w", err))
-		}
-	})
-	return watching, func() {
-		if !unlisten() {
-			<-cancelled
-		}
-		leave(nil)
-	}
-}
-
-// left reports how to return to a run that continues.
-func (v *viewer) left(err error) error {
-	code := codeOf(err)
-	if code != exitLeft && (code != exitUnreachable || v.after == "") {
-		return err
-	}
-	v.endLine()
-	behind := ""
-	if v.after != "" {
-		behind = " --after " + v.after
-	}
-	fmt.Fprintf(v.notices, "The run goes on. Come back with: perdure tail %s%s\n", v.thread, behind)
-	return err
-}
-
-// endLine ends the line in which Ctrl-C was pressed.
-func (v *viewer) endLine() {
-	if v.notes.terminal {
-		fmt.Fprintln(v.notices)
-		return
-	}
-	v.answer.end()
-}

@@ -47,3 +47,10 @@ func (g generation) thinking(effort string) *thinkingConfig {
 		return &thinkingConfig{IncludeThoughts: true, Budget: &budget}
 	}
 }
+
+// thinkingConfig has the options of reasoning.
+type thinkingConfig struct {
+	IncludeThoughts bool   `json:"includeThoughts"`
+	Level           string `json:"thinkingLevel,omitempty"`
+	Budget          *int   `json:"thinkingBudget,omitempty"`
+}

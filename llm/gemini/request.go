@@ -41,13 +41,6 @@ func (c *genConfig) empty() bool {
 	return c.Temperature == nil && c.MaxOutputTokens == nil && c.Thinking == nil && c.Schema == nil
 }
 
-// thinkingConfig has the options of reasoning.
-type thinkingConfig struct {
-	IncludeThoughts bool   `json:"includeThoughts"`
-	Level           string `json:"thinkingLevel,omitempty"`
-	Budget          *int   `json:"thinkingBudget,omitempty"`
-}
-
 func (m *Model) body(req *llm.Request) (*body, error) {
 	b := &body{System: system(req.Messages), Contents: m.contents(req)}
 	config := genConfig{Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Thinking: generationOf(req.Model).thinking(req.ReasoningEffort)}

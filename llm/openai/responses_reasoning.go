@@ -8,7 +8,6 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // The types of items that an answer may consist of here.
@@ -17,42 +16,6 @@ const (
 	typeMessage   = "message"
 	typeCall      = "function_call"
 )
-
-// sealed is what a block of reasoning keeps in [llm.Reasoning]: the provider's
-// own item, and where it belongs. The API refuses reasoning without the very
-// item that came after it.
-type sealed struct {
-	// Model is the one that was asked. Another may not be able to read the item.
-	Model string `json:"model"`
-
-	// Item is the reasoning item but for what only goes out.
-	Item map[string]json.RawMessage `json:"item"`
-
-	// Next is the item after it.
-	Next successor `json:"next"`
-}
-
-// successor names the item that came after a reasoning item.
-type successor struct {
-	Type string `json:"type"`
-
-	// ID is the provider's id of the item; a message or call has none elsewhere.
-	ID string `json:"id,omitempty"`
-
-	// Phase is what kind of message it is, if the model said so.
-	Phase string `json:"phase,omitempty"`
-
-	// Call is the id of the tool call.
-	Call string `json:"call,omitempty"`
-}
-
-// place returns the part of an answer that is meant. There is one text in an answer.
-func (s successor) place() string {
-	if s.Type == typeCall {
-		return typeCall + ":" + s.Call
-	}
-	return s.Type
-}
 
 // storedReasoning returns the reasoning item as it can be sent back: nil if it cannot be,
 // because the provider keeps nothing and neither the thoughts nor their
@@ -113,20 +76,6 @@ func (t train) items() []responses.ResponseInputItemUnionParam {
 		items = append(items, responses.ResponseInputItemUnionParam{OfReasoning: &item})
 	}
 	return items
-}
-
-// thought is the block of reasoning that an answer is at.
-type thought struct {
-	text    wire.Mender
-	visible bool
-	passage passage
-	item    map[string]json.RawMessage // when it is done, if it can be sent back
-}
-
-// passage is a part of a block: what it is a part of, and its place there.
-type passage struct {
-	of    string
-	index int64
 }
 
 // think continues the block. Of a server that tells the thoughts as well as

@@ -397,3 +397,20 @@ func (f *fold) setUnmoved(unmoved int) {
 	}
 	f.r.Moved = true
 }
+
+// addPlaceholder notes where a message of a subagent begins, unless it is known: a message may be opened again.
+func (f *fold) addPlaceholder(rec *stream.Record, e agui.Event) {
+	var id string
+	switch e := e.(type) {
+	case *agui.TextMessageStart:
+		id = e.MessageID
+	case *agui.ReasoningMessageStart:
+		id = e.MessageID
+	case *agui.ToolCallStart:
+		id = e.ParentMessageID
+	}
+	known := slices.ContainsFunc(f.r.Pending, func(p Pending) bool { return p.Message.ID == id }) || f.indexOf(id) >= 0
+	if id != "" && !known {
+		f.r.Pending = append(f.r.Pending, Pending{At: len(f.r.Entries), Lane: rec.Lane, Writer: rec.Writer, Message: agui.Message{ID: id}})
+	}
+}

@@ -75,36 +75,6 @@ func applyChanges(state json.RawMessage, changes []change, counts func(change) b
 	return client.State()
 }
 
-// Pending is an activity of an open attempt. It is not part of the conversation yet, but readers have it at its place. For a message of a
-// subagent it is a placeholder.
-type Pending struct {
-	// At is how many entries of the conversation stand before it.
-	At      int          `json:"at"`
-	Lane    stream.Lane  `json:"lane"`
-	Writer  string       `json:"writer"`
-	Message agui.Message `json:"message"`
-}
-
-// isPlaceholder reports whether a message stands only for the place of another one: it has no role.
-func isPlaceholder(m agui.Message) bool { return m.Role == "" }
-
-// addPlaceholder notes where a message of a subagent begins, unless it is known: a message may be opened again.
-func (f *fold) addPlaceholder(rec *stream.Record, e agui.Event) {
-	var id string
-	switch e := e.(type) {
-	case *agui.TextMessageStart:
-		id = e.MessageID
-	case *agui.ReasoningMessageStart:
-		id = e.MessageID
-	case *agui.ToolCallStart:
-		id = e.ParentMessageID
-	}
-	known := slices.ContainsFunc(f.r.Pending, func(p Pending) bool { return p.Message.ID == id }) || f.indexOf(id) >= 0
-	if id != "" && !known {
-		f.r.Pending = append(f.r.Pending, Pending{At: len(f.r.Entries), Lane: rec.Lane, Writer: rec.Writer, Message: agui.Message{ID: id}})
-	}
-}
-
 // applyActivity applies an activity event to the pending activities. The lane that begins an activity owns it: its ID derives from one
 // tool call, and no other lane may change it.
 func applyActivity(pending []Pending, end int, rec *stream.Record, e agui.Event) []Pending {

@@ -8,18 +8,6 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Superseded tells which messages the input of a run removed from the conversation: by an edit, a regeneration, or by replacing the
-// conversation. The log keeps them (see Store.SupersededBy).
-type Superseded struct {
-	// Before is the sequence of the thread's last record before the run, At that of the run's first record.
-	Before uint64 `json:"before"`
-	At     uint64 `json:"at"`
-	// After is the ID of the message that they followed; "" = they began the conversation.
-	After string `json:"after,omitempty"`
-	// Messages is how many they are.
-	Messages int `json:"messages"`
-}
-
 // supersede notes which messages an input removed.
 func (f *fold) supersede(seq uint64, before []Entry) {
 	gone, first := supersededOf(before, f.r.Entries)

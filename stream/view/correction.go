@@ -12,15 +12,6 @@ import (
 
 // A snapshot corrects what a client has. This file makes snapshots of the conversation, of its beginning, and of the state.
 
-// residue is what a client keeps of a superseded attempt unless a snapshot takes care of it.
-type residue struct {
-	reasoned   []string       // ids of reasoning messages
-	activities []agui.Message // emptied
-	kept       []agui.Message // emptied, of both kinds, and to be in the snapshot in this order
-	state      bool           // the state changed
-	amid       bool           // others go on speaking, whose words so far are to stay
-}
-
 func (t *residue) add(more residue) {
 	for _, id := range more.reasoned {
 		t.reasoning(id)

@@ -12,13 +12,6 @@ import (
 // as long as it likes.
 const scanBytes = 64 << 10
 
-// start is where the past of a view begins. For a reader that joins a run which has ended, opening is the run's first record, and from its
-// last one: the snapshots have the rest.
-type start struct {
-	opening *stream.Record // nil = it is not before from
-	from    uint64
-}
-
 // startOf returns where a reader of a thread starts: at the run of its cursor, else at the last run, which it joins.
 func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
 	if after == nil {

@@ -208,3 +208,10 @@ func (v *View) begin(ctx context.Context) error {
 	v.past, v.stop = iter.Pull2(v.runByRun(ctx, first, d))
 	return nil
 }
+
+// start is where the past of a view begins. For a reader that joins a run which has ended, opening is the run's first record, and from its
+// last one: the snapshots have the rest.
+type start struct {
+	opening *stream.Record // nil = it is not before from
+	from    uint64
+}

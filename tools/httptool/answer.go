@@ -37,6 +37,12 @@ type answer struct {
 	mediaType string
 }
 
+// readAnswer returns what the model receives of a response. Errors are those of [answer.result].
+func (t *Tool) readAnswer(ctx context.Context, resp *http.Response, redactor secrets.Redactor) (tools.Result, error) {
+	a := &answer{tool: t, resp: resp, secrets: redactor}
+	return a.result(ctx)
+}
+
 // result returns what the model receives. The error is a *tools.UnavailableError or a *tools.Raised.
 func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type")) // "" is a type that nobody knows

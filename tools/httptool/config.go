@@ -3,15 +3,11 @@ package httptool
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/transport/egress"
-	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
@@ -56,36 +52,6 @@ func (e *ConfigError) Error() string {
 
 func wrong(key, format string, args ...any) *ConfigError {
 	return &ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)}
-}
-
-// New makes a tool. The error is a *ConfigError, also if a secret is missing.
-func New(cfg Config, env Environment) (*Tool, error) {
-	t := &Tool{cfg: cfg, secret: env.Secret}
-	var err error
-	if t.url, err = parseURL(cfg.URL); err != nil {
-		return nil, err
-	}
-	if t.headers, err = parseHeaders(cfg.Headers, env.Secret); err != nil {
-		return nil, err
-	}
-	if err := checkArguments(t.url, cfg.Parameters); err != nil {
-		return nil, err
-	}
-	t.host = t.url.base.Host
-	hosts := egress.Hosts{egress.HostOf(t.url.base)}
-	for _, host := range cfg.AllowedHosts {
-		if !hostRule.MatchString(host) {
-			return nil, wrong("http.allowedHosts", "has %.80q, which must be host or host:port", host)
-		}
-		hosts = append(hosts, host)
-	}
-	transport := egress.Transport(env.AllowPrivate)
-	transport.DisableKeepAlives = true
-	t.client = &http.Client{
-		Transport:     egress.Traced(transport),
-		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader)),
-	}
-	return t, nil
 }
 
 const (
@@ -154,24 +120,4 @@ func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 		}
 	}
 	return nil
-}
-
-// Spec implements [tools.Tool].
-func (t *Tool) Spec() tools.Spec {
-	s := tools.Spec{
-		Name: t.cfg.Name, Description: t.cfg.Description, Parameters: t.cfg.Parameters,
-		Timeout: t.cfg.Timeout, Idempotent: t.cfg.Idempotent, Attempts: t.cfg.Attempts, TaskQueue: t.cfg.TaskQueue,
-	}
-	if t.cfg.Sequential {
-		s.Sequence = s.Name
-	}
-	return s
-}
-
-// Origin returns where the tool is declared.
-func (t *Tool) Origin() string { return t.cfg.Origin }
-
-// sendsQuery reports whether arguments go into the query: for these methods a body has no defined meaning.
-func (t *Tool) sendsQuery() bool {
-	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/transport/egress"
@@ -41,8 +43,7 @@ func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 		return t.unanswered(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // the body was read
-	a := &answer{tool: t, resp: resp, secrets: redactor}
-	result, err := a.result(ctx)
+	result, err := t.readAnswer(ctx, resp, redactor)
 	if err != nil && ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()
 	}
@@ -141,4 +142,54 @@ func (t *Tool) unavailable(failure egress.Failure, words string, err error) erro
 		text += "; what it was asked to do may have happened all the same"
 	}
 	return &tools.UnavailableError{Text: text, Err: err}
+}
+
+// New makes a tool. The error is a *ConfigError, also if a secret is missing.
+func New(cfg Config, env Environment) (*Tool, error) {
+	t := &Tool{cfg: cfg, secret: env.Secret}
+	var err error
+	if t.url, err = parseURL(cfg.URL); err != nil {
+		return nil, err
+	}
+	if t.headers, err = parseHeaders(cfg.Headers, env.Secret); err != nil {
+		return nil, err
+	}
+	if err := checkArguments(t.url, cfg.Parameters); err != nil {
+		return nil, err
+	}
+	t.host = t.url.base.Host
+	hosts := egress.Hosts{egress.HostOf(t.url.base)}
+	for _, host := range cfg.AllowedHosts {
+		if !hostRule.MatchString(host) {
+			return nil, wrong("http.allowedHosts", "has %.80q, which must be host or host:port", host)
+		}
+		hosts = append(hosts, host)
+	}
+	transport := egress.Transport(env.AllowPrivate)
+	transport.DisableKeepAlives = true
+	t.client = &http.Client{
+		Transport:     egress.Traced(transport),
+		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader)),
+	}
+	return t, nil
+}
+
+// Spec implements [tools.Tool].
+func (t *Tool) Spec() tools.Spec {
+	s := tools.Spec{
+		Name: t.cfg.Name, Description: t.cfg.Description, Parameters: t.cfg.Parameters,
+		Timeout: t.cfg.Timeout, Idempotent: t.cfg.Idempotent, Attempts: t.cfg.Attempts, TaskQueue: t.cfg.TaskQueue,
+	}
+	if t.cfg.Sequential {
+		s.Sequence = s.Name
+	}
+	return s
+}
+
+// Origin returns where the tool is declared.
+func (t *Tool) Origin() string { return t.cfg.Origin }
+
+// sendsQuery reports whether arguments go into the query: for these methods a body has no defined meaning.
+func (t *Tool) sendsQuery() bool {
+	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
 }

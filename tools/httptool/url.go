@@ -166,3 +166,31 @@ func (t *urlTemplate) fillQuery(args arguments, more url.Values) (string, error)
 	}
 	return strings.Join(pairs, "&"), nil
 }
+
+// queryValues returns the escaped values of a query parameter: none if an argument is missing, several if the parameter is an argument that is a
+// list.
+func (a arguments) queryValues(pieces []piece) ([]string, error) {
+	if len(pieces) == 1 && pieces[0].argument != "" {
+		values, err := a.values(pieces[0].argument)
+		for i := range values {
+			values[i] = url.QueryEscape(values[i])
+		}
+		return values, err
+	}
+	var b strings.Builder
+	for _, p := range pieces {
+		if p.argument == "" {
+			b.WriteString(p.literal)
+			continue
+		}
+		values, err := a.values(p.argument)
+		if err != nil || len(values) == 0 {
+			return nil, err
+		}
+		if len(values) > 1 {
+			return nil, refused("/%s: must not be a list, because it is part of a value in the URL's query", p.argument)
+		}
+		b.WriteString(url.QueryEscape(values[0]))
+	}
+	return []string{b.String()}, nil
+}

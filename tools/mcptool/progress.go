@@ -1,13 +1,8 @@
 package mcptool
 
 import (
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/perdure/perdure/tools"
 )
 
 const (
@@ -33,57 +28,6 @@ type progress struct {
 	latest chan shown // holds at most one
 	end    chan struct{}
 	done   sync.WaitGroup
-}
-
-// begin returns the session for a call, nil if the server is unavailable, and starts reporting its progress.
-func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, string, *progress) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.session == nil {
-		return nil, "", nil
-	}
-	s.next++
-	token := t.own + "-" + strconv.Itoa(s.next)
-	p := &progress{latest: make(chan shown, 1), end: make(chan struct{})}
-	s.watched[token] = p
-	p.done.Go(func() {
-		p.run(func(next shown) {
-			next.Server, next.Tool = s.cfg.Name, t.own
-			// A refused report does not fail the call.
-			_ = report.Activity(progressActivity, progressKind, next)
-		})
-	})
-	return s.session, token, p
-}
-
-// finish reports the last progress of a call.
-func (s *Server) finish(token string, p *progress) {
-	s.mu.Lock()
-	delete(s.watched, token)
-	s.mu.Unlock()
-	close(p.end)
-	p.done.Wait()
-}
-
-// noteProgress stores the progress of a call.
-func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
-	token, ok := params.ProgressToken.(string)
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.watched[token]
-	if p == nil {
-		return
-	}
-	message := s.secrets().Text(params.Message)
-	next := shown{Progress: params.Progress, Total: params.Total, Message: message[:min(len(message), maxMessageLen)]}
-	select {
-	case <-p.latest:
-	default:
-	}
-	p.latest <- next // there is room: s.mu is held
 }
 
 func (p *progress) run(report func(shown)) {

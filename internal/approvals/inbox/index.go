@@ -139,3 +139,34 @@ func (f *facts) share() {
 		f.approvers[i] = unique.Make(a).Value()
 	}
 }
+
+// Decided returns up to limit decided approvals of a tenant, the one that was decided last first, after a page's cursor; ""
+// is the beginning. Of the filter, Agent, Tool and Thread count. It fails with stream.ErrInvalidCursor.
+func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page []Reference, next string, err error) {
+	before, err := placeAfter(after)
+	if err != nil {
+		return nil, "", err
+	}
+	x.archive.mu.RLock()
+	defer x.archive.mu.RUnlock()
+	last := ""
+	for _, d := range slices.Backward(x.archive.decided[token(tenant)]) {
+		if before != "" && d.place >= before || !q.picks(&facts{thread: d.Thread, agent: d.Agent, tool: d.Tool}) {
+			continue
+		}
+		if len(page) == limit {
+			return page, pageCursor(last), nil
+		}
+		page, last = append(page, d.Reference), d.place
+	}
+	return page, "", nil
+}
+
+// Current reports whether changes are being heard.
+func (x *Index) Current() bool { return x.Watch.Current() && x.archive.Current() }
+
+// Stop ends the watches of an index.
+func (x *Index) Stop() {
+	x.Watch.Stop()
+	x.archive.Stop()
+}

@@ -125,3 +125,16 @@ func (f *File) check() error {
 	}
 	return errors.Join(wrong...)
 }
+
+// Price finds the price of a model: the first that fits.
+func (f *File) Price(model string) (Price, bool) {
+	if f == nil {
+		return Price{}, false
+	}
+	for _, p := range f.Prices {
+		if ok, _ := path.Match(p.Model, model); ok { // Load has checked the pattern
+			return p, true
+		}
+	}
+	return Price{}, false
+}

@@ -2,7 +2,6 @@ package budget
 
 import (
 	"math"
-	"path"
 
 	"github.com/perdure/perdure/agents"
 )
@@ -25,19 +24,6 @@ type Price struct {
 type Tokens struct {
 	Input, Output, Total               *int64
 	Reasoning, CachedInput, CacheWrite *int64
-}
-
-// Price finds the price of a model: the first that fits.
-func (f *File) Price(model string) (Price, bool) {
-	if f == nil {
-		return Price{}, false
-	}
-	for _, p := range f.Prices {
-		if ok, _ := path.Match(p.Model, model); ok { // Load has checked the pattern
-			return p, true
-		}
-	}
-	return Price{}, false
 }
 
 // Cost returns what a call costs, rounded to a millionth of the currency. A provider that only tells the total is taken to mean

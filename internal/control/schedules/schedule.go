@@ -83,13 +83,6 @@ func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
 	return 0, &FieldError{at, "must be one of " + strings.Join(names, ", ")}
 }
 
-// FieldError says what is wrong with a schedule, and where, as a JSON pointer.
-type FieldError struct {
-	Pointer, Detail string
-}
-
-func (e *FieldError) Error() string { return fmt.Sprintf("schedules: %s %s", e.Pointer, e.Detail) }
-
 // Parse reads a schedule and completes it with what goes without saying. It leaves ids and the agent to whoever
 // knows them. Errors: *FieldError, *agui.DecodeError with a pointer into the schedule.
 func Parse(body []byte) (*Schedule, error) {

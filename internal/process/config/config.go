@@ -19,16 +19,6 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Process is a program that this package configures.
-type Process string
-
-// The processes. The values are the names of the binaries or the command.
-const (
-	API    Process = "api"
-	Worker Process = "worker"
-	Dev    Process = "perdure dev" // has its own flags and servers
-)
-
 // ErrHelp is returned by Load when help or the version was requested, and printed.
 var ErrHelp = pflag.ErrHelp
 
@@ -108,17 +98,6 @@ type NATS struct {
 	CA             string // file
 }
 
-// VariableError is an invalid value of a variable.
-type VariableError struct {
-	Name string
-	Err  error
-}
-
-func (e *VariableError) Error() string { return e.Name + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *VariableError) Unwrap() error { return e.Err }
-
 // Load reads the configuration of a process from its arguments (without the program's name) and its environment (of the form of os.Environ). Help
 // goes to out.
 //
@@ -168,19 +147,6 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 		wrong = append(wrong, cfg.Auth.CheckAddr(cfg.Addr))
 	}
 	return cfg, errors.Join(wrong...)
-}
-
-// setUp sets a value to its default, then to the value of the environment.
-func (v Variable) setUp(value pflag.Value, env environment) error {
-	for _, s := range []string{v.Default, env[v.Name]} {
-		if s == "" {
-			continue
-		}
-		if err := value.Set(s); err != nil {
-			return &VariableError{Name: v.Name, Err: err}
-		}
-	}
-	return nil
 }
 
 // budgets refuses soft budgets that could never ask.

@@ -204,3 +204,16 @@ var variables = []Variable{
 	{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Default: "http/protobuf", For: withDev, Meaning: "protocol of traces: http/protobuf or grpc"},
 	{Name: "OTEL_*", For: withDev, Meaning: "other variables of OpenTelemetry: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_PROPAGATORS (tracecontext or none), OTEL_EXPORTER_OTLP_*"},
 }
+
+// setUp sets a value to its default, then to the value of the environment.
+func (v Variable) setUp(value pflag.Value, env environment) error {
+	for _, s := range []string{v.Default, env[v.Name]} {
+		if s == "" {
+			continue
+		}
+		if err := value.Set(s); err != nil {
+			return &VariableError{Name: v.Name, Err: err}
+		}
+	}
+	return nil
+}

@@ -263,3 +263,28 @@ func (n *Node) withdraw(ctx context.Context) error {
 	}
 	return errors.Join(g.Wait(), announced, present)
 }
+
+// newWorkers returns a worker for each queue. Those of tools come first: the version is promoted when the others have started.
+func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
+	var all []worker.Worker
+	for _, queue := range cfg.Queues.Tools {
+		if queue == runs.TaskQueue {
+			continue // it comes last
+		}
+		o := options(cfg)
+		o.DisableWorkflowWorker = true
+		w := worker.New(cfg.Temporal, queue, o)
+		a.RegisterTools(w)
+		all = append(all, w)
+	}
+	if cfg.Queues.ToolsOnly {
+		return all
+	}
+	w := worker.New(cfg.Temporal, runs.TaskQueue, options(cfg))
+	workflows.Register(w, cfg.Programs)
+	a.Register(w)
+	if cfg.Register != nil {
+		cfg.Register(w)
+	}
+	return append(all, w)
+}

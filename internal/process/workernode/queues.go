@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"go.temporal.io/sdk/worker"
-
-	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/internal/workers/announce"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Queues are the task queues that a worker serves: the main one, and Tools, which have tool calls only.
@@ -65,29 +61,4 @@ func (q Queues) offers(r *tools.Registry) []announce.Offer {
 		}
 	}
 	return offers
-}
-
-// newWorkers returns a worker for each queue. Those of tools come first: the version is promoted when the others have started.
-func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
-	var all []worker.Worker
-	for _, queue := range cfg.Queues.Tools {
-		if queue == runs.TaskQueue {
-			continue // it comes last
-		}
-		o := options(cfg)
-		o.DisableWorkflowWorker = true
-		w := worker.New(cfg.Temporal, queue, o)
-		a.RegisterTools(w)
-		all = append(all, w)
-	}
-	if cfg.Queues.ToolsOnly {
-		return all
-	}
-	w := worker.New(cfg.Temporal, runs.TaskQueue, options(cfg))
-	workflows.Register(w, cfg.Programs)
-	a.Register(w)
-	if cfg.Register != nil {
-		cfg.Register(w)
-	}
-	return append(all, w)
 }

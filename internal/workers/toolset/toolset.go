@@ -171,3 +171,23 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	}
 	return server, err
 }
+
+// LookElsewhere has the tools of servers that this worker does not serve looked up; until then they are
+// unknown.
+func (s *Set) LookElsewhere(lookUp Lookup) {
+	for _, e := range s.elsewhere {
+		e.lookUp.Store(&lookUp)
+	}
+}
+
+// TaskQueues lists those, besides the one of all workers, that tools are declared to be on.
+func (s *Set) TaskQueues() []string {
+	var queues []string
+	own, _ := s.registry.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
+	for _, t := range own {
+		queues = append(queues, t.Spec().TaskQueue)
+	}
+	queues = append(queues, s.declared...)
+	slices.Sort(queues)
+	return slices.DeleteFunc(slices.Compact(queues), func(q string) bool { return q == "" })
+}

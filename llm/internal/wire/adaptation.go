@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -224,4 +225,30 @@ func plainValue(v any) bool {
 		return true
 	}
 	return false
+}
+
+// Say returns the schema as the dialect has it: it fits all that the schema fits, and maybe more. It is nil if the dialect
+// has no words for what the schema says.
+func (d *Dialect) Say(schema json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	decoder.UseNumber()
+	var root map[string]any
+	if decoder.Decode(&root) != nil || d.Object && (root["type"] != "object" || root["anyOf"] != nil) {
+		return nil
+	}
+	t := &adaptation{dialect: d, place: "#", refs: map[string][]string{}}
+	said := t.schema(root, 0)
+	if said == nil || t.exceeds() || d.Flat && t.cyclic("#", map[string]bool{}) {
+		return nil
+	}
+	if !t.left {
+		return schema // with its order and its digits
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(said) != nil {
+		return nil
+	}
+	return bytes.TrimSpace(b.Bytes())
 }

@@ -9,6 +9,57 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Limits bounds a run. In Go, a zero field has its default. In a file, a limit of zero is an error, because its author probably means something else.
+type Limits struct {
+	// Turns is how often the model may be called. Default 30.
+	Turns int `json:"turns,omitempty" yaml:"turns,omitempty"`
+
+	// Tokens is how many tokens all calls of the model may use together, input and output. Default 400,000.
+	Tokens int64 `json:"tokens,omitempty" yaml:"tokens,omitempty"`
+
+	// Duration is how long the run may take; as text it is a Go duration such
+	// as 90s or 2h. Default 2h.
+	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
+
+	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them run concurrently. Default 8.
+	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
+
+	// Cost is what all calls of the model may cost together, in the currency of the worker's prices. Models without a price are not called then. 0 =
+	// unlimited.
+	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
+
+	// Soft are limits at which people are asked whether the run may continue; nil = none. Inline agents of steps have none.
+	Soft *SoftLimits `json:"soft,omitempty" yaml:"soft,omitempty"`
+}
+
+// DefaultLimits returns the limits of an agent without limits.
+func DefaultLimits() Limits {
+	return Limits{Turns: 30, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8}
+}
+
+// orDefault replaces limits that are not set by the defaults.
+func (l Limits) orDefault() Limits { return l.or(DefaultLimits()) }
+
+// or replaces limits that are not set by others.
+func (l Limits) or(other Limits) Limits {
+	if l.Turns == 0 {
+		l.Turns = other.Turns
+	}
+	if l.Tokens == 0 {
+		l.Tokens = other.Tokens
+	}
+	if l.Duration == 0 {
+		l.Duration = other.Duration
+	}
+	if l.ParallelTools == 0 {
+		l.ParallelTools = other.ParallelTools
+	}
+	if l.Cost == 0 {
+		l.Cost = other.Cost
+	}
+	return l
+}
+
 // SoftLimits are limits at which people are asked whether the run may continue. Approval allows the same amount again; rejection ends the run with the
 // limit's code. Zero = nobody is asked. At least one is set.
 type SoftLimits struct {
@@ -104,4 +155,22 @@ func (s *SoftLimits) UnmarshalJSON(data []byte) error {
 	}
 	*s = out
 	return nil
+}
+
+func (l Limits) complaints() []mistake {
+	var found []mistake
+	negative := func(key string, is bool) {
+		if is {
+			found = append(found, newMistake("limits."+key, "must be greater than zero"))
+		}
+	}
+	negative("turns", l.Turns < 0)
+	negative("tokens", l.Tokens < 0)
+	negative("duration", l.Duration < 0)
+	negative("parallelTools", l.ParallelTools < 0)
+	negative("cost", l.Cost < 0)
+	if l.ParallelTools > maxParallelTools {
+		found = append(found, newMistake("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
+	}
+	return append(found, l.Soft.complaints(l.orDefault())...)
 }

@@ -1,0 +1,56 @@
+package agents
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Asks returns the index of the rule that applies to a call; -1 = none.
+func (d *Definition) Asks(call ProposedCall) int {
+	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
+}
+
+func approvalKey(i int) string { return fmt.Sprintf("approvals[%d]", i) }
+
+func (d *Definition) complainApprovals() []mistake {
+	if len(d.Approvals) > maxApprovals {
+		return []mistake{newMistake("approvals", "must be at most %d, not %d", maxApprovals, len(d.Approvals))}
+	}
+	var found []mistake
+	for i, a := range d.Approvals {
+		found = append(found, a.complaints(approvalKey(i))...)
+		found = append(found, d.complainUnused(approvalKey(i), a)...)
+	}
+	return found
+}
+
+// complainUnused reports names that match none of the agent's tools: a rule with a typing error would never apply.
+func (d *Definition) complainUnused(key string, a Approval) []mistake {
+	all := append(d.InlineTools(), d.Tools...)
+	ours, _ := SplitTools(all)
+	ours = append(ours, Delegates(all)...)
+	for _, name := range Handoffs(all) {
+		ours = append(ours, HandoffTool(name))
+	}
+	var found []mistake
+	for i, name := range a.Tools {
+		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
+		if toolName.MatchString(name) && !used {
+			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %q is none of the agent's tools", key, name)})
+		}
+	}
+	return found
+}
+
+// RuleDigest returns the digest of one of the approval rules: 16 hexadecimal digits, which change only if the rule changes.
+func (d *Definition) RuleDigest(rule int) string {
+	body, _ := json.Marshal(struct { // texts and numbers can be encoded
+		Agent string   `json:"agent"`
+		Rule  Approval `json:"rule"`
+	}{d.Name, d.Approvals[rule]})
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,34 @@
+package runs
+
+import "time"
+
+// Approval is the approval rule under which people decide about a call, as far as the workflow needs it.
+type Approval struct {
+	// Rule is the index of the rule in the agent's definition.
+	Rule int `json:"rule"`
+	// Args is the digest of the model's arguments.
+	Args string `json:"args"`
+	// Canonical is the digest of their canonical form, which equal arguments share; "" = Args.
+	Canonical string `json:"canonical,omitempty"`
+	// Policy is the digest of the rule. A remembered approval ends when it changes.
+	Policy string `json:"policy,omitempty"`
+	// Quorum is how many people must approve; 0 means 1.
+	Quorum int `json:"quorum,omitempty"`
+	// Remind is how often people are reminded; 0 = never.
+	Remind time.Duration `json:"remind,omitempty"`
+	// Escalate are the times since the opening at which further people may decide.
+	Escalate []time.Duration `json:"escalate,omitempty"`
+	// Expires is how long people may decide; 0 = for ever.
+	Expires  time.Duration `json:"expires,omitempty"`
+	OnExpiry OnExpiry      `json:"onExpiry,omitempty"`
+}
+
+// OnExpiry says what happens to a call that nobody decides about in time.
+type OnExpiry string
+
+// The values of OnExpiry.
+const (
+	OnExpiryReject OnExpiry = "reject" // the model is told that nobody approved; the default
+	OnExpirySkip   OnExpiry = "skip"   // the model is told that the call was left out
+	OnExpiryFail   OnExpiry = "fail"   // the run ends with CodeApprovalExpired
+)

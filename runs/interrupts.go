@@ -1,0 +1,196 @@
+package runs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// AnnounceInterrupts is the input of ActivityAnnounce, which tells readers and the inbox what an open run waits for. The output is
+// the sequence of the record.
+type AnnounceInterrupts struct {
+	Step
+	Interrupts *Interrupts `json:"interrupts"`
+	// Concurrent tells that the record is on the lane for interrupts of children, because others write to the main lane.
+	Concurrent bool `json:"concurrent,omitempty"`
+}
+
+// DecidedHandoff returns the handoff of a turn whose interrupts are resolved, with the decision about it; nil = there is none.
+func (w *Interrupts) DecidedHandoff() *Handoff {
+	if w.Handoff == nil {
+		return nil
+	}
+	h := *w.Handoff
+	if at := slices.IndexFunc(w.Calls, func(c Interrupt) bool { return c.Child == 0 && h.Is(c.Index) }); at >= 0 {
+		h.Waited = &w.Calls[at]
+	}
+	return &h
+}
+
+// StepName makes a step's ID unique among the rounds in which a turn is held.
+func (w *Interrupts) StepName(step string) string {
+	if w.Round == 0 {
+		return step
+	}
+	return fmt.Sprintf("%s-%d", step, w.Round)
+}
+
+// Interrupts are what a run waits for from outside (AG-UI): tool calls of one message that people or the client decide about, and
+// questions of tools. They are resolved when each has a [Decision]. A thread waits for them after the end of its AG-UI run;
+// a held run waits for them in its turn; a child passes them to its thread.
+//
+// Interrupts travel in payloads from execution to execution, so their number and size are bounded ([Interrupts.Fits]).
+type Interrupts struct {
+	MessageID string      `json:"messageId"`
+	Calls     []Interrupt `json:"calls"`
+	// Subagents are the agents to which calls hand work.
+	Subagents []AgentRef `json:"subagents,omitempty"`
+	// Handoff is the call that hands the thread over after all others; nil = none does.
+	Handoff *Handoff `json:"handoff,omitempty"`
+	// Suspended are the children that have ended with some of the calls.
+	Suspended []SuspendedChild `json:"suspended,omitempty"`
+	// RunID, Agent and Revision are those of the run that has them. After is the record that announced them: of a run that
+	// ended with them its terminal record; 0 = they are not announced.
+	RunID    string `json:"run,omitempty"`
+	Agent    string `json:"agent,omitempty"`
+	Revision string `json:"revision,omitempty"`
+	After    uint64 `json:"after,omitempty"`
+	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the steps of a program.
+	// Position is where the pipeline continues.
+	Step     string    `json:"step,omitempty"`
+	Tree     uint64    `json:"tree,omitempty"`
+	Position *Position `json:"position,omitempty"`
+	// Opened is when they were announced. Reminders, escalations and expiry count from then.
+	Opened time.Time `json:"opened,omitzero"`
+	// Round counts how often the run was held in the same turn before.
+	Round int `json:"round,omitempty"`
+	// Exceeded is the soft limit that the only call is about; nil = none. Spent is what the next run takes over.
+	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
+	Spent    *Spent         `json:"spent,omitempty"`
+	// Pending are the notifications that have not been sent, oldest first. Notified is how many there were.
+	Pending  []PendingNotification `json:"pending,omitempty"`
+	Notified int                   `json:"notified,omitempty"`
+}
+
+// HasMissedDeadline reports whether an interrupt expired with the deadline of its step.
+func (w *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
+	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
+		return c.Child == 0 && c.Decision != nil && c.Decision.Kind == DecisionExpire && !c.Expires.Before(l.Deadline)
+	})
+}
+
+// AsksPeople reports whether people decide about one of the calls, as opposed to the client's own tools.
+func (w *Interrupts) AsksPeople() bool {
+	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.AsksPeople() })
+}
+
+// Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else OutcomeSuccess with pending tool calls.
+func (w *Interrupts) Outcome() Outcome {
+	if _, asks := w.Open(); asks {
+		return OutcomeInterrupt
+	}
+	return OutcomeSuccess
+}
+
+// Find returns the interrupt of a call; nil = there is none, or w is nil.
+func (w *Interrupts) Find(callID string) *Interrupt {
+	if w == nil {
+		return nil
+	}
+	for i := range w.Calls {
+		if w.Calls[i].ID == callID {
+			return &w.Calls[i]
+		}
+	}
+	return nil
+}
+
+// Open returns the IDs of the calls without a decision, as if those in except were taken, and whether people are asked about any.
+func (w *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
+	for _, c := range w.Calls {
+		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
+			ids, asks = append(ids, c.ID), asks || c.AsksPeople()
+		}
+	}
+	return ids, asks
+}
+
+// CancelAnnounced cancels the open interrupts that people were notified of.
+func (w *Interrupts) CancelAnnounced(now time.Time) {
+	var left []*Interrupt
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Announced && c.Decision == nil {
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
+			left = append(left, c)
+		}
+	}
+	w.notify(EventDecided, now, left...)
+}
+
+// CancelAll cancels all open interrupts, and abandons the client's tool calls.
+func (w *Interrupts) CancelAll(now time.Time) {
+	w.CancelAnnounced(now)
+	w.Abandon()
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Decision == nil {
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
+		}
+	}
+}
+
+// HasDecision reports whether a call is decided.
+func (w *Interrupts) HasDecision() bool {
+	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision != nil })
+}
+
+// IsResolved reports whether all calls are decided.
+func (w *Interrupts) IsResolved() bool {
+	ids, _ := w.Open()
+	return len(ids) == 0
+}
+
+// Abandon decides the client's open tool calls: the client went on without results.
+func (w *Interrupts) Abandon() {
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Decision == nil && c.Client {
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionAbandon}
+		}
+	}
+}
+
+// FailsRun reports whether an interrupt expired whose rule then fails the run.
+func (w *Interrupts) FailsRun() bool {
+	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
+		return c.Approval != nil && c.Decision.Kind == DecisionExpire && c.Approval.OnExpiry == OnExpiryFail
+	})
+}
+
+// HasEdits reports whether calls are made with other arguments than the model's.
+func (w *Interrupts) HasEdits() bool {
+	return w != nil && slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
+}
+
+// NoteDelivered notes that an input contains a result that was taken before: it is in the conversation already.
+func (w *Interrupts) NoteDelivered(d Decision) {
+	c := w.Find(d.CallID)
+	if d.Kind == DecisionToolResult && c.Decision != nil && c.Decision.Kind == DecisionToolResult && c.Decision.Digest == d.Digest {
+		c.Decision.Input = d.Input
+	}
+}
+
+// OpenQuestions returns the names of the open interrupts.
+func (w *Interrupts) OpenQuestions() []string {
+	var names []string
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Decision == nil {
+			names = append(names, c.Question())
+		}
+	}
+	return names
+}
+
+// Add adds questions of tools, in the order of their calls.
+func (w *Interrupts) Add(raised []Interrupt) {
+	slices.SortFunc(raised, func(a, b Interrupt) int { return a.Index - b.Index })
+	w.Calls = append(w.Calls, raised...)
+}

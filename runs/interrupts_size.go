@@ -1,0 +1,38 @@
+package runs
+
+// Reserve returns how many bytes decisions about the open interrupts may take, and notifications of them; 0 if w is nil.
+func (w *Interrupts) Reserve() int {
+	if w == nil {
+		return 0
+	}
+	room := w.maxPending()
+	for _, c := range w.Calls {
+		if c.Decision == nil {
+			room += maxDecision + c.Approval.maxVotes()*maxVote
+		}
+	}
+	return room
+}
+
+// Fits reports whether a payload has room for the interrupts with their run, and for all decisions about them.
+func (w *Interrupts) Fits(in Input) bool { return w.FitsWith(in, 0) }
+
+// FitsWith is Fits if so many more bytes travel along.
+func (w *Interrupts) FitsWith(in Input, more int) bool {
+	if len(w.Calls) > MaxInterrupts {
+		return false
+	}
+	in.Queue, in.Resume = nil, nil
+	body, err := Encode(ParkedInput{Run: in, Interrupts: w}) //workflowcheck:ignore the same value gives the same text
+	room := w.maxPending() + MaxQueue + more
+	for _, c := range w.Calls {
+		room += maxDecision + c.Approval.maxVotes()*maxVote
+	}
+	return err == nil && len(body)+room <= MaxPayload
+}
+
+// FitsAnswered reports whether a payload of so many bytes has room for decisions about all open interrupts.
+func (w *Interrupts) FitsAnswered(bytes, decisions int) bool {
+	open, _ := w.Open()
+	return bytes+(len(open)+decisions)*maxDecision+w.maxPending() <= MaxPayload
+}

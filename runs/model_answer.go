@@ -1,0 +1,40 @@
+package runs
+
+// ModelAnswer is the output of ActivityCallModel: what the model decided, by reference.
+type ModelAnswer struct {
+	Outcome   Outcome `json:"outcome"`
+	Seq       uint64  `json:"seq"` // of the answer's last record
+	MessageID string  `json:"messageId,omitempty"`
+	Finish    string  `json:"finish,omitempty"`
+	// Calls are the tool calls of the message, in order, at most MaxCalls of them. CallCount is how many there are if they are
+	// more. The arguments are in the log.
+	Calls     []Call `json:"calls,omitempty"`
+	CallCount int    `json:"callCount,omitempty"`
+	// WaitCount is how many calls are interrupts, OrderedCount how many have a Queue or a Sequence. The run fails if Calls
+	// lacks one of them.
+	WaitCount    int `json:"waitCount,omitempty"`
+	OrderedCount int `json:"orderedCount,omitempty"`
+	// Subagents are the agents that calls hand work to.
+	Subagents []AgentRef `json:"subagents,omitempty"`
+	// Handoff is the call that hands the thread over; nil = none does.
+	Handoff *Handoff `json:"handoff,omitempty"`
+	Usage   Usage    `json:"usage"`
+	// OtherUsage is the usage of summaries and of attempts that did not finish.
+	OtherUsage []Usage `json:"otherUsage,omitempty"`
+	// Exceeded tells that the model was not called, because people are to be asked first. All other members but Seq are zero
+	// then.
+	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
+}
+
+// Count returns how many calls the answer makes.
+func (a ModelAnswer) Count() int { return max(a.CallCount, len(a.Calls)) }
+
+// Ordered returns how many of the named calls have a queue or a sequence.
+func (a ModelAnswer) Ordered() (n int) {
+	for _, c := range a.Calls {
+		if c.Placed() {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,39 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
+)
+
+// AgentBranch is agent.child.v1: a subagent or a branch at work.
+func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
+	r := newRun(ctx, in.Input)
+	r.program, r.executionCtx = p.of(r, nil), ctx
+	r.child, r.delegation.allowed = &child{Child: in.Child, call: in.Call}, in.Subagents
+	if in.Progress != nil {
+		r.child.replies = in.Progress.Replies
+	}
+	if in.Progress != nil && in.Progress.Cancelled { // it has only to compensate for what it has done
+		var cancel workflow.CancelFunc
+		ctx, cancel = workflow.WithCancel(ctx)
+		cancel()
+	}
+	if in.Child.BranchPath != "" {
+		return r.runBranch(ctx)
+	}
+	end, err := r.turns(ctx)
+	if err != nil {
+		return runs.ToolAnswer{}, err
+	}
+	if end.waits != nil && r.pipeline.position != nil {
+		if err := r.interpreter().suspendSteps(ctx, end.waits); err != nil {
+			return runs.ToolAnswer{}, err
+		}
+	}
+	answer, err := r.answerCall(ctx, end)
+	if end.waits != nil && err == nil {
+		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
+	}
+	return answer, err
+}

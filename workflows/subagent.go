@@ -1,0 +1,103 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
+)
+
+// answerCall writes the result of the call that the subagent worked for, also when the run is cancelled.
+func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	in := runs.SubagentAnswer{
+		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
+		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.delegation.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
+	}
+	if end.waits != nil {
+		in.Interrupts = end.waits.OpenQuestions()
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+	})
+	var answer runs.ToolAnswer
+	err := workflow.ExecuteActivity(ctx, runs.ActivityAnswerCall, in).Get(ctx, &answer)
+	return answer, err
+}
+
+// shareSubagents divides the subagents that may still start among the calls of a turn that hand work on. ok is false if there
+// are too few for these calls.
+func (r *run) shareSubagents(calls []call) (share int, ok bool) {
+	n := 0
+	for _, c := range calls {
+		if c.isForSubagent() {
+			n++
+		}
+	}
+	left := r.delegation.allowed - r.delegation.subagents - n
+	if n == 0 {
+		return 0, true
+	}
+	return max(left, 0) / n, left >= 0
+}
+
+// isForSubagent reports whether the call starts a subagent.
+func (c call) isForSubagent() bool {
+	return c.delegate != nil && c.isMade()
+}
+
+// isMade reports whether the call is made, as opposed to answered without.
+func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() }
+
+// startSubagent starts the subagent for a call, and returns its workflow ID.
+func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
+	to := *c.delegate
+	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
+	run := hex.EncodeToString(sum[:8])
+	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.child.prefix()))
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            id,
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
+		WaitForCancellation:   true,
+		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:         "agent: " + to.Agent,
+	})
+	limits := r.budget.Remaining(r.in.Limits, to.Limits)
+	deadline := workflow.Now(ctx).Add(limits.Duration)
+	if r.budget.Deadline.Before(deadline) {
+		deadline = r.budget.Deadline
+	}
+	branch := runs.Child{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating()}
+	if d := call.Decision; d != nil {
+		branch.Args = d.Args
+		if d.Kind == runs.DecisionEdit {
+			branch.Edit = d.Input
+		}
+	}
+	progress := &runs.Progress{Execution: r.execution, Turn: 1, Budget: runs.Budget{Deadline: deadline}}
+	if c.resumes != nil {
+		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
+		progress.Spent.Turns, progress.Cancelled = c.resumes.Turn, cancelled
+	}
+	if r.child != nil {
+		branch.Lanes = append(branch.Lanes, r.child.Lanes...)
+	}
+	branch.Lanes, branch.Depth = append(branch.Lanes, call.Lane), r.child.depth()+1
+	return id, workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, runs.ChildInput{
+		Input: runs.Input{
+			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
+			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.waits, Progress: progress,
+		},
+		Child: branch, Call: call, Subagents: subagents,
+	})
+}
