@@ -14,7 +14,8 @@ const grace = 500 * time.Millisecond
 
 var errAbandoned = errors.New("activities: the tool does not end")
 
-// callOrAbandon calls a tool. It does not wait for a tool that ignores the end of its context: the run must not hang.
+// callOrAbandon calls a tool. It does not wait for a tool that ignores the end of its context: the
+// run must not hang.
 func callOrAbandon(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
 	type answer struct {
 		result tools.Result

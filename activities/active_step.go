@@ -23,8 +23,8 @@ func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
 	}
 }
 
-// scope marks the messages of a step, in whichever run. The same steps may run for several calls of a run: their agents do not see each
-// other's messages.
+// scope marks the messages of a step, in whichever run. The same steps may run for several calls of
+// a run: their agents do not see each other's messages.
 func (w *walker) scope(at string) string {
 	origin := w.place.Run
 	origin.ID = w.in.Position.Origin
@@ -34,7 +34,8 @@ func (w *walker) scope(at string) string {
 	return origin.Identify("step", at)
 }
 
-// takeAgent begins the agent of a step, or sends its invalid answer back. An agent with steps, or a program, is called like a subagent.
+// takeAgent begins the agent of a step, or sends its invalid answer back. An agent with steps, or a
+// program, is called like a subagent.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
 		w.next.Active, w.next.Prompts = was, true
@@ -85,8 +86,8 @@ func (w *walker) storeModelInput(do *pipeline.Agent) {
 // errTooDeep tells that subagents would nest too deep.
 var errTooDeep = errors.New("activities: too many agents work for one another")
 
-// takeCall begins the tool call or the approval of a step: as the only call of a message, like a model's. to is the subagent of an agent
-// step.
+// takeCall begins the tool call or the approval of a step: as the only call of a message, like a
+// model's. to is the subagent of an agent step.
 func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Delegate) error {
 	n := narration.New(w.place.Run, w.in.ID, nil)
 	leaf := w.leaf(do)
@@ -172,7 +173,8 @@ func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	return err
 }
 
-// mayAsk bounds how many branches run concurrently if they may need human input: the interrupts of all have to fit into one payload.
+// mayAsk bounds how many branches run concurrently if they may need human input: the interrupts of
+// all have to fit into one payload.
 const mayAsk = 8
 
 func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {

@@ -33,7 +33,8 @@ type Definitions interface {
 	Latest(ctx context.Context, agent string) (catalog.Published, error)
 }
 
-// Activities are the side effects of runs. All fields must be set before Register. It is safe for concurrent use.
+// Activities are the side effects of runs. All fields must be set before Register. It is safe for
+// concurrent use.
 type Activities struct {
 	Log       *stream.Log
 	Snapshots *snapshot.Store // of Log
@@ -41,10 +42,11 @@ type Activities struct {
 	Models    map[string]llm.Model // by provider
 	Tools     *tools.Registry
 	Cancels   *stream.Cancels
-	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 = DefaultToolGrace.
+	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 =
+	// DefaultToolGrace.
 	ToolGrace time.Duration
-	// Inbox lists the open interrupts. Webhooks has the receivers of their events, and StartDelivery starts the delivery of one event to one
-	// receiver, once. nil = there are none.
+	// Inbox lists the open interrupts. Webhooks has the receivers of their events, and
+	// StartDelivery starts the delivery of one event to one receiver, once. nil = there are none.
 	Inbox         *inbox.Store
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
@@ -53,10 +55,12 @@ type Activities struct {
 	// Schedules has the definitions of schedules, and Dispatch starts their runs.
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
-	// Prices are those of models, nil = unknown. Budget bounds what tenants use in a day, nil = unbounded.
+	// Prices are those of models, nil = unknown. Budget bounds what tenants use in a day, nil =
+	// unbounded.
 	Prices *budget.File
 	Budget *budget.Ledger
-	// Presence announces the attempts of this worker, so that others take over if it dies. nil = no worker could.
+	// Presence announces the attempts of this worker, so that others take over if it dies. nil = no
+	// worker could.
 	Presence Presence
 }
 
@@ -137,8 +141,8 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
-// attend begins an attempt of a step: it sends heartbeats, and announces the attempt so that another worker takes over if this one dies.
-// The caller calls leave.
+// attend begins an attempt of a step: it sends heartbeats, and announces the attempt so that
+// another worker takes over if this one dies. The caller calls leave.
 func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(), err error) {
 	ctx, stop := heartbeat(ctx) // first: what follows waits for the log
 	gone := func() {}
@@ -154,11 +158,12 @@ func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(
 // heartbeatInterval allows three heartbeats within the timeout.
 const heartbeatInterval = 10 * time.Second
 
-// heartbeat sends heartbeats on a timer, because models are silent for long. The context ends when Temporal answers that the activity is
-// cancelled or the attempt is over. stop ends the heartbeats, and waits for the goroutine.
+// heartbeat sends heartbeats on a timer, because models are silent for long. The context ends when
+// Temporal answers that the activity is cancelled or the attempt is over. stop ends the heartbeats,
+// and waits for the goroutine.
 //
-// The SDK's own heartbeats come only after four fifths of the timeout, and end the attempt when Temporal does not answer: an outage of
-// some seconds would end a healthy attempt.
+// The SDK's own heartbeats come only after four fifths of the timeout, and end the attempt when
+// Temporal does not answer: an outage of some seconds would end a healthy attempt.
 func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
@@ -180,14 +185,16 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 	return ctx, func() { cancel(context.Canceled); wait.Wait() }
 }
 
-// sendHeartbeat sends one heartbeat, and retries until the next is due. It carries how often the step has failed, for the next attempt.
+// sendHeartbeat sends one heartbeat, and retries until the next is due. It carries how often the
+// step has failed, for the next attempt.
 func sendHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()
 	return sendBeat(ctx, failuresBefore(ctx))
 }
 
-// sendBeat is replaced by tests before anything runs: the client of Temporal's test environment ends the process.
+// sendBeat is replaced by tests before anything runs: the client of Temporal's test environment
+// ends the process.
 var sendBeat = func(ctx context.Context, failures int) error {
 	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failures)
 }
@@ -204,8 +211,9 @@ const closing = 10 * time.Second
 // errUnsaid tells that the log did not take the last records in time.
 var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
 
-// contextAfter returns a context for records that must be written after ctx has ended. Until ctx ends, the log is waited for without a bound: the
-// answer of a model, or of a tool that may not be called twice, must not be lost in an outage.
+// contextAfter returns a context for records that must be written after ctx has ended. Until ctx
+// ends, the log is waited for without a bound: the answer of a model, or of a tool that may not be
+// called twice, must not be lost in an outage.
 func contextAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

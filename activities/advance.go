@@ -16,8 +16,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Advance is pipeline.advance.v1: it takes the result of an action and finds the next one. It writes one record: the steps that begin and
-// end, the changes of the state, and the tool call or approval of the next step. A later attempt finds that record, or nothing.
+// Advance is pipeline.advance.v1: it takes the result of an action and finds the next one. It
+// writes one record: the steps that begin and end, the changes of the state, and the tool call or
+// approval of the next step. A later attempt finds that record, or nothing.
 func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -73,7 +74,8 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	}
 }
 
-// comeBehind begins the step after one that has failed, if one has, and returns the last record of the lane.
+// comeBehind begins the step after one that has failed, if one has, and returns the last record of
+// the lane.
 func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
@@ -227,7 +229,8 @@ func applyChange(state json.RawMessage, c pipeline.Change) (json.RawMessage, err
 	return next, nil
 }
 
-// unobtainable returns the failure of a step that lacks an agent or a tool for good; nil = it lacks none.
+// unobtainable returns the failure of a step that lacks an agent or a tool for good; nil = it lacks
+// none.
 func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
@@ -262,7 +265,8 @@ func (w *walker) reopen() error {
 	return err
 }
 
-// suspend tells clients that the open steps of a child end, because the child waits for interrupts. The next run reopens them.
+// suspend tells clients that the open steps of a child end, because the child waits for interrupts.
+// The next run reopens them.
 func (w *walker) suspend() error {
 	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range slices.Backward(open) {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// What a step has to say at its end waits for the log as long as the step may last, and only then has
-// seconds left.
+// What a step has to say at its end waits for the log as long as the step may last, and only then
+// has seconds left.
 func TestLastWordsWaitForTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

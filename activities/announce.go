@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Hold is interrupt.announce.v1: it tells readers what a held run waits for. It returns the last record of the main lane.
+// Hold is interrupt.announce.v1: it tells readers what a held run waits for. It returns the last
+// record of the main lane.
 func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)

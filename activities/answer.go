@@ -24,8 +24,9 @@ const (
 	delegateSilent    = "The agent ended without an answer."
 )
 
-// Answer is subagent.answer.v1: it ends a subagent, and its call with the subagent's last message. First it takes over the lanes that the
-// subagent left open. A failed subagent is a failed tool call: the calling model continues.
+// Answer is subagent.answer.v1: it ends a subagent, and its call with the subagent's last message.
+// First it takes over the lanes that the subagent left open. A failed subagent is a failed tool
+// call: the calling model continues.
 func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -80,7 +81,8 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
 }
 
-// removeOutputs removes the outputs of a program that worked for a call. The last step of a pipeline has removed its own.
+// removeOutputs removes the outputs of a program that worked for a call. The last step of a
+// pipeline has removed its own.
 func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 	var at struct {
 		Steps map[string]json.RawMessage `json:"steps"`
@@ -93,8 +95,8 @@ func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
-// endSpeaking takes over what the subagent left open. It returns the ID of the subagent's step, and the usage that its workflow does not
-// know. step is "" if the subagent was never announced.
+// endSpeaking takes over what the subagent left open. It returns the ID of the subagent's step, and
+// the usage that its workflow does not know. step is "" if the subagent was never announced.
 func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
 	p := agentPlace(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {

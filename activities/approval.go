@@ -37,7 +37,8 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 	}, nil
 }
 
-// approval returns what the workflow knows of a rule: numbers and durations. The API checks who may decide.
+// approval returns what the workflow knows of a rule: numbers and durations. The API checks who may
+// decide.
 func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	r := d.Approvals[rule]
 	expires, then := r.Deadline()
@@ -85,7 +86,8 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 // questionID returns the ID of an interrupt.
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
-// approvalInterrupt returns the interrupt of a tool call that needs an approval, or of an approve step.
+// approvalInterrupt returns the interrupt of a tool call that needs an approval, or of an approve
+// step.
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if w.Exceeded != nil {

@@ -37,7 +37,8 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 	}
 }
 
-// Who comes to the end of a run that has ended before is told when people were asked, and until when they may decide.
+// Who comes to the end of a run that has ended before is told when people were asked, and until
+// when they may decide.
 func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
@@ -129,7 +130,8 @@ func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 	}
 }
 
-// An approval of equal arguments covers the calls that have them, however they are written, and no others.
+// An approval of equal arguments covers the calls that have them, however they are written, and no
+// others.
 func TestEqualArgumentsAreRemembered(t *testing.T) {
 	t.Parallel()
 	var other atomic.Bool
@@ -160,7 +162,8 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 	}
 }
 
-// Arguments are equal if they are the same JSON value. Those that have more than one reading equal only themselves.
+// Arguments are equal if they are the same JSON value. Those that have more than one reading equal
+// only themselves.
 func TestCanonicalDigest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -185,7 +188,8 @@ func TestCanonicalDigest(t *testing.T) {
 	}
 }
 
-// More calls that wait than a run may end with are not all told to the workflow, whose answer has its bound.
+// More calls that wait than a run may end with are not all told to the workflow, whose answer has
+// its bound.
 func TestManyCallsThatWait(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// audience returns the part of the conversation that an agent is told. The run's own agent is told all messages except for those of subagents; a
-// subagent its task and its own messages. The agent of a step is told as much, or only its prompt and its own messages.
+// audience returns the part of the conversation that an agent is told. The run's own agent is told
+// all messages except for those of subagents; a subagent its task and its own messages. The agent
+// of a step is told as much, or only its prompt and its own messages.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
@@ -41,7 +42,8 @@ func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *
 	return a.askAgain(ctx, in, entries)
 }
 
-// askAgain inserts the prompts of a step's agent at their places: at the beginning, or after an answer that was not valid.
+// askAgain inserts the prompts of a step's agent at their places: at the beginning, or after an
+// answer that was not valid.
 func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.Place == nil {
 		return entries, nil

@@ -15,8 +15,8 @@ import (
 // maxVisibleState bounds the state that a model is shown, in bytes.
 const maxVisibleState = 64 << 10
 
-// briefing returns the system message: the agent's instructions, the required output, the context of the input, and the state if the model may
-// see it.
+// briefing returns the system message: the agent's instructions, the required output, the context
+// of the input, and the state if the model may see it.
 func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *snapshot.Snapshot) (string, error) {
 	var sections []string
 	if d.Instructions != "" {

@@ -88,8 +88,9 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
-// narrate calls the model, unless a limit has to be approved first. It is cancelled before the call if a cancel was requested before the run
-// began. summarizes tells that the step may have had a summary made.
+// narrate calls the model, unless a limit has to be approved first. It is cancelled before the call
+// if a cancel was requested before the run began. summarizes tells that the step may have had a
+// summary made.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	run := runOf(in.Run)
 	wanted, err := a.cancelRequested(ctx, in.Step)
@@ -170,8 +171,8 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 	return model, &llm.Request{Model: name, ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}, offered, nil
 }
 
-// offerAgents adds subagents and handoffs to the tools. At the limit of handoffs they are still offered, because the conversation has calls of
-// them, but are not carried out.
+// offerAgents adds subagents and handoffs to the tools. At the limit of handoffs they are still
+// offered, because the conversation has calls of them, but are not carried out.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	delegates, err := a.delegates(ctx, d, in.Child)
 	if err != nil {
@@ -188,7 +189,8 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	return offered, nil
 }
 
-// messages returns those of the request, as far as they fit, and the whole conversation of the agent.
+// messages returns those of the request, as far as they fit, and the whole conversation of the
+// agent.
 func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
 	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
@@ -202,8 +204,8 @@ func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool
 	return prompt.Messages(told, room), entries, err
 }
 
-// cancelled reports whether work ended because the run is cancelled, by the announcement or by Temporal. A stopping worker and a fence are
-// no cancel.
+// cancelled reports whether work ended because the run is cancelled, by the announcement or by
+// Temporal. A stopping worker and a fence are no cancel.
 func cancelled(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(err, stream.ErrCancelled) || errors.Is(cause, stream.ErrCancelled) || temporal.IsCanceledError(cause)

@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// CallTool is tool.call.v1: it makes one tool call, and writes its result to the log. A failure of the tool is a result for the model. The
-// call of a tool step also advances the pipeline.
+// CallTool is tool.call.v1: it makes one tool call, and writes its result to the log. A failure of
+// the tool is a result for the model. The call of a tool step also advances the pipeline.
 func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -125,7 +125,8 @@ const (
 	callBroken     = "The call broke off. Whether it took effect is unknown."
 )
 
-// runTool calls the tool. A tool that may have had its effect, and is not idempotent, is not called again.
+// runTool calls the tool. A tool that may have had its effect, and is not idempotent, is not called
+// again.
 func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
@@ -141,8 +142,8 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil
 	}
-	// Temporal's cancellation may arrive seconds after the announcement. A lasting call that may have been made is made again all the same,
-	// because its result has to be known.
+	// Temporal's cancellation may arrive seconds after the announcement. A lasting call that may
+	// have been made is made again all the same, because its result has to be known.
 	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
 	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {

@@ -9,11 +9,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// chainedPatience bounds an advance in the activity of a call. A longer one gets an activity of its own, because the workflow has to learn
-// of the call's end.
+// chainedPatience bounds an advance in the activity of a call. A longer one gets an activity of its
+// own, because the workflow has to learn of the call's end.
 const chainedPatience = 5 * time.Second
 
-// chained advances after the call of a step. began is when this attempt began. nil = the workflow schedules the advance.
+// chained advances after the call of a step. began is when this attempt began. nil = the workflow
+// schedules the advance.
 func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.Advanced, err error) {
 	defer contain(ctx, &err)
 	switch {

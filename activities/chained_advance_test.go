@@ -39,8 +39,9 @@ const three = `
   - {name: two, tool: note, args: {note: "two", fail: true}, onError: continue}
   - {name: three, tool: note, args: {note: "${steps.two.error.code}"}}`
 
-// Whenever a worker dies behind a call, whether or not there is time for another attempt, no call is made again, and what
-// is shown is the same as when none dies. If the last attempt has not come to advance, the call has failed for the workflow.
+// Whenever a worker dies behind a call, whether or not there is time for another attempt, no call
+// is made again, and what is shown is the same as when none dies. If the last attempt has not come
+// to advance, the call has failed for the workflow.
 func TestDeathsBehindACall(t *testing.T) {
 	t.Parallel()
 	calm, _ := newWalking(t, echo, three)
@@ -114,7 +115,8 @@ func TestDeathsBehindACall(t *testing.T) {
 	}
 }
 
-// The advance behind a call is a matter of speed: if it fails the call does not, and another activity advances.
+// The advance behind a call is a matter of speed: if it fails the call does not, and another
+// activity advances.
 func TestACallWhoseAdvanceFails(t *testing.T) {
 	t.Parallel()
 	var e *engine
@@ -137,7 +139,8 @@ func TestACallWhoseAdvanceFails(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// A run that is cancelled when a call has come to its end, and the worker with it, compensates for that call too.
+// A run that is cancelled when a call has come to its end, and the worker with it, compensates for
+// that call too.
 func TestCancelledBehindACall(t *testing.T) {
 	t.Parallel()
 	e, j := newWalking(t, echo, `

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Client tools come with each input, and run in the client: the run ends with their calls, and the next input has the results.
+// Client tools come with each input, and run in the client: the run ends with their calls, and the
+// next input has the results.
 
 // maxClientTools bounds how many client tools a model is offered.
 const maxClientTools = 128
@@ -20,8 +21,8 @@ const maxClientTools = 128
 // callable matches names that all providers accept.
 var callable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// clientTools returns the tools of the input that the agent allows. A client tool with the name of another tool, or with a name that a
-// provider refuses, is left out.
+// clientTools returns the tools of the input that the agent allows. A client tool with the name of
+// another tool, or with a name that a provider refuses, is left out.
 func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, ours []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)
 	if !thread.Tools || len(patterns) == 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// A model is offered the client's tools that its agent allows, and calls of them are left to the client.
+// A model is offered the client's tools that its agent allows, and calls of them are left to the
+// client.
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	offered := map[string]string{}

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// says has somebody decide about a question some time after the run's beginning, by its words. asked are all that are
-// open then.
+// says has somebody decide about a question some time after the run's beginning, by its words.
+// asked are all that are open then.
 func (e *engine) says(t *testing.T, after time.Duration, question string, asked *[]string) {
 	e.env.RegisterDelayedCallback(func() {
 		r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -31,7 +31,8 @@ func (e *engine) says(t *testing.T, after time.Duration, question string, asked 
 	}, after)
 }
 
-// What a branch in a branch asks is asked no longer when a sibling fails, or its time is over; what others ask is.
+// What a branch in a branch asks is asked no longer when a sibling fails, or its time is over; what
+// others ask is.
 func TestBranchesInBranchesAskInVain(t *testing.T) {
 	t.Parallel()
 	for name, left := range map[string]string{

@@ -41,8 +41,8 @@ func writer() tools.Tool {
 	})
 }
 
-// Blocks of thinking are messages of their own, and go back to who thought them, with the answer that
-// they belong to, block by block.
+// Blocks of thinking are messages of their own, and go back to who thought them, with the answer
+// that they belong to, block by block.
 func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
@@ -109,8 +109,8 @@ func TestAScriptIsToldItsThoughts(t *testing.T) {
 	}
 }
 
-// Thinking without text is no message for clients. It goes back to its provider all the same, also when clients of either
-// generation send the conversation as they have it.
+// Thinking without text is no message for clients. It goes back to its provider all the same, also
+// when clients of either generation send the conversation as they have it.
 func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning

@@ -20,8 +20,9 @@ const codeNoPrice = "price_unknown"
 
 var errNoPrice = errors.New("activities: what models cost is limited, and this one has no price")
 
-// mayPay reports whether a model may be called: the tenant has budget left and, if costs are limited, the model has a price. It returns the
-// exceeded limit that people have to approve first. day is what they have approved of the tenant's day; nil = they are not asked.
+// mayPay reports whether a model may be called: the tenant has budget left and, if costs are
+// limited, the model has a price. It returns the exceeded limit that people have to approve first.
+// day is what they have approved of the tenant's day; nil = they are not asked.
 func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
 	if _, known := a.Prices.Price(model); limited && !known {
@@ -30,7 +31,8 @@ func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string
 	return a.dayBeyond(ctx, in.Run.Tenant, day)
 }
 
-// dayBeyond returns the exceeded limit of the tenant's day, nil = none. The error tells that the tenant has no budget left.
+// dayBeyond returns the exceeded limit of the tenant's day, nil = none. The error tells that the
+// tenant has no budget left.
 func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
@@ -47,8 +49,8 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.Day
 	return &runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
-// count adds the usage of a step to its tenant's day, once for each step. It is called after the log has the usage: if an attempt dies in
-// between, the next one counts.
+// count adds the usage of a step to its tenant's day, once for each step. It is called after the
+// log has the usage: if an attempt dies in between, the next one counts.
 func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
 	cost, _ := runs.Cost(usage)
 	estimated, _ := runs.Estimated(usage)
@@ -84,7 +86,8 @@ func (a *Activities) currency() string {
 	return a.Prices.Currency
 }
 
-// metadataCost is the metadata key of the cost in a run's last event: AG-UI's usage has tokens only.
+// metadataCost is the metadata key of the cost in a run's last event: AG-UI's usage has tokens
+// only.
 const metadataCost = "perdure.cost"
 
 // usageMetadata returns the metadata about usage in a run's last event; nil = none.

@@ -88,8 +88,8 @@ func TestBudgetOfADayEndsTheRun(t *testing.T) {
 	}
 }
 
-// An attempt may die between the record of its answer and the count. The next one finds the record: it counts what nobody
-// has, and once only.
+// An attempt may die between the record of its answer and the count. The next one finds the record:
+// it counts what nobody has, and once only.
 func TestAnswerIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })

@@ -39,8 +39,8 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // today is the day of noon.
 const today = "2026-01-31"
 
-// A run whose tenant has used up its soft budget of the day asks before its model is called, whether its agent has soft
-// limits or none. Nothing is said in the turn that asks.
+// A run whose tenant has used up its soft budget of the day asks before its model is called,
+// whether its agent has soft limits or none. Nothing is said in the turn that asks.
 func TestADayIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -89,7 +89,8 @@ func TestADayIsAsked(t *testing.T) {
 	}
 }
 
-// Those decide whom the soft limits of the agent name. Who rejects ends the run with the code of the budget.
+// Those decide whom the soft limits of the agent name. Who rejects ends the run with the code of
+// the budget.
 func TestADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
@@ -105,8 +106,9 @@ func TestADayEndsTheRun(t *testing.T) {
 	}
 }
 
-// An attempt that has found the day used up is followed by one that finds its record, whatever is used by then. A call of a
-// workflow that knows nothing of soft budgets, or cannot ask, goes through.
+// An attempt that has found the day used up is followed by one that finds its record, whatever is
+// used by then. A call of a workflow that knows nothing of soft budgets, or cannot ask, goes
+// through.
 func TestADayIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
@@ -149,7 +151,8 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// A pipeline asks before branches begin whose agents cannot ask themselves, once, and not for branches without agents.
+// A pipeline asks before branches begin whose agents cannot ask themselves, once, and not for
+// branches without agents.
 func TestADayIsAskedBeforeBranches(t *testing.T) {
 	t.Parallel()
 	l := newAsking(t, goesOn)

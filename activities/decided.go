@@ -23,7 +23,8 @@ const (
 	callGivenUp  = "Whoever was asked to approve this call gave no answer. It was not made."
 )
 
-// executeDecision carries out the decision about a call. No outcome means that the call is made, with the arguments that were approved or edited.
+// executeDecision carries out the decision about a call. No outcome means that the call is made,
+// with the arguments that were approved or edited.
 func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
 	if d == nil || in.Question > 0 { // the tool handles the answer to its question

@@ -18,7 +18,8 @@ func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Defin
 	return a.interruptDefinition(ctx, runOf(s.Run).Thread, asked)
 }
 
-// interruptDefinition returns the definition with the rules of an interrupt: of the agent, or of one of its steps.
+// interruptDefinition returns the definition with the rules of an interrupt: of the agent, or of
+// one of its steps.
 func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
 	if err != nil || by.Step == "" {

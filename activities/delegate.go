@@ -19,7 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// subagentID returns the subagentRunId of the subagent of a call. It depends on the call only, so a subagent keeps it in a later run.
+// subagentID returns the subagentRunId of the subagent of a call. It depends on the call only, so a
+// subagent keeps it in a later run.
 func subagentID(callID string) string {
 	if rest, ok := strings.CutPrefix(callID, "call_"); ok {
 		return "sub_" + rest
@@ -27,8 +28,8 @@ func subagentID(callID string) string {
 	return "sub_" + callID
 }
 
-// delegates returns the agents that an agent may give tasks, in their current revisions. An agent that is not published is waited for, like a
-// tool.
+// delegates returns the agents that an agent may give tasks, in their current revisions. An agent
+// that is not published is waited for, like a tool.
 func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Delegate, error) {
 	if branch != nil && len(branch.Lanes)+1 >= runs.MaxDepth {
 		return nil, nil

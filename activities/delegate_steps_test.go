@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A pipeline works for a call of another agent: it is told the task, and its last agent's words are the result.
+// A pipeline works for a call of another agent: it is told the task, and its last agent's words are
+// the result.
 func TestDelegateWalks(t *testing.T) {
 	t.Parallel()
 	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
@@ -37,8 +38,8 @@ func TestDelegateWalks(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// A pipeline that works for several calls of a run, beside one another and one after the other, hears of none what it hears of
-// another.
+// A pipeline that works for several calls of a run, beside one another and one after the other,
+// hears of none what it hears of another.
 func TestDelegateWalksApart(t *testing.T) {
 	t.Parallel()
 	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`

@@ -45,8 +45,9 @@ func heard(req *llm.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// A model hands work to another agent twice at once: each of the two knows its task alone, calls tools of its
-// own, and its last words are the result. The clients see it all, told apart; the models do not.
+// A model hands work to another agent twice at once: each of the two knows its task alone, calls
+// tools of its own, and its last words are the result. The clients see it all, told apart; the
+// models do not.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
@@ -112,7 +113,8 @@ func (e *engine) wantAsShown(events []agui.Event) {
 	}
 }
 
-// What goes wrong with work that was handed over is a call that failed: the model is told, and goes on.
+// What goes wrong with work that was handed over is a call that failed: the model is told, and goes
+// on.
 func TestDelegationThatFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -196,7 +198,8 @@ func TestDelegationIsLimited(t *testing.T) {
 	}
 }
 
-// A tool goes before an agent of its name, which a pattern may bring up: its call is no work for the agent.
+// A tool goes before an agent of its name, which a pattern may bring up: its call is no work for
+// the agent.
 func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
 	t.Parallel()
 	tool := tools.Func("helper", "helps", func(context.Context, struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// The Done of a finished step is in the record of the move that finished it, and that of a branch in the branch's last record.
-// Compensations find them by the sequences in the cursor.
+// The Done of a finished step is in the record of the move that finished it, and that of a branch
+// in the branch's last record. Compensations find them by the sequences in the cursor.
 
 // storeDone stores the Done of a move in its record.
 func (w *walker) storeDone(done map[string]pipeline.Done) {

@@ -24,7 +24,8 @@ func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
 	return ""
 }
 
-// Parts that the model is not sent fail nothing, and clients are told of each once: with the model call that would have read it.
+// Parts that the model is not sent fail nothing, and clients are told of each once: with the model
+// call that would have read it.
 func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
 	t.Parallel()
 	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {

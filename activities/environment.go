@@ -84,8 +84,8 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 	return raw, by, nil
 }
 
-// isHeardBy reports whether an agent is told a message: the run's agent is not told those of subagents, a branch is told those of the
-// agent that it belongs to.
+// isHeardBy reports whether an agent is told a message: the run's agent is not told those of
+// subagents, a branch is told those of the agent that it belongs to.
 func isHeardBy(b *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {

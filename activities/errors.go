@@ -20,12 +20,13 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// failAttempts bounds how often a step may fail by itself: model providers recover in minutes or not at all. Outages of the log and of Temporal,
-// and deaths of workers, do not count.
+// failAttempts bounds how often a step may fail by itself: model providers recover in minutes or
+// not at all. Outages of the log and of Temporal, and deaths of workers, do not count.
 const failAttempts = 8
 
-// fail maps an error to what Temporal does with it. It is the only place that decides this. The message becomes part of the history, so it
-// has a code and a status, and nothing that a model, a tool or a server said.
+// fail maps an error to what Temporal does with it. It is the only place that decides this. The
+// message becomes part of the history, so it has a code and a status, and nothing that a model, a
+// tool or a server said.
 func fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +78,8 @@ func fail(ctx context.Context, err error) error {
 	return failure(fmt.Sprintf("a step failed (%T)", root(err)), runs.CodeInternal, last)
 }
 
-// contain turns a panic into a failure, for defer. The value of a panic may have content, which must not get into the history.
+// contain turns a panic into a failure, for defer. The value of a panic may have content, which
+// must not get into the history.
 func contain(ctx context.Context, err *error) {
 	if recover() == nil {
 		return
@@ -93,7 +95,8 @@ func ownFault(ctx context.Context, err error) bool {
 	return !stopped && !lacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
-// failuresBefore returns how often the step has failed by itself. Attempts pass it on in heartbeats, because Temporal counts all attempts.
+// failuresBefore returns how often the step has failed by itself. Attempts pass it on in
+// heartbeats, because Temporal counts all attempts.
 func failuresBefore(ctx context.Context) (n int) {
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &n) // without details it is 0
@@ -101,8 +104,8 @@ func failuresBefore(ctx context.Context) (n int) {
 	return n
 }
 
-// countFailure adds a failure of the step, and reports whether it was the last one allowed. Finishing a run and notifying people are never
-// given up.
+// countFailure adds a failure of the step, and reports whether it was the last one allowed.
+// Finishing a run and notifying people are never given up.
 func countFailure(ctx context.Context) (last bool) {
 	switch activity.GetInfo(ctx).ActivityType.Name {
 	case runs.ActivityFinish, runs.ActivityNotify:

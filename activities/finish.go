@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane whose step did not finish, so that a worker that
-// comes back is fenced. The first terminal record counts, whoever wrote it: Finish returns it.
+// Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane
+// whose step did not finish, so that a worker that comes back is fenced. The first terminal record
+// counts, whoever wrote it: Finish returns it.
 //
 // If the log has lost records of the run, the run ends with log_lost.
 func (a *Activities) Finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
@@ -83,7 +84,8 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
-// takeOver takes over the lanes of unfinished calls and of their subagents. It returns the usage of those subagents, which nothing else reports.
+// takeOver takes over the lanes of unfinished calls and of their subagents. It returns the usage of
+// those subagents, which nothing else reports.
 func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []runs.Lane) (used []runs.Usage, err error) {
 	for _, lane := range lanes {
 		p := speaking
@@ -122,8 +124,8 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 	return used, nil
 }
 
-// openLost opens a run whose first step failed before it could: the first event of a run is RUN_STARTED. A run that is open is left as it is, if
-// this execution opened it.
+// openLost opens a run whose first step failed before it could: the first event of a run is
+// RUN_STARTED. A run that is open is left as it is, if this execution opened it.
 func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finish) error {
 	begun, err := a.Log.Begun(ctx, p.Run)
 	switch {
@@ -175,7 +177,8 @@ func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.
 	return a.Snapshots.LateEvents(ctx, input.Answers, thread)
 }
 
-// noteSteering adds the steered messages of a run that ends before a model is told them: the next run is.
+// noteSteering adds the steered messages of a run that ends before a model is told them: the next
+// run is.
 func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
 	p.Step = "finish/steered"
 	_, err := a.Log.Open(ctx, p, stream.Steering{Inputs: steered})

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// takers returns the agents to which an agent may hand over the thread, in their current revisions. Subagents and agents of steps have none.
+// takers returns the agents to which an agent may hand over the thread, in their current revisions.
+// Subagents and agents of steps have none.
 func (a *Activities) takers(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
@@ -46,7 +47,8 @@ func handoffDescription(p catalog.Published) string {
 	return text
 }
 
-// handOver carries out a handoff: it returns the result of the call, and whether the thread was handed over.
+// handOver carries out a handoff: it returns the result of the call, and whether the thread was
+// handed over.
 func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handed bool, err error) {
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" { // an approver may have edited them
 		return tools.Failed(complaint), runs.OutcomeError, false, nil

@@ -51,8 +51,8 @@ func (e *engine) has() string {
 	return now.Agent()
 }
 
-// From the turn behind a hand-off on the other agent speaks: its model hears the conversation, its own instructions
-// and has its own tools. Clients are told, and the log knows who has the thread.
+// From the turn behind a hand-off on the other agent speaks: its model hears the conversation, its
+// own instructions and has its own tools. Clients are told, and the log knows who has the thread.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })

@@ -18,7 +18,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Token counts that cannot be meant neither end the run nor keep it from ending, nor are they handed on.
+// Token counts that cannot be meant neither end the run nor keep it from ending, nor are they
+// handed on.
 func TestAbsurdUsage(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {
@@ -45,8 +46,8 @@ func TestAbsurdUsage(t *testing.T) {
 	}
 }
 
-// Arguments are the model's: whatever they are, the call is told as it is, and what the state would follow
-// stays readable.
+// Arguments are the model's: whatever they are, the call is told as it is, and what the state would
+// follow stays readable.
 func TestHostileArguments(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000)

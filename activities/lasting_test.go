@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A call that is compensated for comes to its end although the run is cancelled meanwhile, on the main path and in
-// branches: whether there is something to undo is known then. One that has not begun is not made.
+// A call that is compensated for comes to its end although the run is cancelled meanwhile, on the
+// main path and in branches: whether there is something to undo is known then. One that has not
+// begun is not made.
 func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 	t.Parallel()
 	const pay = `{name: pay, tool: pay, compensate: {tool: note, args: {note: "refund ${steps.pay}"}}}`

@@ -14,8 +14,8 @@ import (
 // customInterrupt is the name of the event for interrupts before AG-UI defined them.
 const customInterrupt = "on_interrupt"
 
-// legacyInterrupts returns the interrupts of a run as such events, if the run's agent has such clients. The value is a text with JSON, which those
-// clients parse.
+// legacyInterrupts returns the interrupts of a run as such events, if the run's agent has such
+// clients. The value is a text with JSON, which those clients parse.
 func (a *Activities) legacyInterrupts(ctx context.Context, in runs.Finish, end agui.Event) ([]agui.Event, error) {
 	finished, ok := end.(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// AskLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only call of a message. A later attempt finds that
-// record, or nothing.
+// AskLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only
+// call of a message. A later attempt finds that record, or nothing.
 func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// limited is an engine whose model works for two turns of 600 tokens, and whose run people are asked about. It is held, and
-// decided about a minute later.
+// limited is an engine whose model works for two turns of 600 tokens, and whose run people are
+// asked about. It is held, and decided about a minute later.
 type limited struct {
 	*engine
 	questions []agui.Interrupt
@@ -158,8 +158,8 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 	}
 }
 
-// An attempt that dies when it has asked is followed by one that finds the question, and asks no other. The question may
-// be the first step of a run.
+// An attempt that dies when it has asked is followed by one that finds the question, and asks no
+// other. The question may be the first step of a run.
 func TestASoftLimitIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })

@@ -34,7 +34,8 @@ func ofModel(name string, err error) error {
 	return err
 }
 
-// failedCall logs why a model call failed. If it is not attempted again, the log keeps the provider's message for the run's end.
+// failedCall logs why a model call failed. If it is not attempted again, the log keeps the
+// provider's message for the run's end.
 func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt *stream.Attempt, err error) error {
 	failure, ok := errors.AsType[*llm.Error](err)
 	of, _ := errors.AsType[*modelError](err)
@@ -72,7 +73,8 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	return err
 }
 
-// providerMessage returns the provider's message, as far as Code, Status and Reason do not say the same; "" = nothing.
+// providerMessage returns the provider's message, as far as Code, Status and Reason do not say the
+// same; "" = nothing.
 func providerMessage(e *llm.Error) string {
 	if e.Reason != "" {
 		return ""

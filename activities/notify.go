@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Notify is interrupt.notify.v1: it publishes what has happened to interrupts, in this order: the audit in the log, the inbox, the event for followers,
-// the webhooks. Each is written once under a name of its own, so the same notification again changes nothing.
+// Notify is interrupt.notify.v1: it publishes what has happened to interrupts, in this order: the
+// audit in the log, the inbox, the event for followers, the webhooks. Each is written once under a
+// name of its own, so the same notification again changes nothing.
 func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer contain(ctx, &err)

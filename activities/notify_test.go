@@ -291,8 +291,9 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// Votes for different arguments are counted for each proposal. The audit has what every decision says: the arguments of an
-// edit, an answer, the scope of an approval, and who cancelled a run and why.
+// Votes for different arguments are counted for each proposal. The audit has what every decision
+// says: the arguments of an edit, an answer, the scope of an approval, and who cancelled a run and
+// why.
 func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

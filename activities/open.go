@@ -13,7 +13,8 @@ func opening(agent, revision string, b runs.Beginning) stream.Opening {
 	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
 }
 
-// openStep writes the events that begin a step, and adds the messages that the run was steered with.
+// openStep writes the events that begin a step, and adds the messages that the run was steered
+// with.
 func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, steered []uint64) (uint64, error) {
 	var events []agui.Event
 	if s.Closes != "" {

@@ -52,7 +52,8 @@ func outputOf(o *agents.Output) *llm.Output {
 	return &llm.Output{Schema: o.Schema, Native: o.Native}
 }
 
-// outputSection describes the output in the system message: some providers take no schema, and none enforces all of one.
+// outputSection describes the output in the system message: some providers take no schema, and none
+// enforces all of one.
 func outputSection(o *agents.Output) string {
 	return "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n" + string(o.Schema) + "\n</schema>"
 }

@@ -41,8 +41,8 @@ func toldBy(req *llm.Request) told {
 	return what
 }
 
-// An agent that has to answer as its step says is told so at every call, in words and by the schema, wherever the agent and
-// the step stand; and nobody else is.
+// An agent that has to answer as its step says is told so at every call, in words and by the
+// schema, wherever the agent and the step stand; and nobody else is.
 func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 	t.Parallel()
 	const number = `{"type":"integer"}`
@@ -135,7 +135,8 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 	}
 }
 
-// The steps of a program are nowhere but in the log: its agents are told what to answer all the same.
+// The steps of a program are nowhere but in the log: its agents are told what to answer all the
+// same.
 func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
 	t.Parallel()
 	type count struct {

@@ -21,7 +21,8 @@ func (e *engine) registers(program workflows.Program) {
 	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 }
 
-// A step of a program that cannot be is refused before anything of it is done, and the program may go on.
+// A step of a program that cannot be is refused before anything of it is done, and the program may
+// go on.
 func TestStepsOfProgramsAreChecked(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
@@ -57,7 +58,8 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// Outputs of a program that works for a call are gone when the call has its result, however it ends.
+// Outputs of a program that works for a call are gone when the call has its result, however it
+// ends.
 func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Tools that finish in the reverse order of their calls: clients see the results as they come, the model in the order of
-// the calls, and the conversation stays as clients have it.
+// Tools that finish in the reverse order of their calls: clients see the results as they come, the
+// model in the order of the calls, and the conversation stays as clients have it.
 func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 	t.Parallel()
 	var e *engine

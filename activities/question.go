@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A tool may end its call with a question. The done record of the call has the question and what the call needs to be made again; the workflow
-// knows the record.
+// A tool may end its call with a question. The done record of the call has the question and what
+// the call needs to be made again; the workflow knows the record.
 
 // tooManyQuestions is the result of a tool that keeps asking.
 const tooManyQuestions = "The tool asked too many questions. The call was given up."

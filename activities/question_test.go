@@ -98,8 +98,8 @@ func providerMessage(content string) *stream.Decision {
 	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the test's proposals differ by reason
 }
 
-// What a tool asks is a question of the run. The call is made anew with all answers there are and the key that it had,
-// and each step is done once: the same attempt again asks and does nothing.
+// What a tool asks is a question of the run. The call is made anew with all answers there are and
+// the key that it had, and each step is done once: the same attempt again asks and does nothing.
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -176,7 +176,8 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 	}
 }
 
-// Clients that know only on_interrupt are asked by it as well, if the agent has such: with the interrupt as a text.
+// Clients that know only on_interrupt are asked by it as well, if the agent has such: with the
+// interrupt as a text.
 func TestLegacyClientsAreAsked(t *testing.T) {
 	t.Parallel()
 	var keys []string

@@ -53,7 +53,8 @@ func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 	}
 }
 
-// An answer whose calls are too many for the workflow to be told where they go is none that is acted upon.
+// An answer whose calls are too many for the workflow to be told where they go is none that is
+// acted upon.
 func TestManyCallsThatHaveAPlace(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
@@ -70,7 +71,8 @@ func TestManyCallsThatHaveAPlace(t *testing.T) {
 	}
 }
 
-// manned is an engine whose agent has other tools as well, when its calls are made: those this worker lacks.
+// manned is an engine whose agent has other tools as well, when its calls are made: those this
+// worker lacks.
 type manned struct {
 	*engine
 	looks atomic.Int32

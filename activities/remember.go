@@ -19,8 +19,9 @@ func isRemembered(approvals []stream.Remembered, tool, rule, arguments string) b
 	})
 }
 
-// canonicalDigest returns the digest of arguments as a JSON value, whatever the order of members and the white space. Numbers are compared as texts. Invalid
-// JSON, invalid UTF-8 and repeated members equal only themselves, because a tool may read them differently.
+// canonicalDigest returns the digest of arguments as a JSON value, whatever the order of members
+// and the white space. Numbers are compared as texts. Invalid JSON, invalid UTF-8 and repeated
+// members equal only themselves, because a tool may read them differently.
 func canonicalDigest(arguments string) string {
 	canonical, err := canonicalJSON(arguments)
 	if err != nil {

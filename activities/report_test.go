@@ -163,7 +163,8 @@ func TestWhatAToolMayNotReport(t *testing.T) {
 	e.agrees(events)
 }
 
-// An attempt that dies takes back what it reported; the next one reports it again, as the same thing.
+// An attempt that dies takes back what it reported; the next one reports it again, as the same
+// thing.
 func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the way there is down")
@@ -228,8 +229,8 @@ func TestAResultWithParts(t *testing.T) {
 	}
 }
 
-// What a provider does by itself while it answers is shown like what a tool reports: in the place where
-// it began, taken back with a dead attempt, under the same id in the next one.
+// What a provider does by itself while it answers is shown like what a tool reports: in the place
+// where it began, taken back with a dead attempt, under the same id in the next one.
 func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
 	t.Parallel()
 	searching := func(attempt int, hits string) []llm.Chunk {

@@ -33,7 +33,8 @@ import (
 
 var run = stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r1"}
 
-// engine is the run workflow with its real activities on a real log, in Temporal's test environment.
+// engine is the run workflow with its real activities on a real log, in Temporal's test
+// environment.
 type engine struct {
 	t         *testing.T
 	log       *stream.Log
@@ -122,8 +123,8 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	return e
 }
 
-// awaitShown returns when readers see as many pieces of text and thought: what a model says right before it fails
-// may or may not get out, and a test needs to know.
+// awaitShown returns when readers see as many pieces of text and thought: what a model says right
+// before it fails may or may not get out, and a test needs to know.
 func (e *engine) awaitShown(ctx context.Context, n int) {
 	shown := e.views().Run(run, view.Options{})
 	defer shown.Close()
@@ -340,8 +341,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A model that fails in the middle of its answer is asked again; who watched sees the half withdrawn,
-// who comes later sees nothing of it, and the conversation has the answer once.
+// A model that fails in the middle of its answer is asked again; who watched sees the half
+// withdrawn, who comes later sees nothing of it, and the conversation has the answer once.
 func TestRetryableModelErrorInMidStream(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {

@@ -58,7 +58,8 @@ func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, e
 	return out, err
 }
 
-// placeFired starts the run on its thread. It returns why the thread refuses it, or that it had begun before.
+// placeFired starts the run on its thread. It returns why the thread refuses it, or that it had
+// begun before.
 func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
@@ -99,7 +100,8 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 	return "", false, fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
 }
 
-// speaker returns the agent of the run: the schedule's, or the one that it has handed the thread over to.
+// speaker returns the agent of the run: the schedule's, or the one that it has handed the thread
+// over to.
 func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	if name := thread.Speaker(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
@@ -117,8 +119,8 @@ func holds(forwardedProps json.RawMessage) bool {
 	return len(forwardedProps) > 0 && json.Unmarshal(forwardedProps, &props) == nil && props.Perdure.Hold
 }
 
-// Withdraw is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and returns its status. A run that never began has
-// ended.
+// Withdraw is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and
+// returns its status. A run that never began has ended.
 func (a *Activities) Withdraw(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
 	defer contain(ctx, &err)
 	var run stream.Run
@@ -153,7 +155,8 @@ func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason str
 // links bounds the chain of continuing runs.
 const links = 100
 
-// current returns the run that continues another one, which ended with interrupts; the run itself if there is none.
+// current returns the run that continues another one, which ended with interrupts; the run itself
+// if there is none.
 func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, error) {
 	thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
 	if err != nil || thread.RunID == "" || thread.Sealed {

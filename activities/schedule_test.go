@@ -27,7 +27,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// firings are firings of a schedule of ann's, on a real log and with what Temporal answers in the test's hands.
+// firings are firings of a schedule of ann's, on a real log and with what Temporal answers in the
+// test's hands.
 type firings struct {
 	t    *testing.T
 	log  *stream.Log

@@ -19,7 +19,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// journal is a tool that notes what it is called with, and fails when it is told to. It is safe for concurrent use.
+// journal is a tool that notes what it is called with, and fails when it is told to. It is safe for
+// concurrent use.
 type journal struct {
 	mu    sync.Mutex
 	notes []string
@@ -358,8 +359,8 @@ func TestStepsInACircle(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// A run that is cancelled compensates for what it has done, also in branches that had come to their end, and
-// nothing of that is cancelled.
+// A run that is cancelled compensates for what it has done, also in branches that had come to their
+// end, and nothing of that is cancelled.
 func TestCancelledWalksCompensate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -411,7 +412,8 @@ func TestCancelledWalksCompensate(t *testing.T) {
 	}
 }
 
-// What a held run has asked is over with the step that asked, however that ends: the steps behind it are done.
+// What a held run has asked is over with the step that asked, however that ends: the steps behind
+// it are done.
 func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 	t.Parallel()
 	const one = `
@@ -456,7 +458,8 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 	}
 }
 
-// awaitResults waits until so many calls have results: what is cancelled before it has one is not known to be done.
+// awaitResults waits until so many calls have results: what is cancelled before it has one is not
+// known to be done.
 func (e *engine) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {
 		thread, err := e.acts.Snapshots.Latest(ctx, run.Thread, 0)

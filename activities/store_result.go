@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Keep is tool.result.v1: it writes a result that came by signal to the log, and returns the decision that refers to it. An invalid result fails for
-// good.
+// Keep is tool.result.v1: it writes a result that came by signal to the log, and returns the
+// decision that refers to it. An invalid result fails for good.
 func (a *Activities) Keep(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (d runs.Decision, err error) {
 	ctx = inRun(ctx, in.Run, "", "")
 	defer contain(ctx, &err)

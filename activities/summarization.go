@@ -51,8 +51,8 @@ func (a *Activities) fitEntries(ctx context.Context, f fitting, entries []snapsh
 	return f.window.Entries(), nil
 }
 
-// summarize replaces the oldest messages by a summary: the newest one if that is enough, else a new one, of that and of more. It leaves half of the
-// room free, for some turns.
+// summarize replaces the oldest messages by a summary: the newest one if that is enough, else a new
+// one, of that and of more. It leaves half of the room free, for some turns.
 func (f *fitting) summarize(ctx context.Context) error {
 	old, count, err := f.knownSummary(ctx)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// summary is the content of a summary's record. The step that made it reports its usage (see usedBefore); other steps use the text only.
+// summary is the content of a summary's record. The step that made it reports its usage (see
+// usedBefore); other steps use the text only.
 type summary struct {
 	Text  string     `json:"text"`
 	Usage runs.Usage `json:"usage"`

@@ -14,8 +14,9 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Temporal's test environments take a workflow that gets no processor for a second for one that hangs, and one
-// to which nothing happens for three seconds for one that is stuck. A busy machine needs longer.
+// Temporal's test environments take a workflow that gets no processor for a second for one that
+// hangs, and one to which nothing happens for three seconds for one that is stuck. A busy machine
+// needs longer.
 
 func newWorkflowEnv(log slog.Handler) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
@@ -30,7 +31,8 @@ func newActivityEnv() *testsuite.TestActivityEnvironment {
 	return suite.NewTestActivityEnvironment()
 }
 
-// history notes all that Temporal is told: payloads, and the messages of failures. It may be used concurrently.
+// history notes all that Temporal is told: payloads, and the messages of failures. It may be used
+// concurrently.
 type history struct {
 	converter.DataConverter
 	mu   sync.Mutex

@@ -22,13 +22,15 @@ import (
 // DefaultToolGrace is the default of Activities.ToolGrace.
 const DefaultToolGrace = time.Minute
 
-// The pauses between the attempts of a step that lacks a tool are so long that it has attempts left at the end of its grace.
+// The pauses between the attempts of a step that lacks a tool are so long that it has attempts left
+// at the end of its grace.
 const (
 	toolInterval = 2 * time.Second
 	toolLooks    = 50
 )
 
-// lackingError tells that this worker lacks a tool of the agent. retry is when to look for a worker that has it; 0 = not again.
+// lackingError tells that this worker lacks a tool of the agent. retry is when to look for a worker
+// that has it; 0 = not again.
 type lackingError struct {
 	cause error
 	retry time.Duration
@@ -58,8 +60,8 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 	return nil, a.lacking(ctx, err)
 }
 
-// findTool selects one tool by the name that models use; nil = the agent has none of that name. Other tools of the agent may be missing here: this worker may
-// serve a task queue of this tool.
+// findTool selects one tool by the name that models use; nil = the agent has none of that name.
+// Other tools of the agent may be missing here: this worker may serve a task queue of this tool.
 func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	var lacks error
@@ -80,7 +82,8 @@ func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name st
 	return nil, nil
 }
 
-// Await is queue.await.v1: it waits for workers of a task queue, as long as for workers with a tool.
+// Await is queue.await.v1: it waits for workers of a task queue, as long as for workers with a
+// tool.
 func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) {
 	defer contain(ctx, &err)
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
@@ -92,7 +95,8 @@ func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) 
 // CustomToolUnavailable is the name of the event about missing tools.
 const CustomToolUnavailable = "perdure.toolUnavailable"
 
-// tellLacking tells clients and the log what a step lacks, with its first attempt: the step may wait for long.
+// tellLacking tells clients and the log what a step lacks, with its first attempt: the step may
+// wait for long.
 func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// deploying is a worker that lacks a tool until its agent has been looked up some times: another one that
-// has it takes its place.
+// deploying is a worker that lacks a tool until its agent has been looked up some times: another
+// one that has it takes its place.
 type deploying struct {
 	*engine
 	looks atomic.Int32

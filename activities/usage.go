@@ -17,21 +17,24 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Every model call is counted once, by what the log has of it. An attempt notes its call in the log when it has a connection
-// to the provider, before it sends the request. If the attempt finishes, its last record has the usage that the provider reported. If it does not, whatever
-// takes its lane over counts the call by the note: the next attempt of the step, the advance after a step that failed, the
-// end of the subagent, or the end of the run. All of them compute the same from the same records, so a retry changes
-// nothing.
+// Every model call is counted once, by what the log has of it. An attempt notes its call in the log
+// when it has a connection to the provider, before it sends the request. If the attempt finishes,
+// its last record has the usage that the provider reported. If it does not, whatever takes its lane
+// over counts the call by the note: the next attempt of the step, the advance after a step that
+// failed, the end of the subagent, or the end of the run. All of them compute the same from the
+// same records, so a retry changes nothing.
 
 // callNote is what the log knows of a model call that has not finished.
 type callNote struct {
 	// Model is the model as the agent names it, with its provider.
 	Model string `json:"model"`
-	// Usage is what the provider has reported so far, with an estimate of the input if it has not reported that.
+	// Usage is what the provider has reported so far, with an estimate of the input if it has not
+	// reported that.
 	Usage runs.Usage `json:"usage"`
 	// Free tells that the provider refused the request, or never got it.
 	Free bool `json:"free,omitempty"`
-	// Complete tells that Usage is the provider's report of the whole answer, which the log does not have.
+	// Complete tells that Usage is the provider's report of the whole answer, which the log does
+	// not have.
 	Complete bool `json:"complete,omitempty"`
 	// Metered tells that the attempt has recorded its metrics.
 	Metered bool `json:"metered,omitempty"`
@@ -56,8 +59,8 @@ func (a *Activities) newModelCall(attempt *stream.Attempt, named string, chat *t
 	return &modelCall{activities: a, attempt: attempt, chat: chat, note: callNote{Model: named}}
 }
 
-// stream makes the call and hands each chunk to hear. The log has the note before an HTTP request is sent. Of a model that
-// sends none it has the note when the first chunk has come.
+// stream makes the call and hands each chunk to hear. The log has the note before an HTTP request
+// is sent. Of a model that sends none it has the note when the first chunk has come.
 func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, hear func(llm.Chunk) error) error {
 	provider, _, _ := strings.Cut(c.note.Model, "/")
 	input := prompt.RequestTokens(req)
@@ -80,8 +83,9 @@ func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Reques
 	return nil
 }
 
-// trace notes whether an HTTP request leaves the process, and keeps it back until the log has the note. A model that sends
-// no HTTP request calls no hook. Flush fails only if ctx or the attempt ends, which ends the request as well.
+// trace notes whether an HTTP request leaves the process, and keeps it back until the log has the
+// note. A model that sends no HTTP request calls no hook. Flush fails only if ctx or the attempt
+// ends, which ends the request as well.
 func (c *modelCall) trace(ctx context.Context) context.Context {
 	note := c.note
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -123,8 +127,9 @@ func (c *modelCall) addChunk(chunk llm.Chunk) error {
 	return nil
 }
 
-// report takes over what the provider has counted so far. It notes the input in the log when that changes. It does not note
-// the output, which grows with each report: an estimate of it is made from the text that the log has.
+// report takes over what the provider has counted so far. It notes the input in the log when that
+// changes. It does not note the output, which grows with each report: an estimate of it is made
+// from the text that the log has.
 func (c *modelCall) report(r llm.UsageReport) error {
 	estimate := c.note.Usage.Input
 	known := c.note.Usage
@@ -139,8 +144,9 @@ func (c *modelCall) report(r llm.UsageReport) error {
 	return c.attempt.Note(c.note)
 }
 
-// end returns what the call has used, when stream has returned err. It ends the telemetry of the call. Unless the attempt
-// goes on to finish, it leaves the log a last note, which makes the count exact.
+// end returns what the call has used, when stream has returned err. It ends the telemetry of the
+// call. Unless the attempt goes on to finish, it leaves the log a last note, which makes the count
+// exact.
 func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usage {
 	c.note.Free = c.note.Free || c.free(err)
 	var u runs.Usage
@@ -171,8 +177,9 @@ func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usag
 	return u
 }
 
-// isReported reports whether the answer is complete and the provider has reported its total, or both input and output. Some
-// model servers do not: their answers are estimated like those that are cut.
+// isReported reports whether the answer is complete and the provider has reported its total, or
+// both input and output. Some model servers do not: their answers are estimated like those that are
+// cut.
 func (c *modelCall) isReported() bool {
 	if c.finish == nil {
 		return false
@@ -193,7 +200,8 @@ func (c *modelCall) free(err error) bool {
 	return errors.As(err, &refusal) && refusal.Refused()
 }
 
-// estimated returns the usage of a call whose answer was cut, of which the log or the attempt has the text.
+// estimated returns the usage of a call whose answer was cut, of which the log or the attempt has
+// the text.
 func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	u := n.Usage
 	output := max(value(u.Output), prompt.TextTokens(said))
@@ -203,7 +211,8 @@ func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	return u
 }
 
-// usageOfCutCall returns what the call of an attempt has used that did not finish; ok is false if it costs nothing.
+// usageOfCutCall returns what the call of an attempt has used that did not finish; ok is false if
+// it costs nothing.
 func (a *Activities) usageOfCutCall(s stream.Spoken) (u runs.Usage, ok bool, err error) {
 	if s.Done != nil || s.Note == nil {
 		return u, false, nil
@@ -223,8 +232,8 @@ func (a *Activities) usageOfCutCall(s stream.Spoken) (u runs.Usage, ok bool, err
 	return a.estimated(n, s.Said), true, nil
 }
 
-// meterCut records the metrics of the last of some attempts, if its worker died before it could. The attempts before it
-// were recorded by the ones that followed them.
+// meterCut records the metrics of the last of some attempts, if its worker died before it could.
+// The attempts before it were recorded by the ones that followed them.
 func (a *Activities) meterCut(ctx context.Context, dead []stream.Spoken) {
 	if len(dead) == 0 {
 		return
@@ -246,8 +255,9 @@ type stepUsage struct {
 	used []runs.Usage
 }
 
-// stepsOn returns the usage of the steps with model calls on the lane of an agent, after Place.After and Place.Since. A
-// step that has finished is counted by its answer, another one by the notes of its attempts and by its summary.
+// stepsOn returns the usage of the steps with model calls on the lane of an agent, after
+// Place.After and Place.Since. A step that has finished is counted by its answer, another one by
+// the notes of its attempts and by its summary.
 func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, error) {
 	spoken, err := a.Log.Spoken(ctx, p)
 	if err != nil || len(spoken) == 0 { // an attempt takes the lane before it has a summary made
@@ -275,7 +285,8 @@ func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, 
 	return steps, nil
 }
 
-// stepUsed returns the usage of a step by its attempts, and those at its summary. Steps that call no model have used nothing.
+// stepUsed returns the usage of a step by its attempts, and those at its summary. Steps that call
+// no model have used nothing.
 func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
 	calls := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.Spoken) bool { return s.Note != nil })
 	done := slices.IndexFunc(attempts, func(s stream.Spoken) bool { return s.Done != nil })
@@ -289,8 +300,8 @@ func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.
 	return a.cutAndSummaries(ctx, attempts, summaries)
 }
 
-// cutAndSummaries returns the usage of attempts that did not finish, and of summaries. It records the metrics of a summary whose
-// worker died, unless another attempt has followed it.
+// cutAndSummaries returns the usage of attempts that did not finish, and of summaries. It records
+// the metrics of a summary whose worker died, unless another attempt has followed it.
 func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
 	a.meterCut(ctx, summaries)
 	var used []runs.Usage
@@ -337,8 +348,8 @@ func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *s
 	return nil
 }
 
-// usedBefore returns what the step of an attempt has used besides the attempt's own call: in attempts that did not finish,
-// and for summaries.
+// usedBefore returns what the step of an attempt has used besides the attempt's own call: in
+// attempts that did not finish, and for summaries.
 func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]runs.Usage, error) {
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
@@ -356,8 +367,8 @@ func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *st
 	return runs.Sum(used), err
 }
 
-// unreported returns what model calls on the lane of an agent have used that the workflow was not told of, and counts it
-// for the tenant's day. The lane must have been taken over.
+// unreported returns what model calls on the lane of an agent have used that the workflow was not
+// told of, and counts it for the tenant's day. The lane must have been taken over.
 func (a *Activities) unreported(ctx context.Context, p stream.Place) ([]runs.Usage, error) {
 	steps, err := a.stepsOn(ctx, p)
 	if err != nil {
@@ -381,8 +392,8 @@ func usageIn(answer runs.ModelAnswer) []runs.Usage {
 // stepSummary ends the id of the step that makes a summary for a model call.
 const stepSummary = "/summary"
 
-// summaryPlace returns where the agent that speaks at a place keeps its summaries. Records up to Place.After are of earlier
-// steps, and are older.
+// summaryPlace returns where the agent that speaks at a place keeps its summaries. Records up to
+// Place.After are of earlier steps, and are older.
 func summaryPlace(p stream.Place) stream.Place {
 	p.Lane, p.Since, p.After, p.Step = p.Lane.Summary(), max(p.Since, p.After), 0, p.Step+stepSummary
 	return p

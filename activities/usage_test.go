@@ -27,7 +27,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// inRun executes a further run of the thread, behind those that have ended, and returns its last event.
+// inRun executes a further run of the thread, behind those that have ended, and returns its last
+// event.
 func (e *engine) inRun(id, message string) agui.Event {
 	e.t.Helper()
 	ctx, next := e.t.Context(), stream.Run{Thread: run.Thread, ID: id}
@@ -98,7 +99,8 @@ func chargedBy(t *testing.T, last agui.Event) (c charged) {
 	return c
 }
 
-// The run that has a summary made pays for it. Later runs that use it do not, whichever of their steps finds it.
+// The run that has a summary made pays for it. Later runs that use it do not, whichever of their
+// steps finds it.
 func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 	t.Parallel()
 	summaries := 0
@@ -147,8 +149,8 @@ func wantOfDay(t *testing.T, e *engine, tokens int64) {
 // twenty is a text of twenty tokens by the rule of the documentation.
 var twenty = strings.Repeat("word", 20)
 
-// A call whose answer is cut is counted once, as an estimate: by the next attempt, or by the end of the run. A call that
-// the provider refused costs nothing.
+// A call whose answer is cut is counted once, as an estimate: by the next attempt, or by the end of
+// the run. A call that the provider refused costs nothing.
 func TestCutCallsAreEstimated(t *testing.T) {
 	t.Parallel()
 	piece := llm.TextDelta{Text: twenty}
@@ -283,7 +285,8 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	}
 }
 
-// A cancel does not evade the count: what was said until then is estimated, with the input as the provider has counted it.
+// A cancel does not evade the count: what was said until then is estimated, with the input as the
+// provider has counted it.
 func TestCancelledAnswerIsEstimated(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil)
@@ -334,7 +337,8 @@ func TestCutCallsCountForTheLimit(t *testing.T) {
 	}
 }
 
-// A summary whose worker dies is in the metrics, also if the run is cancelled and nobody makes another one.
+// A summary whose worker dies is in the metrics, also if the run is cancelled and nobody makes
+// another one.
 func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	reader := metric.NewManualReader()
 	before := otel.GetMeterProvider()
@@ -387,7 +391,8 @@ func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 	return int64(sum)
 }
 
-// failing answers the model calls of the agent "works" with a text, and cuts those of other agents for good.
+// failing answers the model calls of the agent "works" with a text, and cuts those of other agents
+// for good.
 func failing(t *testing.T) *engine {
 	t.Helper()
 	e := newEngine(t, nil)
@@ -414,8 +419,8 @@ func failing(t *testing.T) *engine {
 	return e
 }
 
-// A call that failed for good is charged by whatever goes on after it: the next step, the join of the branches, the agent
-// that has called the subagent.
+// A call that failed for good is charged by whatever goes on after it: the next step, the join of
+// the branches, the agent that has called the subagent.
 func TestCallsOfFailedStepsAreCharged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -112,7 +112,8 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 	}
 }
 
-// A summary is made once: a retry of the call does not pay for it again, and the turns behind it are told it.
+// A summary is made once: a retry of the call does not pay for it again, and the turns behind it
+// are told it.
 func TestSummaryIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	summaries, failed := 0, false
@@ -153,7 +154,8 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A summary that no longer suffices is carried on: the next one is made of it and of what came since.
+// A summary that no longer suffices is carried on: the next one is made of it and of what came
+// since.
 func TestSummaryGrows(t *testing.T) {
 	t.Parallel()
 	summaries := 0

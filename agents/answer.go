@@ -13,10 +13,12 @@ import (
 	"golang.org/x/text/message"
 )
 
-// answerURL is the URL of a schema. No loader knows its scheme, so references in a schema are never read from disk or network.
+// answerURL is the URL of a schema. No loader knows its scheme, so references in a schema are never
+// read from disk or network.
 const answerURL = "answer:///schema"
 
-// AnswerError is an invalid answer of an agent. Its text is for the agent, and may quote the answer.
+// AnswerError is an invalid answer of an agent. Its text is for the agent, and may quote the
+// answer.
 type AnswerError struct{ Problems []string }
 
 func (e *AnswerError) Error() string { return strings.Join(e.Problems, "; ") }
@@ -53,8 +55,8 @@ func (o *Output) compiled() (*jsonschema.Schema, error) {
 	return compiler.Compile(answerURL)
 }
 
-// Read returns the JSON in an agent's answer, which may be in a fenced block, and checks it against the schema. The error is an *AnswerError if the agent
-// may repair its answer.
+// Read returns the JSON in an agent's answer, which may be in a fenced block, and checks it against
+// the schema. The error is an *AnswerError if the agent may repair its answer.
 func (o *Output) Read(answer string) (json.RawMessage, error) {
 	schema, err := o.compiled()
 	if err != nil {

@@ -10,16 +10,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Approval is a rule: a person decides about calls of some tools before they are made. The first rule that applies to a call counts.
+// Approval is a rule: a person decides about calls of some tools before they are made. The first
+// rule that applies to a call counts.
 type Approval struct {
-	// Tools are names of tools, as models call them, or patterns with * as a wildcard. At least one, at most 64.
+	// Tools are names of tools, as models call them, or patterns with * as a wildcard. At least
+	// one, at most 64.
 	Tools []string
 
-	// When is a condition in CEL over args, tool, agent, state, input and caller. The rule applies if the condition is true, and if it fails, so that no call
-	// escapes. Empty = always. At most 4 KiB.
+	// When is a condition in CEL over args, tool, agent, state, input and caller. The rule applies
+	// if the condition is true, and if it fails, so that no call escapes. Empty = always. At most 4
+	// KiB.
 	When string
 
-	// Approvers may decide: subjects, or role:name for everybody with that role. None = everybody who may use the thread.
+	// Approvers may decide: subjects, or role:name for everybody with that role. None = everybody
+	// who may use the thread.
 	Approvers []string
 
 	// Quorum is how many people must approve, 1 to 8. 0 = 1.
@@ -31,13 +35,15 @@ type Approval struct {
 	// Remind is the interval of reminders. 0 = none.
 	Remind time.Duration
 
-	// Escalate adds approvers after some time without a decision. In the order of their times, at most 4.
+	// Escalate adds approvers after some time without a decision. In the order of their times, at
+	// most 4.
 	Escalate []Escalation
 
 	// Expires is how much time there is to decide. 0 = unlimited.
 	Expires time.Duration
 
-	// OnExpiry is what happens when the time is over: reject (the default), skip, fail, or escalate, which rejects the call after the same time again.
+	// OnExpiry is what happens when the time is over: reject (the default), skip, fail, or
+	// escalate, which rejects the call after the same time again.
 	OnExpiry string
 }
 
@@ -62,7 +68,8 @@ func (a Approval) names(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(pattern string) bool { return namesTool(pattern, tool) })
 }
 
-// namesTool reports whether a pattern of a definition matches a tool, by its name for models. Names of MCP tools begin with the server's name.
+// namesTool reports whether a pattern of a definition matches a tool, by its name for models. Names
+// of MCP tools begin with the server's name.
 func namesTool(pattern, tool string) bool {
 	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, mcpPrefix), "/"); ok && strings.HasPrefix(pattern, mcpPrefix) {
 		pattern = server + "_" + rest

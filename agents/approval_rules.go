@@ -27,7 +27,8 @@ func (d *Definition) complainApprovals() []mistake {
 	return found
 }
 
-// complainUnused reports names that match none of the agent's tools: a rule with a typing error would never apply.
+// complainUnused reports names that match none of the agent's tools: a rule with a typing error
+// would never apply.
 func (d *Definition) complainUnused(key string, a Approval) []mistake {
 	all := append(d.InlineTools(), d.Tools...)
 	ours, _ := SplitTools(all)
@@ -45,7 +46,8 @@ func (d *Definition) complainUnused(key string, a Approval) []mistake {
 	return found
 }
 
-// RuleDigest returns the digest of one of the approval rules: 16 hexadecimal digits, which change only if the rule changes.
+// RuleDigest returns the digest of one of the approval rules: 16 hexadecimal digits, which change
+// only if the rule changes.
 func (d *Definition) RuleDigest(rule int) string {
 	body, _ := json.Marshal(struct { // texts and numbers can be encoded
 		Agent string   `json:"agent"`

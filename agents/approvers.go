@@ -21,8 +21,9 @@ const (
 	minRemind      = time.Second
 )
 
-// Escalations returns the times, since the approval was opened, at which it escalates. With OnExpiry escalate the last one is when the first time is over,
-// whether or not that adds approvers.
+// Escalations returns the times, since the approval was opened, at which it escalates. With
+// OnExpiry escalate the last one is when the first time is over, whether or not that adds
+// approvers.
 func (a Approval) Escalations() []time.Duration {
 	var times []time.Duration
 	for _, e := range a.Escalate {
@@ -34,7 +35,8 @@ func (a Approval) Escalations() []time.Duration {
 	return times
 }
 
-// Deadline returns how much time there is to decide, and what happens to the call afterwards: reject, skip or fail.
+// Deadline returns how much time there is to decide, and what happens to the call afterwards:
+// reject, skip or fail.
 func (a Approval) Deadline() (time.Duration, string) {
 	if a.OnExpiry == OnExpiryEscalate {
 		return 2 * a.Expires, OnExpiryReject
@@ -42,7 +44,8 @@ func (a Approval) Deadline() (time.Duration, string) {
 	return a.Expires, a.OnExpiry
 }
 
-// ApproversAt returns the approvers after a number of escalations; none = everybody who may use the thread.
+// ApproversAt returns the approvers after a number of escalations; none = everybody who may use the
+// thread.
 func (a Approval) ApproversAt(escalations int) []string {
 	if len(a.Approvers) == 0 {
 		return nil
@@ -75,7 +78,8 @@ func MayDecide(approvers []string, subject string, roles []string) bool {
 	})
 }
 
-// AsManyDecideAs reports whether an approval by this rule satisfies the other rule: the same people decide, with the same quorum.
+// AsManyDecideAs reports whether an approval by this rule satisfies the other rule: the same people
+// decide, with the same quorum.
 func (a Approval) AsManyDecideAs(other Approval) bool {
 	sameEscalation := func(a, b Escalation) bool { return a.After == b.After && slices.Equal(a.To, b.To) }
 	return slices.Equal(a.Approvers, other.Approvers) && max(a.Quorum, 1) == max(other.Quorum, 1) &&

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Encode writes a valid definition as canonical JSON: one text for one meaning, with all defaults. Revisions are its digests, so the form of an existing
-// definition never changes. A new field must be omitted while it has its default.
+// Encode writes a valid definition as canonical JSON: one text for one meaning, with all defaults.
+// Revisions are its digests, so the form of an existing definition never changes. A new field must
+// be omitted while it has its default.
 func Encode(d *Definition) ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -20,7 +21,8 @@ func Encode(d *Definition) ([]byte, error) {
 	return canonical(d), nil
 }
 
-// Decode reads the output of Encode. An unknown field is an error: a newer version wrote it, and an agent must not run without, for example, its approvals.
+// Decode reads the output of Encode. An unknown field is an error: a newer version wrote it, and an
+// agent must not run without, for example, its approvals.
 func Decode(data []byte) (*Definition, error) {
 	d := &Definition{}
 	if err := decodeStrictly(data, d); err != nil {
@@ -33,7 +35,8 @@ func Decode(data []byte) (*Definition, error) {
 	return d, nil
 }
 
-// Revision returns the digest of the content: 64 hexadecimal digits of SHA-256. Two definitions have the same revision if and only if they mean the same.
+// Revision returns the digest of the content: 64 hexadecimal digits of SHA-256. Two definitions
+// have the same revision if and only if they mean the same.
 func (d *Definition) Revision() string {
 	sum := sha256.Sum256(canonical(d))
 	return hex.EncodeToString(sum[:])
@@ -50,7 +53,8 @@ func canonical(d *Definition) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// limitsJSON is Limits with the duration as text, as in files, and with a difference between zero and no limit.
+// limitsJSON is Limits with the duration as text, as in files, and with a difference between zero
+// and no limit.
 type limitsJSON struct {
 	Turns         *int    `json:"turns,omitempty"`
 	Tokens        *int64  `json:"tokens,omitempty"`
@@ -70,7 +74,8 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. It refuses other fields and, as files do, limits of zero.
+// UnmarshalJSON reads the output of MarshalJSON. It refuses other fields and, as files do, limits
+// of zero.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var in limitsJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -121,7 +126,8 @@ func takeDuration(into *time.Duration, given *string) error {
 	return setDefault(into, &d, "duration")
 }
 
-// decodeStrictly refuses unknown fields. A type with an UnmarshalJSON of its own must call it again, because the decoder does not pass strictness on.
+// decodeStrictly refuses unknown fields. A type with an UnmarshalJSON of its own must call it
+// again, because the decoder does not pass strictness on.
 func decodeStrictly(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

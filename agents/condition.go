@@ -39,7 +39,8 @@ type condition struct{ program cel.Program }
 // maxCost bounds the cost of evaluating a condition, in CEL's unit: about an operation.
 const maxCost = 100_000
 
-// conditionVariables is the environment of conditions with CEL's standard functions. It is built once.
+// conditionVariables is the environment of conditions with CEL's standard functions. It is built
+// once.
 var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType), cel.Variable("caller", cel.DynType),

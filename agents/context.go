@@ -20,9 +20,11 @@ const (
 
 var contextPolicies = []string{ContextTrim, ContextSummarize}
 
-// Context bounds the part of a growing conversation that a model call gets. The conversation itself does not change.
+// Context bounds the part of a growing conversation that a model call gets. The conversation itself
+// does not change.
 type Context struct {
-	// MaxTokens bounds the estimated tokens of a model call: instructions, tools and messages together. At least 1,000; 0 = unlimited.
+	// MaxTokens bounds the estimated tokens of a model call: instructions, tools and messages
+	// together. At least 1,000; 0 = unlimited.
 	MaxTokens int64 `json:"maxTokens,omitempty" yaml:"maxTokens,omitempty"`
 
 	// Keep is what is left out last.

@@ -4,8 +4,9 @@ import (
 	"strings"
 )
 
-// Definition is the definition of an agent. It is data: copy it and change the copy; its [Definition.Revision] differs then. A definition from Parse or Decode
-// is valid and complete; one made in Go is so after Validate.
+// Definition is the definition of an agent. It is data: copy it and change the copy; its
+// [Definition.Revision] differs then. A definition from Parse or Decode is valid and complete; one
+// made in Go is so after Validate.
 type Definition struct {
 	// Name is the agent's name in URLs and other definitions: [a-z0-9][a-z0-9_-]{0,63}.
 	Name string `json:"name" yaml:"name"`
@@ -13,7 +14,8 @@ type Definition struct {
 	// Description is for people, and for models that may call the agent. Optional, at most 4 KiB.
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 
-	// Model is provider/model, such as openai/gpt-5-mini. In an agent with Steps it is the model of the inline agents that have none.
+	// Model is provider/model, such as openai/gpt-5-mini. In an agent with Steps it is the model of
+	// the inline agents that have none.
 	Model string `json:"model,omitempty" yaml:"model,omitempty"`
 
 	// Reasoning is how much the model reasons.
@@ -22,14 +24,16 @@ type Definition struct {
 	// Instructions are the system prompt. Optional, at most 256 KiB.
 	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`
 
-	// Tools are names of tools, or patterns with * as a wildcard, in the order in which the model is offered them. agent:name is a subagent, handoff:name an
-	// agent that the thread may be handed over to. Each at most once, at most 256.
+	// Tools are names of tools, or patterns with * as a wildcard, in the order in which the model
+	// is offered them. agent:name is a subagent, handoff:name an agent that the thread may be
+	// handed over to. Each at most once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
 
 	// Steps are the steps of a pipeline, instead of a model: at most 500, 12 deep.
 	Steps []Step `json:"steps,omitempty" yaml:"steps,omitempty"`
 
-	// Workflow is the registered name of the agent's program. Then the agent has no steps, and its model is that of agents in the program's steps.
+	// Workflow is the registered name of the agent's program. Then the agent has no steps, and its
+	// model is that of agents in the program's steps.
 	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
 
 	// Approvals are the rules for calls that a person decides about. At most 32.
@@ -44,17 +48,20 @@ type Definition struct {
 	// Limits bounds each run.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 
-	// History is how the messages of a run's input relate to the thread's: auto (the default), append or replace. An input may override it in
-	// forwardedProps.perdure.history.
+	// History is how the messages of a run's input relate to the thread's: auto (the default),
+	// append or replace. An input may override it in forwardedProps.perdure.history.
 	History string `json:"history,omitempty" yaml:"history,omitempty"`
 
-	// OnNewInput is what happens to an input that leaves interrupts open: reject (the default) or queue.
+	// OnNewInput is what happens to an input that leaves interrupts open: reject (the default) or
+	// queue.
 	OnNewInput string `json:"onNewInput,omitempty" yaml:"onNewInput,omitempty"`
 
-	// OnMissingToolResult is what happens to an input without results for calls of the client's tools: abandon (the default), reject or queue.
+	// OnMissingToolResult is what happens to an input without results for calls of the client's
+	// tools: abandon (the default), reject or queue.
 	OnMissingToolResult string `json:"onMissingToolResult,omitempty" yaml:"onMissingToolResult,omitempty"`
 
-	// LegacyInterrupts also sends interrupts as the custom event on_interrupt, for clients from before interrupts, and accepts their answers.
+	// LegacyInterrupts also sends interrupts as the custom event on_interrupt, for clients from
+	// before interrupts, and accepts their answers.
 	LegacyInterrupts bool `json:"legacyInterrupts,omitempty" yaml:"legacyInterrupts,omitempty"`
 }
 

@@ -1,4 +1,5 @@
-// Package agents defines agents: a model, its instructions, the tools that it may use, and its limits.
+// Package agents defines agents: a model, its instructions, the tools that it may use, and its
+// limits.
 //
 //	name: support
 //	description: Answers customers of a bookshop.
@@ -9,11 +10,11 @@
 //	state: {visible: true, predict: [{tool: write_note, argument: text, key: note}]}
 //	limits: {turns: 30, tokens: 400000, duration: 2h, parallelTools: 8}
 //
-// Instead of a model, an agent may have steps: see [Step]. Package expression evaluates their expressions, and package pipeline
-// finds the next step.
+// Instead of a model, an agent may have steps: see [Step]. Package expression evaluates their
+// expressions, and package pipeline finds the next step.
 //
-// In Go, [New] makes an agent from steps that [Ask], [Call], [Approve], [Map] and others return. Their outputs are references
-// with a Go type, [Ref], so that the compiler checks their use.
+// In Go, [New] makes an agent from steps that [Ask], [Call], [Approve], [Map] and others return.
+// Their outputs are references with a Go type, [Ref], so that the compiler checks their use.
 //
 // A definition is a document of a file, or a [Definition] made in Go:
 //
@@ -31,6 +32,6 @@
 //   - This package does not check that the model and the tools exist: the workers that have them come and go.
 //     [Folder.CheckNames] compares names with known ones.
 //
-// agent.schema.json, tool.schema.json, mcp.schema.json and script.schema.json describe the formats to editors. assistant.yaml,
-// demo.yaml and think.yaml are the agents that come with the program.
+// agent.schema.json, tool.schema.json, mcp.schema.json and script.schema.json describe the formats
+// to editors. assistant.yaml, demo.yaml and think.yaml are the agents that come with the program.
 package agents

@@ -20,7 +20,8 @@ type Folder struct {
 	places map[string]Place // by kind and name
 }
 
-// ParseFile reads the documents of a YAML file of at most 1 MiB, of all kinds. Errors are as those of [Parse].
+// ParseFile reads the documents of a YAML file of at most 1 MiB, of all kinds. Errors are as those
+// of [Parse].
 func ParseFile(filename string, data []byte) (*Folder, error) {
 	file := newReader(filename)
 	found, places := file.folder(data)
@@ -77,7 +78,8 @@ const (
 
 var kinds = []string{kindAgent, kindTool, kindServer, kindScript}
 
-// kindOf returns the kind of a document. A document without a known kind is read as an agent, which then has an error.
+// kindOf returns the kind of a document. A document without a known kind is read as an agent, which
+// then has an error.
 func kindOf(root *yaml.Node) string {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		value := resolve(root.Content[i+1])

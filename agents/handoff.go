@@ -26,11 +26,12 @@ func Handoffs(patterns []string) []string {
 	return names
 }
 
-// HandsOver reports whether the agent can take part in a handoff, at either end: it has a model and neither steps nor a program.
+// HandsOver reports whether the agent can take part in a handoff, at either end: it has a model and
+// neither steps nor a program.
 func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow == "" }
 
-// complainHandoffs reports impossible handoffs: from an agent without a model, to no agent, to the agent itself, and those whose tool's name is taken or too
-// long.
+// complainHandoffs reports impossible handoffs: from an agent without a model, to no agent, to the
+// agent itself, and those whose tool's name is taken or too long.
 func (d *Definition) complainHandoffs() []mistake {
 	var found []mistake
 	for i, tool := range d.Tools {

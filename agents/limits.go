@@ -9,26 +9,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits bounds a run. In Go, a zero field has its default. In a file, a limit of zero is an error, because its author probably means something else.
+// Limits bounds a run. In Go, a zero field has its default. In a file, a limit of zero is an error,
+// because its author probably means something else.
 type Limits struct {
 	// Turns is how often the model may be called. Default 30.
 	Turns int `json:"turns,omitempty" yaml:"turns,omitempty"`
 
-	// Tokens is how many tokens all calls of the model may use together, input and output. Default 400,000.
+	// Tokens is how many tokens all calls of the model may use together, input and output. Default
+	// 400,000.
 	Tokens int64 `json:"tokens,omitempty" yaml:"tokens,omitempty"`
 
 	// Duration is how long the run may take; as text it is a Go duration such
 	// as 90s or 2h. Default 2h.
 	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
 
-	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them run concurrently. Default 8.
+	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them
+	// run concurrently. Default 8.
 	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
 
-	// Cost is what all calls of the model may cost together, in the currency of the worker's prices. Models without a price are not called then. 0 =
-	// unlimited.
+	// Cost is what all calls of the model may cost together, in the currency of the worker's
+	// prices. Models without a price are not called then. 0 = unlimited.
 	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
 
-	// Soft are limits at which people are asked whether the run may continue; nil = none. Inline agents of steps have none.
+	// Soft are limits at which people are asked whether the run may continue; nil = none. Inline
+	// agents of steps have none.
 	Soft *SoftLimits `json:"soft,omitempty" yaml:"soft,omitempty"`
 }
 
@@ -60,8 +64,9 @@ func (l Limits) or(other Limits) Limits {
 	return l
 }
 
-// SoftLimits are limits at which people are asked whether the run may continue. Approval allows the same amount again; rejection ends the run with the
-// limit's code. Zero = nobody is asked. At least one is set.
+// SoftLimits are limits at which people are asked whether the run may continue. Approval allows the
+// same amount again; rejection ends the run with the limit's code. Zero = nobody is asked. At least
+// one is set.
 type SoftLimits struct {
 	// Turns, Tokens, Duration and Cost are as in [Limits]. Each is below the limit there.
 	Turns    int           `json:"turns,omitempty" yaml:"turns,omitempty"`
@@ -69,7 +74,8 @@ type SoftLimits struct {
 	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
 	Cost     Money         `json:"cost,omitempty" yaml:"cost,omitempty"`
 
-	// Approval is who decides, and until when. It has neither Tools nor When. OnExpiry is reject (the default) or escalate: without an approval the run ends.
+	// Approval is who decides, and until when. It has neither Tools nor When. OnExpiry is reject
+	// (the default) or escalate: without an approval the run ends.
 	Approval Approval `json:"approval,omitzero" yaml:"approval,omitempty"`
 }
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// LoadDir reads the *.yaml and *.yml files of a folder, without hidden files and subfolders. It reports all errors of all files, joined. Two documents with
-// the same kind and name are an error.
+// LoadDir reads the *.yaml and *.yml files of a folder, without hidden files and subfolders. It
+// reports all errors of all files, joined. Two documents with the same kind and name are an error.
 func LoadDir(dir string) (*Folder, error) {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -48,7 +48,8 @@ func LoadDir(dir string) (*Folder, error) {
 	return all, nil
 }
 
-// NamesIn returns the names of a folder's documents. It skips what it cannot read: LoadDir reports errors.
+// NamesIn returns the names of a folder's documents. It skips what it cannot read: LoadDir reports
+// errors.
 func NamesIn(dir string) Names {
 	files, err := definitionFiles(dir)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Money is an amount in millionths of the currency of the models' prices. Its text is a decimal number with up to six places.
+// Money is an amount in millionths of the currency of the models' prices. Its text is a decimal
+// number with up to six places.
 type Money int64
 
 // million is the Money of one unit of the currency.

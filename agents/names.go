@@ -58,8 +58,9 @@ func (n Names) With(more Names) Names {
 	}
 }
 
-// CheckNames reports names in the folder's agents that are neither the folder's nor known. The error is a *DefinitionError, or several joined: each has the
-// position, and the nearest known name if one is near.
+// CheckNames reports names in the folder's agents that are neither the folder's nor known. The
+// error is a *DefinitionError, or several joined: each has the position, and the nearest known name
+// if one is near.
 func (f *Folder) CheckNames(known Names) error {
 	known = known.With(f.Names())
 	var wrong []error
@@ -76,7 +77,8 @@ func (f *Folder) CheckNames(known Names) error {
 	return errors.Join(wrong...)
 }
 
-// find returns the position of a key such as tools[2]: that of the entry, else of the nearest enclosing key, else of the document.
+// find returns the position of a key such as tools[2]: that of the entry, else of the nearest
+// enclosing key, else of the document.
 func (p Place) find(key string) (line, column int) {
 	for at := key; ; {
 		if node := p.keys[at]; node != nil {
@@ -201,8 +203,8 @@ func (c *nameCheck) step(at string, s *Step) {
 	}
 }
 
-// fromElsewhere reports whether a step's tool may be a client's, an agent, or one of an MCP server. The first is known later; the others are checked in the
-// agent's tools.
+// fromElsewhere reports whether a step's tool may be a client's, an agent, or one of an MCP server.
+// The first is known later; the others are checked in the agent's tools.
 func (c *nameCheck) fromElsewhere(tool string) bool {
 	return slices.ContainsFunc(c.d.Tools, func(p string) bool {
 		prefix, name, _ := strings.Cut(p, ":")

@@ -2,7 +2,8 @@ package agents
 
 import "slices"
 
-// New returns the definition d with the steps appended. The result is valid; the error is a *DefinitionError, or several joined, with the keys of a file.
+// New returns the definition d with the steps appended. The result is valid; the error is a
+// *DefinitionError, or several joined, with the keys of a file.
 //
 //	plan := agents.Ask[Plan]("plan", agents.AgentStep{Instructions: "You plan research."}, "Plan: ${input.text}")
 //	query := agents.Each("query", agents.Field(plan, &plan.Out.Queries))

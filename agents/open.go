@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Values of OnNewInput and OnMissingToolResult: what happens to an input that leaves interrupts of its thread open.
+// Values of OnNewInput and OnMissingToolResult: what happens to an input that leaves interrupts of
+// its thread open.
 const (
 	OpenReject  = "reject"  // the API refuses it
 	OpenQueue   = "queue"   // it waits until no interrupt is open

@@ -6,8 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads a definition from one YAML document of at most 1 MiB, and fills in the defaults. The file's name is for errors: a *DefinitionError, or up to
-// twenty joined, in the order of their lines.
+// Parse reads a definition from one YAML document of at most 1 MiB, and fills in the defaults. The
+// file's name is for errors: a *DefinitionError, or up to twenty joined, in the order of their
+// lines.
 func Parse(filename string, data []byte) (*Definition, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
@@ -51,7 +52,8 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 	return d
 }
 
-// validate adds the mistakes that only the whole definition shows, except for keys that already have one.
+// validate adds the mistakes that only the whole definition shows, except for keys that already
+// have one.
 func (r *reader) validate(d *Definition, root *yaml.Node) {
 	for _, c := range d.complaints() {
 		at, given := r.places[c.key]
@@ -82,7 +84,8 @@ func (r *reader) complainStep(c mistake) {
 	}
 }
 
-// failedIn reports whether a key, or one in its value, already has a mistake. What seems to be missing may be meant there.
+// failedIn reports whether a key, or one in its value, already has a mistake. What seems to be
+// missing may be meant there.
 func (r *reader) failedIn(key string) bool {
 	for failed := range r.failed {
 		if rest, ok := strings.CutPrefix(failed, key); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {

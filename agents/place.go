@@ -15,7 +15,8 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// Wrong returns an error about the value of a key, such as http.url, or about the whole document if it does not have that key.
+// Wrong returns an error about the value of a key, such as http.url, or about the whole document if
+// it does not have that key.
 func (p Place) Wrong(key, reason string) *DefinitionError {
 	e := &DefinitionError{File: p.File, Line: p.Line, Key: key, Reason: reason}
 	if node := p.keys[key]; node != nil {

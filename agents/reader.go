@@ -23,8 +23,8 @@ func newReader(file string) *reader {
 	return &reader{file: file, places: map[string]*yaml.Node{}}
 }
 
-// reader walks the nodes of a document and gathers mistakes. The library's decoding into structs stops at the first unknown key, and gives no position for
-// a well-formed value that is wrong.
+// reader walks the nodes of a document and gathers mistakes. The library's decoding into structs
+// stops at the first unknown key, and gives no position for a well-formed value that is wrong.
 type reader struct {
 	file   string
 	places map[string]*yaml.Node // the value of each key of the file
@@ -34,7 +34,8 @@ type reader struct {
 	depth  int // how deep the current list of steps is nested
 }
 
-// field is a key of a mapping, and a function that takes its value. The function returns "" or the end of a sentence that begins with the key.
+// field is a key of a mapping, and a function that takes its value. The function returns "" or the
+// end of a sentence that begins with the key.
 type field struct {
 	key  string
 	read func(node *yaml.Node) (reason string)
@@ -103,7 +104,8 @@ func (r *reader) syntax(err error) {
 	r.wrong = append(r.wrong, e)
 }
 
-// mapping passes the values to the fields. prefix is the path of the mapping, with a dot at its end.
+// mapping passes the values to the fields. prefix is the path of the mapping, with a dot at its
+// end.
 func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], resolve(node.Content[i+1])

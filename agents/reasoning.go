@@ -8,8 +8,8 @@ import (
 
 // Reasoning is how a model reasons before it answers.
 type Reasoning struct {
-	// Effort is how much the model reasons: minimal, low, medium or high. Empty = the provider's default. A model that cannot reason, or not as much, may refuse
-	// the request.
+	// Effort is how much the model reasons: minimal, low, medium or high. Empty = the provider's
+	// default. A model that cannot reason, or not as much, may refuse the request.
 	Effort string `json:"effort,omitempty" yaml:"effort,omitempty"`
 }
 

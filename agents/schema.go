@@ -32,7 +32,8 @@ func schema(into *json.RawMessage) func(*yaml.Node) string {
 	}
 }
 
-// converter converts YAML to JSON. Dates stay text, as do keys. Aliases can multiply content, so it counts nodes.
+// converter converts YAML to JSON. Dates stay text, as do keys. Aliases can multiply content, so it
+// counts nodes.
 type converter struct {
 	nodes  int
 	reason string

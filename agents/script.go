@@ -15,7 +15,8 @@ const (
 	maxPattern     = 1 << 10
 )
 
-// Script is a document of kind script: the answers of the model scripted/name, for demonstrations and tests without a model.
+// Script is a document of kind script: the answers of the model scripted/name, for demonstrations
+// and tests without a model.
 type Script struct {
 	// Name is the model's name after "scripted/": [a-zA-Z0-9_-]{1,64}.
 	Name string `yaml:"name"`
@@ -28,7 +29,8 @@ type Script struct {
 
 // ScriptTurn is the answers of the model in one run.
 type ScriptTurn struct {
-	// When must match the user's last message; nil = every message. The text of a named group replaces {name} in the steps.
+	// When must match the user's last message; nil = every message. The text of a named group
+	// replaces {name} in the steps.
 	When *regexp.Regexp `yaml:"when"`
 
 	// Steps are the model's answers in order, 1 to 32.
@@ -41,8 +43,8 @@ type ScriptStep struct {
 	Calls []ScriptCall `yaml:"calls"` // at most 32
 }
 
-// ScriptCall is a call of a tool. In Arguments, and in Say, the text of a group of When replaces {name}, and the tool's result in this turn replaces {tool} or
-// {tool.member.member}.
+// ScriptCall is a call of a tool. In Arguments, and in Say, the text of a group of When replaces
+// {name}, and the tool's result in this turn replaces {tool} or {tool.member.member}.
 type ScriptCall struct {
 	Tool      string          `yaml:"tool"`
 	Arguments json.RawMessage `yaml:"arguments"` // a JSON object; nil = {}

@@ -14,35 +14,42 @@ const (
 
 var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// Server is a document of kind mcp: an MCP server. Agents name its tools mcp:name/tool. It has either a URL or a command.
+// Server is a document of kind mcp: an MCP server. Agents name its tools mcp:name/tool. It has
+// either a URL or a command.
 type Server struct {
 	// Name precedes the names of its tools: [a-z0-9][a-z0-9-]{0,31}.
 	Name string `yaml:"name"`
 
-	// URL is the address of MCP's streamable HTTP. Headers are sent with each request; ${secret:NAME} in a value is replaced.
+	// URL is the address of MCP's streamable HTTP. Headers are sent with each request;
+	// ${secret:NAME} in a value is replaced.
 	URL     string            `yaml:"url"`
 	Headers map[string]string `yaml:"headers"`
 
-	// Command is the program to start, with its arguments. Env is added to the usual environment; ${secret:NAME} in a value is replaced.
+	// Command is the program to start, with its arguments. Env is added to the usual environment;
+	// ${secret:NAME} in a value is replaced.
 	Command []string          `yaml:"command"`
 	Env     map[string]string `yaml:"env"`
 
 	// Timeout bounds one attempt of a call; 0 = 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 
-	// Idempotent is whether calling a tool twice has the same effect as calling it once; nil = as the server declares for each tool.
+	// Idempotent is whether calling a tool twice has the same effect as calling it once; nil = as
+	// the server declares for each tool.
 	Idempotent *bool `yaml:"idempotent"`
 
 	// Elicitation lets the server ask people during a call. The call is made again with the answer.
 	Elicitation bool `yaml:"elicitation"`
 
-	// Attempts is how often a call of an idempotent tool may be made if it does not finish, 1 to 8; 0 = 3.
+	// Attempts is how often a call of an idempotent tool may be made if it does not finish, 1 to 8;
+	// 0 = 3.
 	Attempts int `yaml:"attempts"`
 
-	// TaskQueue is the Temporal task queue of the workers that have the server; empty = the queue of all workers.
+	// TaskQueue is the Temporal task queue of the workers that have the server; empty = the queue
+	// of all workers.
 	TaskQueue string `yaml:"taskQueue"`
 
-	// Parallel is whether the calls of one turn, of all its tools, may run concurrently. True by default.
+	// Parallel is whether the calls of one turn, of all its tools, may run concurrently. True by
+	// default.
 	Parallel bool `yaml:"parallel"`
 
 	Place Place `yaml:"-"`

@@ -17,7 +17,8 @@ type State struct {
 	// Visible shows the state to the model, in each call.
 	Visible bool `json:"visible,omitempty" yaml:"visible,omitempty"`
 
-	// Predict changes the state with arguments of tool calls while the model writes them. At most 16.
+	// Predict changes the state with arguments of tool calls while the model writes them. At most
+	// 16.
 	Predict []Prediction `json:"predict,omitempty" yaml:"predict,omitempty"`
 }
 
@@ -26,7 +27,8 @@ type Prediction struct {
 	// Tool is the tool's name.
 	Tool string `json:"tool" yaml:"tool"`
 
-	// Argument is the name of the argument, and Key that of the state's member, each 1 to 128 bytes.
+	// Argument is the name of the argument, and Key that of the state's member, each 1 to 128
+	// bytes.
 	Argument string `json:"argument" yaml:"argument"`
 	Key      string `json:"key" yaml:"key"`
 }

@@ -5,13 +5,16 @@ import (
 	"time"
 )
 
-// Step is a step of a pipeline. Exactly one of its kinds is set: Agent, Tool, Approve, Parallel, Map, Route, Loop, Set or Steps.
+// Step is a step of a pipeline. Exactly one of its kinds is set: Agent, Tool, Approve, Parallel,
+// Map, Route, Loop, Set or Steps.
 //
-// Texts in Input, Args, Message and Value are templates: the value of the CEL expression replaces ${…}. When, Until and Items are expressions. All of
-// them have the variables input, messages, state, steps and caller; in a map also its item and index, in a loop round, and after a failure error.
+// Texts in Input, Args, Message and Value are templates: the value of the CEL expression replaces
+// ${…}. When, Until and Items are expressions. All of them have the variables input, messages,
+// state, steps and caller; in a map also its item and index, in a loop round, and after a failure
+// error.
 type Step struct {
-	// Name is the step's address in its agent, and the key of its output in the state: [a-z][a-z0-9_-]{0,63}, each once, and not model, tools or steps.
-	// Compensations need no name.
+	// Name is the step's address in its agent, and the key of its output in the state:
+	// [a-z][a-z0-9_-]{0,63}, each once, and not model, tools or steps. Compensations need no name.
 	Name string
 
 	// When is a condition: the step is skipped if it is false. Empty = always. At most 4 KiB.
@@ -44,7 +47,8 @@ type Step struct {
 	// Steps run in sequence.
 	Steps []Step
 
-	// Input is the prompt of an agent, a template. The agent gets it instead of the conversation. Empty = it gets the conversation.
+	// Input is the prompt of an agent, a template. The agent gets it instead of the conversation.
+	// Empty = it gets the conversation.
 	Input string
 
 	// Output is the form of the agent's answer; nil = any text. Only for agents.
@@ -62,8 +66,8 @@ type Step struct {
 	// OnError is what happens after a failure.
 	OnError OnError
 
-	// Compensate undoes the step if the run fails later or is cancelled. It is a step without a name and without an output. Steps in it have no
-	// compensations.
+	// Compensate undoes the step if the run fails later or is cancelled. It is a step without a
+	// name and without an output. Steps in it have no compensations.
 	Compensate *Step
 }
 
@@ -89,7 +93,8 @@ type Output struct {
 	// Repairs is how often an invalid answer is sent back with its errors, 0 to 10; nil = 2.
 	Repairs *int
 
-	// Native is whether the model's provider gets the schema, to enforce it. nil = if the endpoint is the vendor's own and known to support it.
+	// Native is whether the model's provider gets the schema, to enforce it. nil = if the endpoint
+	// is the vendor's own and known to support it.
 	Native *bool
 
 	wrong error // why a Go type has no schema
@@ -145,10 +150,12 @@ type Case struct {
 
 // LoopStep repeats steps.
 type LoopStep struct {
-	// Max is the maximal number of rounds, 1 to 1,000. The loop then ends, whatever the value of Until.
+	// Max is the maximal number of rounds, 1 to 1,000. The loop then ends, whatever the value of
+	// Until.
 	Max int `json:"max"`
 
-	// Until is a condition that is evaluated after each round: true ends the loop. Empty = only Max ends it.
+	// Until is a condition that is evaluated after each round: true ends the loop. Empty = only Max
+	// ends it.
 	Until string `json:"until,omitempty"`
 
 	Steps []Step `json:"steps"`
@@ -156,8 +163,8 @@ type LoopStep struct {
 
 // Op is one change of the state.
 type Op struct {
-	// Op is an operation of JSON Patch: add, remove, replace, move, copy or test. Empty = set the value at the path, whether or not the path exists; a literal
-	// null removes it.
+	// Op is an operation of JSON Patch: add, remove, replace, move, copy or test. Empty = set the
+	// value at the path, whether or not the path exists; a literal null removes it.
 	Op string
 
 	// Path and From are JSON pointers.
@@ -173,7 +180,8 @@ type Retry struct {
 	// Attempts is the number of attempts with the first one: 1 to 100.
 	Attempts int
 
-	// Interval is the pause before the second attempt; 0 = 1s. Backoff is the factor of each further pause: 1 to 10, 0 = 2. Pauses are at most an hour.
+	// Interval is the pause before the second attempt; 0 = 1s. Backoff is the factor of each
+	// further pause: 1 to 10, 0 = 2. Pauses are at most an hour.
 	Interval time.Duration
 	Backoff  float64
 }
@@ -184,7 +192,8 @@ const (
 	OnErrorContinue = "continue"
 )
 
-// OnError is what happens after the failure of the last attempt. The zero OnError fails the enclosing step too.
+// OnError is what happens after the failure of the last attempt. The zero OnError fails the
+// enclosing step too.
 type OnError struct {
 	// Continue continues after the step; its output is {"error": {"code", "message"}}.
 	Continue bool
@@ -210,7 +219,8 @@ const (
 
 	// MaxItems bounds the items of a map.
 	MaxItems = 10_000
-	// MaxItemsCompensated bounds the items if branches may have compensations: the run keeps the end of each branch.
+	// MaxItemsCompensated bounds the items if branches may have compensations: the run keeps the
+	// end of each branch.
 	MaxItemsCompensated = 1000
 	// MaxOutput bounds the output of a step, in bytes of JSON.
 	MaxOutput = 1 << 20

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Inline returns the inline agent of a step, with the fields that it does not set taken from the pipeline. Its name has a dot, which no published agent's
-// name can have.
+// Inline returns the inline agent of a step, with the fields that it does not set taken from the
+// pipeline. Its name has a dot, which no published agent's name can have.
 func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	inline := *d
 	inline.Name = d.Name + "." + step
@@ -24,7 +24,8 @@ func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	return &inline
 }
 
-// StepTools returns the names of the tools that the steps call, sorted, without the tools of inline agents.
+// StepTools returns the names of the tools that the steps call, sorted, without the tools of inline
+// agents.
 func (d *Definition) StepTools() []string {
 	var names []string
 	eachStep(d.Steps, func(s *Step) {
@@ -36,7 +37,8 @@ func (d *Definition) StepTools() []string {
 	return slices.Compact(names)
 }
 
-// StepAgents returns the names of the agents that the steps run, and of the subagents of inline agents, sorted.
+// StepAgents returns the names of the agents that the steps run, and of the subagents of inline
+// agents, sorted.
 func (d *Definition) StepAgents() []string {
 	var names []string
 	eachStep(d.Steps, func(s *Step) {

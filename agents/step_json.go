@@ -52,8 +52,8 @@ func (s *Step) UnmarshalJSON(data []byte) error {
 	return in.Timeout.into(&s.Timeout)
 }
 
-// plainJSON does not escape <, > and & in texts. An encoder escapes them in the output of a MarshalJSON unless all encoders agree, and there must be one
-// form.
+// plainJSON does not escape <, > and & in texts. An encoder escapes them in the output of a
+// MarshalJSON unless all encoders agree, and there must be one form.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -2,11 +2,12 @@ package agents
 
 import "reflect"
 
-// Ask runs an agent: another one by name, or an inline one. The agent gets the input, a template, instead of the conversation; without an input it gets the
-// conversation.
+// Ask runs an agent: another one by name, or an inline one. The agent gets the input, a template,
+// instead of the conversation; without an input it gets the conversation.
 //
-// If T is a string or any, the output is the agent's text. Otherwise the answer must be JSON of the schema of T: fields have their json names, a jsonschema
-// tag is the description of a field, and fields without omitempty or omitzero are required. Lists are never null.
+// If T is a string or any, the output is the agent's text. Otherwise the answer must be JSON of the
+// schema of T: fields have their json names, a jsonschema tag is the description of a field, and
+// fields without omitempty or omitzero are required. Lists are never null.
 func Ask[T any](name string, agent AgentStep, input string, options ...AskOption) StepOf[T] {
 	s := Step{Name: name, Agent: &agent, Input: input}
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.String && t.Kind() != reflect.Interface {
@@ -18,7 +19,8 @@ func Ask[T any](name string, agent AgentStep, input string, options ...AskOption
 	return stepOf[T](s)
 }
 
-// Call calls a tool of the agent. T is the type of the tool's result: a string, or the type of its JSON.
+// Call calls a tool of the agent. T is the type of the tool's result: a string, or the type of its
+// JSON.
 func Call[T any](name, tool string, args Args, options ...Option) StepOf[T] {
 	return stepOf[T](withOptions(Step{Name: name, Tool: tool, Args: args.templates()}, options))
 }
@@ -35,7 +37,8 @@ type Answer struct {
 	Args map[string]any `json:"args"`
 }
 
-// Approve asks a person. The message is a template. [Args] are shown with it, and an [Approval] is who decides, and until when.
+// Approve asks a person. The message is a template. [Args] are shown with it, and an [Approval] is
+// who decides, and until when.
 func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	s := Step{Name: name, Approve: &ApproveStep{Message: message}}
 	for _, o := range options {

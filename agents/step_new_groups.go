@@ -22,13 +22,15 @@ type Item[T any] struct {
 	items string
 }
 
-// Each returns the item of a list. The name is that of its variable in expressions: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
+// Each returns the item of a list. The name is that of its variable in expressions:
+// [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
 func Each[T any](name string, list Value[[]T]) Item[T] {
 	return Item[T]{Expr[T](cmp.Or(name, defaultItem)), list.Expr()}
 }
 
-// Map runs steps once for each item of a list, concurrently. For each item, in order, its output has the outputs of the steps by their names, and error if
-// the item failed. [Collect] returns those of one step.
+// Map runs steps once for each item of a list, concurrently. For each item, in order, its output
+// has the outputs of the steps by their names, and error if the item failed. [Collect] returns
+// those of one step.
 func Map[T any](name string, item Item[T], steps Steps, options ...BranchOption) StepOf[[]map[string]any] {
 	s := Step{Name: name, Map: &MapStep{Items: item.items, As: item.source, Steps: steps.list()}}
 	for _, o := range options {
@@ -37,7 +39,8 @@ func Map[T any](name string, item Item[T], steps Steps, options ...BranchOption)
 	return stepOf[[]map[string]any](s)
 }
 
-// Collect refers to the outputs of one step of a map, in the order of the items, without items that have none.
+// Collect refers to the outputs of one step of a map, in the order of the items, without items that
+// have none.
 func Collect[T any](of StepOf[[]map[string]any], step StepOf[T]) Ref[[]T] {
 	has := "has(" + memberOf("x", step.Name) + ")"
 	if !selectable(step.Name) {

@@ -7,7 +7,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Option is an option of every step: [When], [Timeout], a [Retry], [ContinueOnError], [OnErrorRun] and [Compensate].
+// Option is an option of every step: [When], [Timeout], a [Retry], [ContinueOnError], [OnErrorRun]
+// and [Compensate].
 type Option interface {
 	AskOption
 	ApproveOption
@@ -52,18 +53,21 @@ func When(condition Value[bool]) Condition {
 // Timeout bounds the step with all its attempts.
 func Timeout(d time.Duration) Option { return option(func(s *Step) { s.Timeout = d }) }
 
-// ContinueOnError continues after the step if it fails; its output is then {"error": {"code", "message"}}. For [Map] and [Parallel] this concerns the whole
-// step; [Branches] concerns its branches.
+// ContinueOnError continues after the step if it fails; its output is then {"error": {"code",
+// "message"}}. For [Map] and [Parallel] this concerns the whole step; [Branches] concerns its
+// branches.
 func ContinueOnError() Option {
 	return option(func(s *Step) { s.OnError = OnError{Continue: true} })
 }
 
-// OnErrorRun runs other steps if the step fails, with the variable error. The pipeline then continues after the step.
+// OnErrorRun runs other steps if the step fails, with the variable error. The pipeline then
+// continues after the step.
 func OnErrorRun(steps ...Stepper) Option {
 	return option(func(s *Step) { s.OnError = OnError{Steps: Steps(steps).list()} })
 }
 
-// Compensate undoes the step if the run fails later or is cancelled. The compensation has no name. With [StepOf.With] it can refer to the step's output.
+// Compensate undoes the step if the run fails later or is cancelled. The compensation has no name.
+// With [StepOf.With] it can refer to the step's output.
 func Compensate(with Stepper) Option {
 	undo := with.AsStep()
 	return option(func(s *Step) { s.Compensate = &undo })
@@ -118,7 +122,8 @@ func Schema(schema json.RawMessage) AskOption {
 	return askOption(func(o *Output) { o.Schema, o.wrong = schema, nil })
 }
 
-// Refine changes the schema of the answer. It adds what a Go type cannot express: enumerations, ranges, patterns.
+// Refine changes the schema of the answer. It adds what a Go type cannot express: enumerations,
+// ranges, patterns.
 func Refine(change func(schema *jsonschema.Schema)) AskOption {
 	return askOption(func(o *Output) { o.refine(change) })
 }
@@ -126,5 +131,6 @@ func Refine(change func(schema *jsonschema.Schema)) AskOption {
 // Repairs returns how often an invalid answer is sent back with its errors, 0 to 10; default 2.
 func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &n }) }
 
-// Native reports whether the model's provider gets the schema of the answer. By default it does if the endpoint is the vendor's own and known to support it.
+// Native reports whether the model's provider gets the schema of the answer. By default it does if
+// the endpoint is the vendor's own and known to support it.
 func Native(hand bool) AskOption { return askOption(func(o *Output) { o.Native = &hand }) }

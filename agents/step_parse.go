@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// steps reads a list of steps. Aliases can multiply content and may contain themselves, so it counts steps and depth.
+// steps reads a list of steps. Aliases can multiply content and may contain themselves, so it
+// counts steps and depth.
 func (r *reader) steps(key string, into *[]Step) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if r.depth++; r.depth > maxTreeDepth {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// Ref is an expression whose value is a T: the output of a step, a member of it, an item. It has no value itself: expressions are evaluated when the step
-// runs.
+// Ref is an expression whose value is a T: the output of a step, a member of it, an item. It has no
+// value itself: expressions are evaluated when the step runs.
 type Ref[T any] struct {
 	// Out is not a value either. Pointers to its fields are arguments of [Field].
 	Out *T
@@ -23,7 +23,8 @@ type Ref[T any] struct {
 type Reference interface {
 	// Expr returns the expression, for use in other expressions.
 	Expr() string
-	// String returns the template of the value, such as ${steps.plan}. A dollar sign right before it escapes it.
+	// String returns the template of the value, such as ${steps.plan}. A dollar sign right before
+	// it escapes it.
 	String() string
 	shape() any
 }
@@ -34,7 +35,8 @@ type Value[T any] interface {
 	ref() Ref[T]
 }
 
-// Expr returns the value of a CEL expression. [New] checks the expression and its variables; it does not check that the value is a T.
+// Expr returns the value of a CEL expression. [New] checks the expression and its variables; it
+// does not check that the value is a T.
 func Expr[T any](source string) Ref[T] { return Ref[T]{new(T), source} }
 
 // Expr returns the expression.
@@ -61,7 +63,8 @@ func Field[F any](of Reference, field *F) Ref[F] {
 	return Ref[F]{field, memberOf(of.Expr(), names...)}
 }
 
-// Member returns a member of a value without a Go type, or a member of a member: Member[string](order, "address", "city").
+// Member returns a member of a value without a Go type, or a member of a member:
+// Member[string](order, "address", "city").
 func Member[T any](of Reference, names ...string) Ref[T] {
 	return Expr[T](memberOf(of.Expr(), names...))
 }
@@ -102,7 +105,8 @@ func memberOf(source string, names ...string) string {
 	return source
 }
 
-// selectable reports whether CEL can select a member by this name. CEL's literals and operators cannot be selected.
+// selectable reports whether CEL can select a member by this name. CEL's literals and operators
+// cannot be selected.
 func selectable(name string) bool {
 	switch name {
 	case "true", "false", "null", "in":
@@ -111,7 +115,8 @@ func selectable(name string) bool {
 	return identifier.MatchString(name)
 }
 
-// pathTo returns the path of a field in the struct that shape points to; nil = the struct does not have it.
+// pathTo returns the path of a field in the struct that shape points to; nil = the struct does not
+// have it.
 func pathTo(shape, field reflect.Value) []string {
 	s := shape.Elem()
 	if s.Kind() != reflect.Struct || field.IsNil() {
@@ -135,7 +140,8 @@ func pathTo(shape, field reflect.Value) []string {
 	return nil
 }
 
-// jsonName returns the name of a field in JSON. It is empty if JSON does not have the field; flat = the field's own fields replace it.
+// jsonName returns the name of a field in JSON. It is empty if JSON does not have the field; flat =
+// the field's own fields replace it.
 func jsonName(f reflect.StructField) (name string, flat bool) {
 	tag := f.Tag.Get("json")
 	name, _, _ = strings.Cut(tag, ",")

@@ -151,7 +151,8 @@ func TestLargeTrees(t *testing.T) {
 	}
 }
 
-// What is written in the shortest way, and what with all defaults, is one revision; what else differs is another.
+// What is written in the shortest way, and what with all defaults, is one revision; what else
+// differs is another.
 func TestRevisionOfSteps(t *testing.T) {
 	t.Parallel()
 	base := pipelineHead + "  - {name: m, map: {items: state.x, steps: [{name: x, tool: pay, args: {n: 1}}]}}\n"

@@ -47,8 +47,8 @@ func (d *Definition) complainSteps() []mistake {
 	return t.found
 }
 
-// ValidateStep checks a step of the agent's program by the rules of files. It does not check which outputs exist. The error is a *DefinitionError, or
-// several joined.
+// ValidateStep checks a step of the agent's program by the rules of files. It does not check which
+// outputs exist. The error is a *DefinitionError, or several joined.
 func (d *Definition) ValidateStep(s Step) error {
 	t := &treeCheck{d: d, known: map[string]known{}, open: true}
 	if n := t.count([]Step{s}, 1); n > maxTree {
@@ -89,7 +89,8 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 	return n
 }
 
-// length reports steps whose paths may become too long, with the numbers of rounds, items and attempts in them.
+// length reports steps whose paths may become too long, with the numbers of rounds, items and
+// attempts in them.
 func (t *treeCheck) length(key string, steps []Step, before int) {
 	const number, mark = len("/10000"), len("~error~undo~100")
 	for i := range steps {

@@ -22,7 +22,8 @@ var taskQueue = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
 const badTaskQueue = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
 
-// Tool is a document of kind tool: a tool that sends an HTTP request. Package httptool checks the parts of the request.
+// Tool is a document of kind tool: a tool that sends an HTTP request. Package httptool checks the
+// parts of the request.
 type Tool struct {
 	// Name is the tool's name for models: [a-zA-Z0-9_-]{1,64}.
 	Name string `yaml:"name"`
@@ -38,10 +39,12 @@ type Tool struct {
 	// Idempotent is whether calling the tool twice has the same effect as calling it once.
 	Idempotent bool `yaml:"idempotent"`
 
-	// Attempts is how often one call may be made if it does not finish, 1 to 8; 0 = 3 if the tool is idempotent, else 1.
+	// Attempts is how often one call may be made if it does not finish, 1 to 8; 0 = 3 if the tool
+	// is idempotent, else 1.
 	Attempts int `yaml:"attempts"`
 
-	// TaskQueue is the Temporal task queue of the workers that make the calls; empty = the queue of all workers.
+	// TaskQueue is the Temporal task queue of the workers that make the calls; empty = the queue of
+	// all workers.
 	TaskQueue string `yaml:"taskQueue"`
 
 	// Parallel is whether the calls of one turn may run concurrently. True by default.

@@ -12,7 +12,8 @@ const ClientPrefix = "client:"
 // AgentPrefix precedes the names of subagents in Tools.
 const AgentPrefix = "agent:"
 
-// SplitTools separates the patterns of workers' tools from those of clients' tools. Subagents and handoffs are in neither.
+// SplitTools separates the patterns of workers' tools from those of clients' tools. Subagents and
+// handoffs are in neither.
 func SplitTools(patterns []string) (ours, clients []string) {
 	for _, p := range patterns {
 		switch {
@@ -36,7 +37,8 @@ func Delegates(patterns []string) []string {
 	return names
 }
 
-// complainDelegates reports invalid names of agents, and names that a tool of the agent also has: a call of it would be ambiguous.
+// complainDelegates reports invalid names of agents, and names that a tool of the agent also has: a
+// call of it would be ambiguous.
 func (d *Definition) complainDelegates() []mistake {
 	var found []mistake
 	for i, tool := range d.Tools {

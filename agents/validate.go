@@ -22,12 +22,14 @@ var (
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
-// Validate checks a definition made in Go by the rules of files. A limit of zero has its default. The error is a *DefinitionError, or several joined.
+// Validate checks a definition made in Go by the rules of files. A limit of zero has its default.
+// The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
 	return joined(d.Name, d.complaints())
 }
 
-// joined returns the complaints as errors of the agent's definition, without the agent if its name is invalid.
+// joined returns the complaints as errors of the agent's definition, without the agent if its name
+// is invalid.
 func joined(agent string, found []mistake) error {
 	if !nameRule.MatchString(agent) {
 		agent = ""

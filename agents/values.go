@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Each function here returns a reader of one value. A reader stores the value, and returns "" or the end of a sentence that begins with the key.
+// Each function here returns a reader of one value. A reader stores the value, and returns "" or
+// the end of a sentence that begins with the key.
 
 func text(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {

@@ -4,11 +4,11 @@ import "strings"
 
 // Compact merges the deltas of each text, tool call and reasoning message into its first one, also
 // where items interleave, so that start, one content event and end remain. Chunks are expanded.
-// Everything else stays as it is and where it is: what was legal stays legal, and reduces to the same.
-// The events given are not changed.
+// Everything else stays as it is and where it is: what was legal stays legal, and reduces to the
+// same. The events given are not changed.
 //
-// Deltas are not merged over what a client reads as a new beginning, which is an end, a run's event or
-// a snapshot of messages, nor when they carry metadata or anything else of their own.
+// Deltas are not merged over what a client reads as a new beginning, which is an end, a run's event
+// or a snapshot of messages, nor when they carry metadata or anything else of their own.
 func Compact(events []Event) []Event {
 	c := compaction{out: make([]Event, 0, len(events)), grows: make(map[growing]*growth)}
 	var chunks ChunkExpander

@@ -58,8 +58,8 @@ var words = []string{
 	"AS a", "AS p", "AD p", "EV a", "ET c", "MS a", "MS b@s", "snap", "custom", "raw", "unk", "tc a", "tc -", "tc e", "cc f<g", "cc -", "rc r", "rc -",
 }
 
-// Whatever order a verifier accepts: it accepts the compacted list too, which reduces to the same and
-// has one content event where nothing is between.
+// Whatever order a verifier accepts: it accepts the compacted list too, which reduces to the same
+// and has one content event where nothing is between.
 func FuzzCompact(f *testing.F) {
 	word := make(map[string]byte, len(words))
 	for i, w := range words {

@@ -54,8 +54,8 @@ var notApplicable = map[string]struct{ expectation, reason string }{
 	"era-pinned-peer-omits-protocol-version":   {"requestAbsentPaths", "a server sends no request"},
 }
 
-// refusal is an event, by its index, and the rule that refuses it. "decode" stands for a value that the
-// schema refuses, "reduction" for an event that does not fit what the client has.
+// refusal is an event, by its index, and the rule that refuses it. "decode" stands for a value that
+// the schema refuses, "reduction" for an event that does not fit what the client has.
 type refusal struct {
 	Index int  `json:"index"`
 	Rule  Rule `json:"rule"`

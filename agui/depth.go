@@ -5,21 +5,23 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how many objects and arrays may lie inside each other in a value that the protocol leaves
-// open: state, parameters, metadata. encoding/json reads no more than 10,000 levels, and such values are
-// stored inside other documents: what is just acceptable when it comes could not be read again.
+// MaxDepth is how many objects and arrays may lie inside each other in a value that the protocol
+// leaves open: state, parameters, metadata. encoding/json reads no more than 10,000 levels, and
+// such values are stored inside other documents: what is just acceptable when it comes could not be
+// read again.
 const MaxDepth = 512
 
 var tooDeep = fmt.Sprintf("is nested deeper than %d levels", MaxDepth)
 
-// TooDeep reports whether a JSON value is nested deeper than MaxDepth. It need not have been checked.
+// TooDeep reports whether a JSON value is nested deeper than MaxDepth. It need not have been
+// checked.
 func TooDeep(value []byte) bool {
 	_, deep := deepMember(value)
 	return deep
 }
 
-// deepMember looks for what is nested too deep in a text that may be no JSON, and returns the member of
-// the outermost object that holds it, if it is in one.
+// deepMember looks for what is nested too deep in a text that may be no JSON, and returns the
+// member of the outermost object that holds it, if it is in one.
 func deepMember(raw []byte) (name string, deep bool) {
 	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= MaxDepth {
 		return "", false

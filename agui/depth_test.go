@@ -47,8 +47,8 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// Whatever is nested too deep is refused where it comes in, with the member's name: it could be stored,
-// but not be read again.
+// Whatever is nested too deep is refused where it comes in, with the member's name: it could be
+// stored, but not be read again.
 func TestDeepInput(t *testing.T) {
 	t.Parallel()
 	const message = `"messages":[{"id":"u","role":"user","content":"x"}]`

@@ -6,8 +6,8 @@ import (
 )
 
 // Guard checks the events of a producer before they are sent. Beside the order, which a Verifier
-// checks for consumers too, these are the rules that clients do not enforce. The zero value is ready
-// for a stream from its beginning. It is not safe for concurrent use.
+// checks for consumers too, these are the rules that clients do not enforce. The zero value is
+// ready for a stream from its beginning. It is not safe for concurrent use.
 //
 // As with a Verifier, a refused event leaves the guard as it was.
 type Guard struct {
@@ -108,8 +108,8 @@ func (g *Guard) checkFinish(e *RunFinished) error {
 	return nil
 }
 
-// awaits reports whether these are the calls that the run has not answered. Who joins a run late is shown its calls in
-// a snapshot, among those of runs before it: of these any may be named.
+// awaits reports whether these are the calls that the run has not answered. Who joins a run late is
+// shown its calls in a snapshot, among those of runs before it: of these any may be named.
 func (g *Guard) awaits(named []string) bool {
 	own := slices.DeleteFunc(slices.Clone(named), func(id string) bool {
 		return slices.Contains(g.shown, id) && !slices.Contains(g.calls, id)

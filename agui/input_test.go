@@ -264,7 +264,8 @@ func FuzzDecodeInput(f *testing.F) {
 	})
 }
 
-// What a later version may have added does not make an input invalid; whoever runs the server is told.
+// What a later version may have added does not make an input invalid; whoever runs the server is
+// told.
 func TestStripInput(t *testing.T) {
 	t.Parallel()
 	in, err := DecodeInput([]byte(`{"threadId":"t","runId":"r","protocolVersion":"1.7","later":{},` +

@@ -19,8 +19,8 @@ var patchOps = []string{"add", "remove", "replace", "move", "copy", "test"}
 // ErrPatch is a patch that does not apply to a document: clients skip it, as a whole.
 var ErrPatch = errors.New("agui: the patch does not apply")
 
-// Patch applies an RFC 6902 patch to a JSON value as a client does. The error is a *DecodeError for a
-// patch that is malformed, which would be fatal to a client, and else an ErrPatch.
+// Patch applies an RFC 6902 patch to a JSON value as a client does. The error is a *DecodeError for
+// a patch that is malformed, which would be fatal to a client, and else an ErrPatch.
 func Patch(doc, patch json.RawMessage) (json.RawMessage, error) {
 	var r Reducer
 	next, ok, err := r.patch(EventStateDelta, "", doc, patch)

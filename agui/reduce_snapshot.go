@@ -137,8 +137,8 @@ func keptBySnapshot(e *MessagesSnapshot) func(*Message) bool {
 }
 
 // SnapshotActivities returns the metadata of a MESSAGES_SNAPSHOT that is complete for some types of
-// activities: the reference client, since 1.0, drops those of these types that the snapshot lacks, and
-// keeps all others.
+// activities: the reference client, since 1.0, drops those of these types that the snapshot lacks,
+// and keeps all others.
 func SnapshotActivities(types []string) (Metadata, error) {
 	raw, err := json.Marshal(map[string][]string{"authoritativeActivityTypes": types})
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// DecodeToolResult reads what came of a tool call where it is said by itself, and not in an input: the
-// members toolCallId, content and error of a tool message, nil for one that is absent. The message has the
-// call's id. An error is a *DecodeError that points at the member.
+// DecodeToolResult reads what came of a tool call where it is said by itself, and not in an input:
+// the members toolCallId, content and error of a tool message, nil for one that is absent. The
+// message has the call's id. An error is a *DecodeError that points at the member.
 func DecodeToolResult(toolCallID, content, failure json.RawMessage) (*Message, error) {
 	members := []byte(`{"role":"tool","id":"-"`)
 	for _, m := range []struct {

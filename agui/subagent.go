@@ -111,15 +111,16 @@ func ownerOf(e Event) string {
 	return ""
 }
 
-// Attribute makes an event one of a subagent's, unless it is somebody's already or of a type that belongs
-// to no agent. It changes the event.
+// Attribute makes an event one of a subagent's, unless it is somebody's already or of a type that
+// belongs to no agent. It changes the event.
 func Attribute(e Event, subagentRunID string) {
 	if owner := subagentOf(e); owner != nil && *owner == "" {
 		*owner = subagentRunID
 	}
 }
 
-// subagentOf returns where an event says which agent it is of; nil = it does not say. Chunks are not looked at.
+// subagentOf returns where an event says which agent it is of; nil = it does not say. Chunks are
+// not looked at.
 func subagentOf(e Event) *string {
 	switch e := e.(type) {
 	case *TextMessageStart:

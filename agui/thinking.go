@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// ThinkingUpgrade turns the THINKING_* events, which left the protocol with 1.0, into the REASONING_*
-// events that took their place, and passes all others. The old ones have no ids: theirs are made from
-// the run's id and a count, so that the same stream always gets the same ones. The title of
-// THINKING_START has no successor and is lost. The zero value is ready. It is not safe for concurrent
-// use.
+// ThinkingUpgrade turns the THINKING_* events, which left the protocol with 1.0, into the
+// REASONING_* events that took their place, and passes all others. The old ones have no ids: theirs
+// are made from the run's id and a count, so that the same stream always gets the same ones. The
+// title of THINKING_START has no successor and is lost. The zero value is ready. It is not safe for
+// concurrent use.
 type ThinkingUpgrade struct {
 	run           string
 	count         int
@@ -48,8 +48,8 @@ func (u *ThinkingUpgrade) Upgrade(e Event) (Event, []Warning, error) {
 	return next, []Warning{{Type: old.Type, Detail: "retired, taken for " + string(successor)}}, nil
 }
 
-// successor names the new type, and the span or message that the event is about. What goes on without
-// having begun gets an id of its own, and is refused for that like any other.
+// successor names the new type, and the span or message that the event is about. What goes on
+// without having begun gets an id of its own, and is refused for that like any other.
 func (u *ThinkingUpgrade) successor(old EventType) (EventType, string) {
 	switch old {
 	case thinkingPrefix + "START":

@@ -10,7 +10,8 @@ import "encoding/json"
 // discriminator must come before the members it decides about, unknown last.
 type fielder interface{ fields(v visitor) }
 
-// visitor visits the members of a value. The decoder, the encoder and the stripper are visitors, so that each type lists its members once.
+// visitor visits the members of a value. The decoder, the encoder and the stripper are visitors, so
+// that each type lists its members once.
 type visitor interface {
 	// text is a string; an optional one is absent when empty.
 	text(name string, s *string, n need)

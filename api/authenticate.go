@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// public are the routes without authentication. They reveal nothing of any tenant. All other routes need a principal, also later ones.
+// public are the routes without authentication. They reveal nothing of any tenant. All other routes
+// need a principal, also later ones.
 var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
 
 // authenticate finds out who calls (see auth.From). The request ends when the credentials expire.
@@ -43,8 +44,8 @@ func (s *Server) authenticate(c *gin.Context) {
 	c.Next()
 }
 
-// changes reports whether a request may change something, or opens a socket. Browsers let every page send such requests, with the credentials
-// that a proxy uses.
+// changes reports whether a request may change something, or opens a socket. Browsers let every
+// page send such requests, with the credentials that a proxy uses.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }

@@ -67,7 +67,8 @@ func TestWhyNobodyIsLetInIsTold(t *testing.T) {
 	}
 }
 
-// A request that is refused for the way it comes says which setting would let it in, and nothing of that setting's value.
+// A request that is refused for the way it comes says which setting would let it in, and nothing of
+// that setting's value.
 func TestARefusalNamesItsSetting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -136,8 +137,8 @@ func TestAgentsArePublishedByWhoHasTheRole(t *testing.T) {
 	}
 }
 
-// Pages of other origins may make a browser send what changes something: with the address of a server on
-// this machine, or with what a proxy knows its user by.
+// Pages of other origins may make a browser send what changes something: with the address of a
+// server on this machine, or with what a proxy knows its user by.
 func TestOtherPagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -6,8 +6,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// countSizes gives otelgin the sizes that it reports after the handlers: it takes the length that a request declares,
-// which is -1 for a body without one, and gin's size of the response, which is -1 for one without a body.
+// countSizes gives otelgin the sizes that it reports after the handlers: it takes the length that a
+// request declares, which is -1 for a body without one, and gin's size of the response, which is -1
+// for one without a body.
 func countSizes(c *gin.Context) {
 	declared := c.Request.ContentLength >= 0
 	body := &countedBody{ReadCloser: c.Request.Body}

@@ -22,8 +22,8 @@ func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
 	return in
 }
 
-// A run that waits is answered at once, and shown when its turn comes. Who has to make way for it is
-// cancelled by all ways.
+// A run that waits is answered at once, and shown when its turn comes. Who has to make way for it
+// is cancelled by all ways.
 func TestARunWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	for onBusy, interrupted := range map[runs.OnBusy]string{runs.OnBusyEnqueue: "", runs.OnBusyInterrupt: "r1"} {
@@ -193,7 +193,8 @@ func TestSteer(t *testing.T) {
 	} else if in, err := n.log.Input(n.ctx(), told[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
 		t.Errorf("%+v, %v", in, err)
 	}
-	// What the run cannot be told is refused: a known message is not said again, whatever its content.
+	// What the run cannot be told is refused: a known message is not said again, whatever its
+	// content.
 	edit := inputOf("r3", "other words")
 	edit.Messages[0].ID = "u-r1"
 	if a := n.post(asking(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(told) != 3 {
@@ -236,7 +237,8 @@ func busyWith(active string) func(string, runs.Submit) (runs.Submitted, error) {
 	}
 }
 
-// A run that has begun in Temporal and not yet in the log is steered like any other: its workflow knows.
+// A run that has begun in Temporal and not yet in the log is steered like any other: its workflow
+// knows.
 func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -42,8 +42,9 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 	return body.Reason, commands.CheckReason(body.Reason)
 }
 
-// abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended
-// for another reason than that this node goes down, or that the client has to show new credentials.
+// abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has
+// ended for another reason than that this node goes down, or that the client has to show new
+// credentials.
 func (s *Server) abandon(ctx context.Context, in *acceptedInput) {
 	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), streams.ErrExpired) {
 		return

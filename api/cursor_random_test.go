@@ -53,8 +53,8 @@ func (n *node) speakIn(thread, run string, words int) {
 	}
 }
 
-// Lengths of the position that a cursor begins with, and of the record's sequence in it. Texts of positions sort like the
-// log.
+// Lengths of the position that a cursor begins with, and of the record's sequence in it. Texts of
+// positions sort like the log.
 const (
 	positionDigits = 17
 	recordDigits   = 12
@@ -100,8 +100,8 @@ func mutate(r *rand.Rand, own, foreign []string) string {
 	}
 }
 
-// TestRandomCursors: whatever cursor a client comes with, a thread's stream refuses it with 400 or 410, or goes on with the
-// very next event of the thread.
+// TestRandomCursors: whatever cursor a client comes with, a thread's stream refuses it with 400 or
+// 410, or goes on with the very next event of the thread.
 func TestRandomCursors(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -51,8 +51,9 @@ func personalOffice(t *testing.T) *office {
 	})
 }
 
-// A decision that equals the recorded one is 200 for every caller, and names the subject and time of the recorded one. Another one is
-// 409 and tells the same. So it is while the workflow knows, and afterwards from what runs have carried out or the audit.
+// A decision that equals the recorded one is 200 for every caller, and names the subject and time
+// of the recorded one. Another one is 409 and tells the same. So it is while the workflow knows,
+// and afterwards from what runs have carried out or the audit.
 func TestEqualDecisionsAreRepeated(t *testing.T) {
 	t.Parallel()
 	o := personalOffice(t)
@@ -183,7 +184,8 @@ func TestWaitingListsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// What was decided on all threads is listed with what the audits of the threads have, the last first.
+// What was decided on all threads is listed with what the audits of the threads have, the last
+// first.
 func TestListDecided(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -282,8 +284,8 @@ func TestRunsSayWhoCancelledThem(t *testing.T) {
 	}
 }
 
-// One decision that stands may be named by every entry of a batch. The answer does not repeat its arguments if they are large;
-// the route of the decision itself has them.
+// One decision that stands may be named by every entry of a batch. The answer does not repeat its
+// arguments if they are large; the route of the decision itself has them.
 func TestABatchLeavesOutLargeArguments(t *testing.T) {
 	t.Parallel()
 	o := personalOffice(t)

@@ -1,5 +1,6 @@
-// Package api serves the HTTP API. It checks requests, starts and addresses workflows, and shows the log. It knows no model and no tool,
-// keeps nothing in memory that matters, and any node serves any run.
+// Package api serves the HTTP API. It checks requests, starts and addresses workflows, and shows
+// the log. It knows no model and no tool, keeps nothing in memory that matters, and any node serves
+// any run.
 //
 //	POST runs ──► input ──► proposal in the log ──► start the workflow
 //	                 └────► view of the run ──frames──► SSE, WebSocket
@@ -13,5 +14,6 @@
 //   - Transports only carry events. What a run is, what a cursor means, and how a refusal reads do not depend on the transport
 //     ([streams.Transport], [problem.Problem]).
 //
-// runs.go has the path of an input, top to bottom. Packages below this one serve agents, approvals, schedules, threads and sockets.
+// runs.go has the path of an input, top to bottom. Packages below this one serve agents, approvals,
+// schedules, threads and sockets.
 package api

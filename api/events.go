@@ -54,7 +54,8 @@ func (s *Server) runEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// threadEvents answers with the events of a thread, run after run: joined, or after a cursor. A thread without a record can be followed.
+// threadEvents answers with the events of a thread, run after run: joined, or after a cursor. A
+// thread without a record can be followed.
 func (s *Server) threadEvents(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
@@ -83,7 +84,8 @@ func (s *Server) threadEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// showEvents answers with a page or a stream. It reads the first frames before it answers, so that a wrong cursor has a status of its own.
+// showEvents answers with a page or a stream. It reads the first frames before it answers, so that
+// a wrong cursor has a status of its own.
 func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
 	limit, err := request.Limit(c)
 	switch {

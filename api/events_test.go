@@ -148,8 +148,8 @@ func TestJoinARun(t *testing.T) {
 	}
 }
 
-// A thread's stream goes on with run after run, lives while there is none, and is gone on with behind
-// each of its events.
+// A thread's stream goes on with run after run, lives while there is none, and is gone on with
+// behind each of its events.
 func TestFollowAThread(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })

@@ -29,8 +29,8 @@ func expiring(expires *atomic.Pointer[time.Time]) callers {
 	}
 }
 
-// A stream ends with the credentials that it was asked for with, before its run; whoever has new ones goes
-// on where it was cut. The client has not gone away, so nothing is cancelled.
+// A stream ends with the credentials that it was asked for with, before its run; whoever has new
+// ones goes on where it was cut. The client has not gone away, so nothing is cancelled.
 func TestStreamEndsWithItsCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
@@ -74,7 +74,8 @@ func TestSocketEndsWithItsCredentials(t *testing.T) {
 	watcher.send(runFrame("run", in))
 	speaker := runs.next(n)
 	speaker.say("one ")
-	// What is sent behind their end is nobody's, as long as the socket waits for its client to close.
+	// What is sent behind their end is nobody's, as long as the socket waits for its client to
+	// close.
 	late.conn.SetCloseHandler(func(int, string) error { return nil })
 	if _, _, err := late.conn.ReadMessage(); !websocket.IsCloseError(err, socket.Unauthorized) {
 		t.Errorf("the socket ended with %v", err)

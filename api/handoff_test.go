@@ -27,8 +27,8 @@ func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 	}
 }
 
-// handsOver lets started runs of an agent hand their thread over to another one, and all runs end, unless their workflows
-// die first.
+// handsOver lets started runs of an agent hand their thread over to another one, and all runs end,
+// unless their workflows die first.
 func (n *node) handsOver(from, to string, dies bool) {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
@@ -77,8 +77,8 @@ func (n *node) asks(agent, thread, run string) string {
 	return last.Agent + " " + string(last.OnNewInput)
 }
 
-// Behind a hand-off who asks for the agent that has handed over has the other one, on that thread alone, until a
-// third one is asked for.
+// Behind a hand-off who asks for the agent that has handed over has the other one, on that thread
+// alone, until a third one is asked for.
 func TestRunsBehindAHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
@@ -111,7 +111,8 @@ func TestHandoffOfARunThatWasTerminated(t *testing.T) {
 	n.awaitList("?agent=b&status=idle", "t idle")
 }
 
-// Who looks at an agent is told that it hands over, and whom it would hand over to that is not there.
+// Who looks at an agent is told that it hands over, and whom it would hand over to that is not
+// there.
 func TestHandoffsAreDeclared(t *testing.T) {
 	t.Parallel()
 	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}

@@ -33,8 +33,8 @@ func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) 
 	return func() { cancel(); wait.Wait() }
 }
 
-// The attempts of a call whose tool is missing write records that show nothing to a client. They do not delay its
-// heartbeats, whatever stream it reads.
+// The attempts of a call whose tool is missing write records that show nothing to a client. They do
+// not delay its heartbeats, whatever stream it reads.
 func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, longSilence)
@@ -90,8 +90,9 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	second.until("RUN_FINISHED")
 }
 
-// A run that is held shows what it waits for, and then nothing until it is answered. Whether it is parked meanwhile makes no
-// difference: its workflow goes on in another execution, whose status says so.
+// A run that is held shows what it waits for, and then nothing until it is answered. Whether it is
+// parked meanwhile makes no difference: its workflow goes on in another execution, whose status
+// says so.
 func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })

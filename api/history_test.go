@@ -30,8 +30,8 @@ func userSays(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
-// A client that lost its list sends only what is new. The thread keeps the conversation, the model is told all of it, and
-// the client is sent what it lacks.
+// A client that lost its list sends only what is new. The thread keeps the conversation, the model
+// is told all of it, and the client is sent what it lacks.
 func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// neighbor is a run of somebody else, in the middle of a word. Whatever a test does to the node, its
-// viewer sees all of it, and nothing else.
+// neighbor is a run of somebody else, in the middle of a word. Whatever a test does to the node,
+// its viewer sees all of it, and nothing else.
 type neighbor struct {
 	viewer *watched
 	goOn   func()
@@ -59,8 +59,8 @@ func (b *neighbor) isUntouched() {
 
 const runsPath = "/v1/agents/a/runs"
 
-// Each id of an input may be anything that is text; what is none is refused with its pointer, since ids
-// that differ only there could not be told apart.
+// Each id of an input may be anything that is text; what is none is refused with its pointer, since
+// ids that differ only there could not be told apart.
 func TestIDsThatAreNoText(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -243,8 +243,8 @@ func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 	return bufio.NewReader(conn), conn
 }
 
-// A body has its time: one that stands still is answered, and its connection goes. A body that is never
-// asked for has no more.
+// A body has its time: one that stands still is answered, and its connection goes. A body that is
+// never asked for has no more.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
@@ -349,7 +349,8 @@ func TestHostileRequests(t *testing.T) {
 	b.isUntouched()
 }
 
-// A node sends as many streams as it may, over whatever transport. Whoever comes then begins nothing.
+// A node sends as many streams as it may, over whatever transport. Whoever comes then begins
+// nothing.
 func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Streams = 2 })

@@ -97,7 +97,8 @@ func (o *office) take(workflow string, in runs.Decide) (out runs.Decided, err er
 
 var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// asks has a thread's run end with questions about calls, which wait in the inbox, and returns their ids.
+// asks has a thread's run end with questions about calls, which wait in the inbox, and returns
+// their ids.
 func (o *office) asks(thread string, calls ...string) (ids []string) {
 	o.t.Helper()
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}

@@ -24,13 +24,15 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	return input, nil
 }
 
-// told bounds how many unknown members of an input are logged, maxPointer the length of each pointer.
+// told bounds how many unknown members of an input are logged, maxPointer the length of each
+// pointer.
 const (
 	told       = 5
 	maxPointer = 100
 )
 
-// strip removes the members of an input that this version does not know: they do not make it invalid.
+// strip removes the members of an input that this version does not know: they do not make it
+// invalid.
 func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
 	warnings := agui.StripInput(input)
 	if len(warnings) == 0 {

@@ -72,8 +72,8 @@ func (l *lagging) rest() (string, error) {
 	return string(body), err
 }
 
-// A run says far more at once than a node keeps of it. Viewers that read, as fast as they can or slower than the run speaks,
-// are shown every event once, over every transport; nobody is cut.
+// A run says far more at once than a node keeps of it. Viewers that read, as fast as they can or
+// slower than the run speaks, are shown every event once, over every transport; nobody is cut.
 func TestViewersThatReadAreNotCut(t *testing.T) {
 	t.Parallel()
 	const burst, size = 400, 32 << 10 // 12.5 MiB

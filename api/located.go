@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// locate gives a request's span and log lines the tenant of the caller, and the thread, the run and the agent of the path.
-// Invalid IDs are left out.
+// locate gives a request's span and log lines the tenant of the caller, and the thread, the run and
+// the agent of the path. Invalid IDs are left out.
 func (s *Server) locate(c *gin.Context) {
 	of := telemetry.Run{}
 	if p, ok := auth.From(c.Request.Context()); ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// TestRequestsNameTheirRun: the span of a request and its log lines have the tenant, and the thread, the run and the agent
-// that its path or its body names.
+// TestRequestsNameTheirRun: the span of a request and its log lines have the tenant, and the
+// thread, the run and the agent that its path or its body names.
 func TestRequestsNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
 	recorder, before := tracetest.NewSpanRecorder(), otel.GetTracerProvider()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))

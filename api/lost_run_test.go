@@ -50,8 +50,8 @@ var terminated = func(string) (enums.WorkflowExecutionStatus, error) {
 	return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 }
 
-// A run whose workflow dies before its first record is begun and ended for its viewers, whichever way the
-// workflow had it; and that is what the same input again is shown.
+// A run whose workflow dies before its first record is begun and ended for its viewers, whichever
+// way the workflow had it; and that is what the same input again is shown.
 func TestARunThatDiesBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	other := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "other"}}

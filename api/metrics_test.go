@@ -22,7 +22,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestSizesOfBodies: a body without a declared length has the size that was read, and a response without a body has none.
+// TestSizesOfBodies: a body without a declared length has the size that was read, and a response
+// without a body has none.
 func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process's meter provider
 	meters := otel.GetMeterProvider()
 	tel, err := telemetry.Start(t.Context(), "test", func(string) string { return "" })
@@ -60,7 +61,8 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 	}
 }
 
-// TestClientsAddNoTimeSeries: whatever clients put into requests, /metrics and the names of spans stay the same.
+// TestClientsAddNoTimeSeries: whatever clients put into requests, /metrics and the names of spans
+// stay the same.
 func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets the process's meter and tracer providers
 	meters, tracers := otel.GetMeterProvider(), otel.GetTracerProvider()
 	tel, err := telemetry.Start(t.Context(), "test", func(string) string { return "" })

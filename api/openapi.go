@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// openAPIPath is public: programs that look an api over have no credentials yet, and it says no more than the
-// documentation does.
+// openAPIPath is public: programs that look an api over have no credentials yet, and it says no
+// more than the documentation does.
 const openAPIPath = "/openapi.json"
 
 //go:embed openapi.yaml

@@ -35,8 +35,8 @@ type contract struct {
 	compiled map[string]*jsonschema.Schema
 }
 
-// described reads the description. In it, objects have no other members than those that it names, unless it says so: what
-// an answer has and the description has not is a mistake in one of them.
+// described reads the description. In it, objects have no other members than those that it names,
+// unless it says so: what an answer has and the description has not is a mistake in one of them.
 var described = sync.OnceValue(func() *contract {
 	w := httptest.NewRecorder()
 	api.New(api.Config{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
@@ -79,7 +79,8 @@ func closeObjects(v any) {
 	}
 }
 
-// at returns what stands at a place of the document, references followed, and the place where that is.
+// at returns what stands at a place of the document, references followed, and the place where that
+// is.
 func (c *contract) at(v any, pointer string) (any, string) {
 	for {
 		ref, ok := v.(map[string]any)["$ref"].(string)
@@ -144,8 +145,8 @@ func (c *contract) operation(method, path string) (op map[string]any, pointer st
 	return nil, ""
 }
 
-// holds checks a request that was taken, and an answer, against the description. Requests that nothing is said of are
-// those to routes that are not there.
+// holds checks a request that was taken, and an answer, against the description. Requests that
+// nothing is said of are those to routes that are not there.
 func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer) {
 	t.Helper()
 	if req.Method == http.MethodOptions {
@@ -236,7 +237,8 @@ func noNulls(t *testing.T, pointer string, v any) {
 	}
 }
 
-// Each segment of a path that stands for something is a parameter, and every reference leads somewhere.
+// Each segment of a path that stands for something is a parameter, and every reference leads
+// somewhere.
 func TestTheDescriptionIsWhole(t *testing.T) {
 	t.Parallel()
 	c := described()

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// allows reports whether pages of an origin may call. The same rule holds for requests and for sockets, which browsers let every page open.
+// allows reports whether pages of an origin may call. The same rule holds for requests and for
+// sockets, which browsers let every page open.
 func (s *Server) allows(origin string) bool {
 	for _, allowed := range s.Origins {
 		before, after, wild := strings.Cut(strings.ToLower(allowed), "*")
@@ -26,14 +27,15 @@ func (s *Server) allows(origin string) bool {
 	return false
 }
 
-// allowed reports whether a request comes from a page that may call, or from no page. Behind a proxy that changes the host, only the browser knows that the page
-// is of the same origin.
+// allowed reports whether a request comes from a page that may call, or from no page. Behind a
+// proxy that changes the host, only the browser knows that the page is of the same origin.
 func (s *Server) allowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
 }
 
-// refuseOrigin refuses requests of pages that may not call. The CORS middleware would refuse them later, without a body.
+// refuseOrigin refuses requests of pages that may not call. The CORS middleware would refuse them
+// later, without a body.
 func (s *Server) refuseOrigin(c *gin.Context) {
 	if !s.allowed(c.Request) {
 		s.Refuse(c, errOrigin(c.Request))

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// inherit makes the new thread of an input a fork of the parent run that it names. It returns the thread's last record.
+// inherit makes the new thread of an input a fork of the parent run that it names. It returns the
+// thread's last record.
 func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, err error) {
 	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
 	if in.props.ParentThreadID == "" {

@@ -14,19 +14,22 @@ import (
 
 // props are the members of forwardedProps.perdure: what a client may request beyond the protocol.
 type props struct {
-	// History is how the input's messages relate to the thread's; "" = as the agent's definition says.
+	// History is how the input's messages relate to the thread's; "" = as the agent's definition
+	// says.
 	History snapshot.History `json:"history"`
 	// Seen is the newest cursor of the thread that the client has; "" = unknown.
 	Seen               string      `json:"seen"`
 	OnBusy             runs.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool        `json:"cancelOnDisconnect"`
 	Hold               bool        `json:"hold"`
-	// ParentRunID is the input's member, for clients that cannot set that. ParentThreadID is the thread of that run, if the input's thread is to be a fork.
+	// ParentRunID is the input's member, for clients that cannot set that. ParentThreadID is the
+	// thread of that run, if the input's thread is to be a fork.
 	ParentRunID    string `json:"parentRunId"`
 	ParentThreadID string `json:"parentThreadId"`
 }
 
-// propsOf reads and checks them. forwardedProps may be any value; only the member perdure is checked.
+// propsOf reads and checks them. forwardedProps may be any value; only the member perdure is
+// checked.
 func propsOf(in *agui.RunAgentInput) (props, error) {
 	var object map[string]json.RawMessage
 	if len(in.ForwardedProps) > 0 {
@@ -58,7 +61,8 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	return p, request.CheckOptionalID(parentThreadPointer, p.ParentThreadID)
 }
 
-// seenSequence returns the sequence of the last record that a client was shown, by its newest cursor; 0 = unknown, also for a cursor of another log.
+// seenSequence returns the sequence of the last record that a client was shown, by its newest
+// cursor; 0 = unknown, also for a cursor of another log.
 func (s *Server) seenSequence(cursor string) (uint64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -73,14 +77,16 @@ func (s *Server) seenSequence(cursor string) (uint64, error) {
 	return at.Seq, nil
 }
 
-// digestInput identifies the content of an input. It leaves out what the client has seen: when the client repeats the input it may have seen more.
+// digestInput identifies the content of an input. It leaves out what the client has seen: when the
+// client repeats the input it may have seen more.
 func digestInput(input *agui.RunAgentInput) [32]byte {
 	plain := *input
 	plain.ForwardedProps = withoutSeen(input.ForwardedProps)
 	return plain.Digest()
 }
 
-// withoutSeen removes perdure.seen from forwarded properties, and perdure itself if it has no other member.
+// withoutSeen removes perdure.seen from forwarded properties, and perdure itself if it has no other
+// member.
 func withoutSeen(forwarded json.RawMessage) json.RawMessage {
 	var props, ours map[string]json.RawMessage
 	if json.Unmarshal(forwarded, &props) != nil || json.Unmarshal(props["perdure"], &ours) != nil || ours["seen"] == nil {

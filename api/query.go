@@ -23,8 +23,9 @@ type describedParameter struct {
 	In   string `yaml:"in"`
 }
 
-// queryParameters are the names of the query parameters of each route, sorted, by method and path template such as "GET /v1/threads/{thread}". They are read
-// from openapi.yaml, so that a route has exactly the parameters that are described.
+// queryParameters are the names of the query parameters of each route, sorted, by method and path
+// template such as "GET /v1/threads/{thread}". They are read from openapi.yaml, so that a route has
+// exactly the parameters that are described.
 var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	var document struct {
 		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
@@ -62,10 +63,11 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	return routes, nil
 })
 
-// checkQuery refuses an invalid query, a parameter that the route does not have, and a parameter that is given twice. Ignoring any of these would lose a
-// filter, or a cursor, without a sign.
+// checkQuery refuses an invalid query, a parameter that the route does not have, and a parameter
+// that is given twice. Ignoring any of these would lose a filter, or a cursor, without a sign.
 //
-// Decision links are exempt: mail programs and chats add parameters of their own to the links in a message.
+// Decision links are exempt: mail programs and chats add parameters of their own to the links in a
+// message.
 func (s *Server) checkQuery(c *gin.Context) {
 	if c.Request.URL.RawQuery == "" || c.FullPath() == "" || strings.HasPrefix(c.FullPath(), approvalroutes.LinkPath) {
 		return
@@ -94,7 +96,8 @@ func (s *Server) checkQuery(c *gin.Context) {
 	}
 }
 
-// unknownParameters names the query parameters that a route does not have, at most eight of them, and those that it has.
+// unknownParameters names the query parameters that a route does not have, at most eight of them,
+// and those that it has.
 func unknownParameters(unknown, known []string) string {
 	quoted := make([]string, 0, 8)
 	for _, name := range unknown[:min(len(unknown), cap(quoted))] {
@@ -127,7 +130,8 @@ func (s *Server) refuseRoute(c *gin.Context) {
 	s.Refuse(c, problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("there is no route %.200q", c.Request.URL.Path)))
 }
 
-// refuseMethod answers a request for a method that a route does not have. gin has set the header Allow by then.
+// refuseMethod answers a request for a method that a route does not have. gin has set the header
+// Allow by then.
 func (s *Server) refuseMethod(c *gin.Context) {
 	detail := fmt.Sprintf("this route does not have the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))
 	s.Refuse(c, problem.New(http.StatusMethodNotAllowed, "method_not_allowed", detail))

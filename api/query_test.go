@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 )
 
-// A typing error in a filter must not list everything, and one in the name of a cursor must not begin anew.
+// A typing error in a filter must not list everything, and one in the name of a cursor must not
+// begin anew.
 func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, listing(t), func(c *api.Config) {
@@ -48,7 +49,8 @@ func (c *contract) queryOf(method, path string) map[string]any {
 	return found
 }
 
-// The limit is that of a page of events. A stream refuses a wrong one all the same: a client that got it wrong is to hear of it.
+// The limit is that of a page of events. A stream refuses a wrong one all the same: a client that
+// got it wrong is to hear of it.
 func TestALimitOfEventsIsChecked(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -23,8 +23,8 @@ func (o *office) tells(call, id string, what inbox.EventType, decisions ...inbox
 	}
 }
 
-// What was decided and never carried out, since the run behind it failed, stands all the same: whoever comes late is
-// told so by the audit.
+// What was decided and never carried out, since the run behind it failed, stands all the same:
+// whoever comes late is told so by the audit.
 func TestDecidedAndNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -62,7 +62,8 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}
 }
 
-// For what is decided there is no link to be had, and a link from before says what stands to whoever looks at it.
+// For what is decided there is no link to be had, and a link from before says what stands to
+// whoever looks at it.
 func TestNoLinksForWhatIsDecided(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// calls writes what a run does whose model calls a tool of the client's. With end, the run ends with that.
+// calls writes what a run does whose model calls a tool of the client's. With end, the run ends
+// with that.
 func (n *node) calls(in runs.Input, end bool) stream.Place {
 	n.t.Helper()
 	p := n.begin(in, "e-"+in.Run.ID)
@@ -71,7 +72,8 @@ func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
 
 const resultsPath = "/v1/threads/t/tool-results"
 
-// What the workflow makes of a result is told, with the result that stands; its content stays in the log.
+// What the workflow makes of a result is told, with the result that stands; its content stays in
+// the log.
 func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

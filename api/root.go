@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/process/version"
 )
 
-// rootPath answers what this server is, for everybody who opens its address. It needs no credentials, and tells
-// nothing of any tenant.
+// rootPath answers what this server is, for everybody who opens its address. It needs no
+// credentials, and tells nothing of any tenant.
 const rootPath = "/"
 
 // documentation is where people read about the API.

@@ -25,16 +25,17 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// This file is the path of an input, top to bottom. Middleware has authenticated the caller (authenticate) and bounded the
-// requests of the node (countStream) before startRun is called. Then:
+// This file is the path of an input, top to bottom. Middleware has authenticated the caller
+// (authenticate) and bounded the requests of the node (countStream) before startRun is called.
+// Then:
 //
 //	authorize ─► decode ─► validate ─► follow ─► existing ─► load ─► resolve ─► admit ─► propose ─► start ─► show
 //	                                             └──────────── again, if the thread changed ────────────┘
 //
 // The frame run of a WebSocket takes the same path up to start.
 
-// startRun is the endpoint POST /v1/agents/{agent}/runs of AG-UI: it answers an input with the events of its run. An input that was
-// sent before is answered with the run that it has begun.
+// startRun is the endpoint POST /v1/agents/{agent}/runs of AG-UI: it answers an input with the
+// events of its run. An input that was sent before is answered with the run that it has begun.
 func (s *Server) startRun(c *gin.Context) {
 	agent, err := s.authorize(request.Segment(c, "agent"))
 	if err != nil {
@@ -76,8 +77,8 @@ func (s *Server) startRun(c *gin.Context) {
 	s.abandon(c.Request.Context(), in)
 }
 
-// authorize finds the agent that a request names, before the body is read. Every caller of a tenant may run every agent; the
-// thread is one of the caller's tenant (see threadIn).
+// authorize finds the agent that a request names, before the body is read. Every caller of a tenant
+// may run every agent; the thread is one of the caller's tenant (see threadIn).
 func (s *Server) authorize(agent string) (catalog.Published, error) {
 	return s.Catalog.Current(agent)
 }
@@ -91,16 +92,19 @@ func (s *Server) decode(c *gin.Context) (*agui.RunAgentInput, error) {
 	return decodeInput(body)
 }
 
-// acceptedInput is an input that has passed all checks which need no thread, and a view of the run that it begins.
+// acceptedInput is an input that has passed all checks which need no thread, and a view of the run
+// that it begins.
 type acceptedInput struct {
 	run    stream.Run // its segment, if several runs have the input's run ID
 	input  *agui.RunAgentInput
 	digest [32]byte // of what the input asks for
 	agent  catalog.Published
 	props  props
-	// resume are the input's entries as they came. An agent with legacy interrupts understands them by what the thread asks.
+	// resume are the input's entries as they came. An agent with legacy interrupts understands them
+	// by what the thread asks.
 	resume []agui.ResumeEntry
-	// view shows the run from its first record. It was attached before the log was read, so it misses nothing.
+	// view shows the run from its first record. It was attached before the log was read, so it
+	// misses nothing.
 	view *view.View
 	// steered is set if the thread was busy and its active run was told what the input says.
 	steered *commands.Steered
@@ -109,7 +113,8 @@ type acceptedInput struct {
 // Close ends the view.
 func (in *acceptedInput) Close() { in.view.Close() }
 
-// accept checks an input as far as no thread is needed, and follows its run. The caller closes what it returns.
+// accept checks an input as far as no thread is needed, and follows its run. The caller closes what
+// it returns.
 func (s *Server) accept(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
 	in, err := s.validate(ctx, agent, input)
 	if err != nil {
@@ -119,8 +124,9 @@ func (s *Server) accept(ctx context.Context, agent catalog.Published, input *agu
 	return in, nil
 }
 
-// place finds the run of an input, or starts it. The log decides which run an input is, Temporal only that one run at a time is
-// active on a thread. The stages are taken again if the thread changed meanwhile.
+// place finds the run of an input, or starts it. The log decides which run an input is, Temporal
+// only that one run at a time is active on a thread. The stages are taken again if the thread
+// changed meanwhile.
 func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 	for range dispatch.Rounds {
 		last, found, err := s.existing(ctx, in)
@@ -151,8 +157,8 @@ func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 	return fmt.Errorf("api: thread %q changed %d times while an input was placed", in.run.Thread.ID, dispatch.Rounds)
 }
 
-// validate checks what needs no thread: forwardedProps.perdure, and the forms of earlier clients. It takes out of the input
-// what this version does not know.
+// validate checks what needs no thread: forwardedProps.perdure, and the forms of earlier clients.
+// It takes out of the input what this version does not know.
 func (s *Server) validate(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
 	thread, err := request.ThreadIn(ctx, input.ThreadID)
 	if err != nil {
@@ -178,9 +184,10 @@ func (s *Server) follow(in *acceptedInput) *view.View {
 	return s.views.Run(in.run, view.Options{Profile: stream.ProfileOf(in.input.ProtocolVersion)})
 }
 
-// existing looks for a run that the input has begun: the same input is the same run, for ever. It returns the thread's last
-// record, 0 = the thread is new. Another input with the same run ID is refused, unless it has entries of resume: then it begins the
-// next segment of the run, and the view is moved there.
+// existing looks for a run that the input has begun: the same input is the same run, for ever. It
+// returns the thread's last record, 0 = the thread is new. Another input with the same run ID is
+// refused, unless it has entries of resume: then it begins the next segment of the run, and the
+// view is moved there.
 func (s *Server) existing(ctx context.Context, in *acceptedInput) (last uint64, found bool, err error) {
 	if last, err = s.Log.LastOf(ctx, in.run.Thread); err != nil {
 		return 0, false, err
@@ -215,8 +222,9 @@ type loadedThread struct {
 	agent catalog.Published
 }
 
-// load returns the thread at its last record. A new thread whose input names a parent run begins as a fork of that run. The
-// agent is the one that the input names, or the one that it has handed the thread over to. A state that does not suit the agent is refused.
+// load returns the thread at its last record. A new thread whose input names a parent run begins as
+// a fork of that run. The agent is the one that the input names, or the one that it has handed the
+// thread over to. A state that does not suit the agent is refused.
 func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (loadedThread, error) {
 	if last == 0 && in.input.ParentRunID != "" {
 		var err error
@@ -239,14 +247,15 @@ func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (load
 type resolution struct {
 	// decisions are about those that are open. The workflow takes them with the input.
 	decisions []runs.Decision
-	// answers are what the decisions say, for the log; late are answers to interrupts that were decided before.
+	// answers are what the decisions say, for the log; late are answers to interrupts that were
+	// decided before.
 	answers, late []stream.LateAnswer
 	// onlyLate tells that the input says nothing else: its run shows what was decided.
 	onlyLate bool
 }
 
-// resolve reads what an input says about interrupts and client tool calls, checks that the caller may decide, and writes the
-// decisions to the log.
+// resolve reads what an input says about interrupts and client tool calls, checks that the caller
+// may decide, and writes the decisions to the log.
 func (s *Server) resolve(ctx context.Context, in *acceptedInput, thread loadedThread) (resolution, error) {
 	if in.agent.LegacyInterrupts {
 		in.input.Resume = s.decisions.Interpret(in.resume, thread.Snapshot)
@@ -267,12 +276,14 @@ type admission struct {
 	// input is the proposal: the input without messages, and the conversation of its run.
 	input  *stream.Input
 	onBusy runs.OnBusy
-	// decisions are those of the resolution. answersOnly tells that the run has nothing else to say than which stand.
+	// decisions are those of the resolution. answersOnly tells that the run has nothing else to say
+	// than which stand.
 	decisions   []runs.Decision
 	answersOnly bool
 }
 
-// admit judges the messages of an input against the thread (see docs/concepts/history.md), and decides what happens if the thread is busy.
+// admit judges the messages of an input against the thread (see docs/concepts/history.md), and
+// decides what happens if the thread is busy.
 func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThread, r resolution) (admission, error) {
 	seen, err := s.seenSequence(in.props.Seen)
 	if err != nil {
@@ -300,8 +311,8 @@ func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThre
 	}, nil
 }
 
-// start starts the workflow of the run, or offers the run to the workflow that occupies the thread. It returns false if the
-// thread has to be looked at again.
+// start starts the workflow of the run, or offers the run to the workflow that occupies the thread.
+// It returns false if the thread has to be looked at again.
 func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal) (bool, error) {
 	offered := dispatch.RunInput(in.run, thread.agent, proposal)
 	offered.Trace = telemetry.TraceParent(ctx)
@@ -319,7 +330,8 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 	return placed, nil
 }
 
-// steerInstead tells the active run what the input says. If that run ends meanwhile, the thread is looked at again.
+// steerInstead tells the active run what the input says. If that run ends meanwhile, the thread is
+// looked at again.
 func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
 	if !thread.CanSteer(admitted.input.Accepted) {
 		p := problem.New(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
@@ -335,7 +347,8 @@ func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loa
 	return true, err
 }
 
-// speaker returns the agent of a run that is asked for: the one that is named, or the one that it has handed the thread over to.
+// speaker returns the agent of a run that is asked for: the one that is named, or the one that it
+// has handed the thread over to.
 func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	name := thread.Speaker(named.Name)
 	if name == named.Name {
@@ -348,7 +361,8 @@ func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (ca
 	return p, err
 }
 
-// checkOutputState refuses a state that the outputs of the agent's steps would replace: they are members of it.
+// checkOutputState refuses a state that the outputs of the agent's steps would replace: they are
+// members of it.
 func checkOutputState(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
 	if len(agent.Steps) == 0 && agent.Workflow == "" {
 		return nil

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// segmentAt returns the segment of a run that a reader is shown, and the position in it: a reader that joins gets the last one. Others get the one of their
-// cursor or, if they have all of it, the next from its start.
+// segmentAt returns the segment of a run that a reader is shown, and the position in it: a reader
+// that joins gets the last one. Others get the one of their cursor or, if they have all of it, the
+// next from its start.
 func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
 	if o.Join {
 		run, err := s.find.LastSegment(ctx, run)
@@ -32,7 +33,8 @@ func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) 
 	}
 }
 
-// probe reads from a segment, which has ended, after a reader's cursor: io.EOF = there is nothing more.
+// probe reads from a segment, which has ended, after a reader's cursor: io.EOF = there is nothing
+// more.
 func (s *Server) probe(ctx context.Context, run stream.Run, o view.Options) error {
 	view := s.views.Run(run, o)
 	defer view.Close()

@@ -42,7 +42,8 @@ import (
 // AnnouncedTools knows the tools that workers have announced. It is safe for concurrent use.
 type AnnouncedTools interface {
 	agentroutes.Tools
-	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is known to be wrong.
+	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is
+	// known to be wrong.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
 	// Fits returns what is wrong with the answer to a tool's question, by its schema.
 	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
@@ -73,28 +74,30 @@ type Config struct {
 	// Threads is the list of threads. nil = there is no route for it.
 	Threads *threads.Index
 
-	// MaxBody bounds the body of a request, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
+	// MaxBody bounds the body of a request, and a message on a WebSocket, in bytes. Defaults to 10
+	// MiB.
 	MaxBody int64
 	// BodyTime bounds how long a body may take to arrive. Defaults to 1 min.
 	BodyTime time.Duration
-	// Heartbeat is the longest silence of a stream, before a comment is sent. Defaults to 15 s, which is also the maximum: proxies cut silent
-	// connections.
+	// Heartbeat is the longest silence of a stream, before a comment is sent. Defaults to 15 s,
+	// which is also the maximum: proxies cut silent connections.
 	Heartbeat time.Duration
 	// Silence is how long a run may be silent before its workflow is looked at. Defaults to 5 s.
 	Silence time.Duration
-	// Patience is how long a client may take no bytes of an answer before it is cut. A client is also cut if it takes less than live.MinRate over
-	// twice that time. Defaults to 30 s.
+	// Patience is how long a client may take no bytes of an answer before it is cut. A client is
+	// also cut if it takes less than live.MinRate over twice that time. Defaults to 30 s.
 	Patience time.Duration
 	// Origins are the origins that browsers may call from, exact, or "*" for all. Empty = none.
 	Origins []string
 	// SocketStreams bounds the open requests of one WebSocket. Defaults to 64.
 	SocketStreams int
-	// Sockets bounds the open WebSockets. Streams bounds the event streams, over WebSockets and HTTP, together with answers to GET requests. They
-	// default to 10,000 and 20,000.
+	// Sockets bounds the open WebSockets. Streams bounds the event streams, over WebSockets and
+	// HTTP, together with answers to GET requests. They default to 10,000 and 20,000.
 	Sockets, Streams int
 	// ParkAfter is how long a run waits before it is parked. 0 = runs.DefaultParkAfter.
 	ParkAfter time.Duration
-	// Strict ends a stream before an event that AG-UI forbids. It checks every event for every reader, and is meant for tests.
+	// Strict ends a stream before an event that AG-UI forbids. It checks every event for every
+	// reader, and is meant for tests.
 	Strict bool
 	// Metrics serves /metrics. nil = there is no such route.
 	Metrics http.Handler
@@ -175,8 +178,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Drain ends the open streams and sockets. Clients come back with their last event ID. Drain comes before http.Server.Shutdown, which waits for
-// streams; Wait comes after it, because Shutdown does not know sockets.
+// Drain ends the open streams and sockets. Clients come back with their last event ID. Drain comes
+// before http.Server.Shutdown, which waits for streams; Wait comes after it, because Shutdown does
+// not know sockets.
 func (s *Server) Drain() {
 	s.close()
 	s.sockets.Drain()
@@ -191,7 +195,8 @@ func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Pati
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
-	// An ID is one percent-encoded segment of a path, because it may have a "/". Segments are decoded here, because gin reads "+" as a space.
+	// An ID is one percent-encoded segment of a path, because it may have a "/". Segments are
+	// decoded here, because gin reads "+" as a space.
 	r.UseEscapedPath, r.UnescapePathValues = true, false
 	r.HandleMethodNotAllowed = true
 	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)), countSizes)
@@ -239,14 +244,15 @@ func (s *Server) routes() *gin.Engine {
 	return r
 }
 
-// traced reports whether a request has a span. Sockets have one for each frame; requests without a route are probes; the path of a link is a
-// secret.
+// traced reports whether a request has a span. Sockets have one for each frame; requests without a
+// route are probes; the path of a link is a secret.
 func traced(c *gin.Context) bool {
 	path := c.Request.URL.Path
 	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, approvalroutes.LinkPath)
 }
 
-// ready reports whether this node can serve: the log takes writes, Temporal answers, and the lists are current.
+// ready reports whether this node can serve: the log takes writes, Temporal answers, and the lists
+// are current.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
 	defer cancel()
@@ -273,8 +279,9 @@ func (s *Server) ready(c *gin.Context) {
 	c.String(http.StatusOK, "ready\n")
 }
 
-// countStream counts the answer to a GET request, stream or not, as a stream of the node until the client has taken it. Commands do not count: their answers are
-// small, and a full node must still take a cancel or a decision.
+// countStream counts the answer to a GET request, stream or not, as a stream of the node until the
+// client has taken it. Commands do not count: their answers are small, and a full node must still
+// take a cancel or a decision.
 func (s *Server) countStream(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return

@@ -52,7 +52,8 @@ type node struct {
 	temporal  *temporalStub
 }
 
-// temporalStub is the part of Temporal that the api uses. What a test does not set must not be asked.
+// temporalStub is the part of Temporal that the api uses. What a test does not set must not be
+// asked.
 type temporalStub struct {
 	client.Client
 	start  func(in runs.Input) error
@@ -225,7 +226,8 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	return n
 }
 
-// ctx ends with the test. What does not end is shown by the time-out of go test, with all goroutines.
+// ctx ends with the test. What does not end is shown by the time-out of go test, with all
+// goroutines.
 func (n *node) ctx() context.Context { return n.t.Context() }
 
 // answer is a whole response.

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// goesOn writes the beginning of the run with which a thread goes on after a decision, as its activity would.
+// goesOn writes the beginning of the run with which a thread goes on after a decision, as its
+// activity would.
 func (o *office) goesOn(thread string) stream.Place {
 	o.t.Helper()
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
@@ -36,8 +37,8 @@ func (o *office) approves(thread, id string) string {
 	return answer.Cursor
 }
 
-// A reader that passes the cursor of an acknowledged decision on is not shown the question again, however long it takes
-// until the log shows the effect of the decision.
+// A reader that passes the cursor of an acknowledged decision on is not shown the question again,
+// however long it takes until the log shows the effect of the decision.
 func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -110,7 +111,8 @@ func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 	}
 }
 
-// An input that waits for a decision is judged by what the thread has made of it: it answers late, and is queued.
+// An input that waits for a decision is judged by what the thread has made of it: it answers late,
+// and is queued.
 func TestAnInputWaitsForADecision(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

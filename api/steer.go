@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// steerThread tells the active run of a thread a message, which the next model call gets. It answers when the run has taken the message. The same
-// message again is taken once.
+// steerThread tells the active run of a thread a message, which the next model call gets. It
+// answers when the run has taken the message. The same message again is taken once.
 func (s *Server) steerThread(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {

@@ -31,8 +31,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// shared is a node that a proxy tells who calls, and two tenants that use the same ids. What is marked is
-// the tenant alpha's.
+// shared is a node that a proxy tells who calls, and two tenants that use the same ids. What is
+// marked is the tenant alpha's.
 type shared struct {
 	*node
 	reached *reached
@@ -172,7 +172,8 @@ func (s *shared) interrupt(p stream.Place, message string) {
 	}
 }
 
-// position counts the records of alpha's, with those that nobody reads but workflows, and what its inbox has.
+// position counts the records of alpha's, with those that nobody reads but workflows, and what its
+// inbox has.
 func (s *shared) position() uint64 {
 	s.t.Helper()
 	js, err := jetstream.New(s.log.Conn())
@@ -335,7 +336,8 @@ func TestATenantSeesItsOwnInbox(t *testing.T) {
 	}
 }
 
-// Two tenants' questions of the same id are two: in the inbox, in its feed, in a batch and by links.
+// Two tenants' questions of the same id are two: in the inbox, in its feed, in a batch and by
+// links.
 func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -384,7 +386,8 @@ func encoded(t *testing.T, in agui.RunAgentInput) string {
 	return string(text)
 }
 
-// tries sends a request that may be answered with a stream that has no end: what comes in a while counts.
+// tries sends a request that may be answered with a stream that has no end: what comes in a while
+// counts.
 func (s *shared) tries(r gin.RouteInfo, header []string) answer {
 	s.t.Helper()
 	path := r.Path

@@ -274,7 +274,8 @@ func (n *node) interrupts(p stream.Place) {
 	}
 }
 
-// A summary tells what a thread waits for, and does not take a run for one that goes on whose workflow is dead.
+// A summary tells what a thread waits for, and does not take a run for one that goes on whose
+// workflow is dead.
 func TestSummariesOfThreads(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -303,8 +304,8 @@ func TestSummariesOfThreads(t *testing.T) {
 	}
 }
 
-// A thread that is deleted is gone for everybody: what runs is stopped first, its cursors are no good, and its
-// id begins another one.
+// A thread that is deleted is gone for everybody: what runs is stopped first, its cursors are no
+// good, and its id begins another one.
 func TestDeleteThread(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, listing(t))

@@ -84,8 +84,8 @@ func TestAnAnswerThatNobodyReadsIsCut(t *testing.T) {
 	}
 }
 
-// An answer counts among the streams of its node until the client has taken it. Commands are not refused by a node that is
-// full, nor are probes.
+// An answer counts among the streams of its node until the client has taken it. Commands are not
+// refused by a node that is full, nor are probes.
 func TestAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
 	n := newLargeThread(t)

@@ -43,7 +43,8 @@ func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
 	return &watched{t: n.t, body: lines}, runs.next(n)
 }
 
-// bareViewer returns a connection of a viewer: nothing of a client library reads ahead, or costs anything.
+// bareViewer returns a connection of a viewer: nothing of a client library reads ahead, or costs
+// anything.
 func bareViewer(t *testing.T, base, path string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
@@ -70,8 +71,8 @@ func frames(body string) []string {
 	return all
 }
 
-// A viewer that does not read is cut, which is counted, and what it missed is there when it comes back.
-// Who reads, on the same run and the same node, notices nothing.
+// A viewer that does not read is cut, which is counted, and what it missed is there when it comes
+// back. Who reads, on the same run and the same node, notices nothing.
 func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
@@ -140,8 +141,8 @@ func counted(t *testing.T, reader metric.Reader, name string, attr attribute.Key
 	return 0
 }
 
-// A viewer costs two goroutines, which are net/http's for its connection, and little memory, however
-// much it was shown. When it leaves, nothing of it stays.
+// A viewer costs two goroutines, which are net/http's for its connection, and little memory,
+// however much it was shown. When it leaves, nothing of it stays.
 func TestWhatAViewerCosts(t *testing.T) {
 	const viewers, slack, most = 300, 10, 50 << 10
 	n := newNode(t)

@@ -159,7 +159,8 @@ func TestDrainEndsSockets(t *testing.T) {
 	}
 }
 
-// impatient cuts clients that take nothing for a moment. A client of a busy machine takes longer at times.
+// impatient cuts clients that take nothing for a moment. A client of a busy machine takes longer at
+// times.
 func impatient(c *api.Config) { c.Patience = time.Second }
 
 // behind starts another api on the same follower, behind a listener, and returns its address.

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/api"
 )
 
-// A frame that cannot be meant is answered, briefly, and ends nothing: neither the socket nor what else
-// is open on it.
+// A frame that cannot be meant is answered, briefly, and ends nothing: neither the socket nor what
+// else is open on it.
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -67,8 +67,8 @@ func TestHostileFrames(t *testing.T) {
 	c.until("open", "end")
 }
 
-// Half a message holds memory for as long as it waits for its other half: it has its time, and pings in
-// between give it no more. A client that is silent between messages may be so.
+// Half a message holds memory for as long as it waits for its other half: it has its time, and
+// pings in between give it no more. A client that is silent between messages may be so.
 func TestHalfAMessage(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
@@ -90,7 +90,8 @@ func TestHalfAMessage(t *testing.T) {
 	quiet.pings("1")
 }
 
-// Subscribing and leaving in a flood costs no more than the bound, and the node serves others meanwhile.
+// Subscribing and leaving in a flood costs no more than the bound, and the node serves others
+// meanwhile.
 func TestFloodOfSubscriptions(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

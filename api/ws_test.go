@@ -422,7 +422,8 @@ func TestOrigins(t *testing.T) {
 		if err != nil && (resp.StatusCode != http.StatusForbidden || resp.Header.Get("Content-Type") != "application/problem+json") {
 			t.Errorf("origin %q: %s %s", c.origin, resp.Status, resp.Header.Get("Content-Type"))
 		}
-		// Requests go by the same rule, but for those that browsers do not send across origins without it.
+		// Requests go by the same rule, but for those that browsers do not send across origins
+		// without it.
 		if a := c.n.do(http.MethodGet, "/v1/agents", "", "Origin", c.origin); len(c.n.server.Origins) > 0 && (a.status == http.StatusOK) != c.opens {
 			t.Errorf("a request of %q: %d", c.origin, a.status)
 		} else if a.status == http.StatusForbidden && (a.problem.Code != "origin_not_allowed" || !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS")) {

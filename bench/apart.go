@@ -13,8 +13,8 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// startApart returns the production shape on one machine: api and worker as processes of their own, and
-// the servers that they talk to in a third.
+// startApart returns the production shape on one machine: api and worker as processes of their own,
+// and the servers that they talk to in a third.
 func startApart(ctx context.Context, e *environment) (*running, error) {
 	r := &running{}
 	err := r.startApart(ctx, e)

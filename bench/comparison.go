@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// comparison is something that pipelines do, held against plain Temporal workflows that do the same: with the
-// same servers, in turns.
+// comparison is something that pipelines do, held against plain Temporal workflows that do the
+// same: with the same servers, in turns.
 type comparison struct {
 	amount
 	run func(ctx context.Context, d *duel, n int) error
@@ -39,7 +39,8 @@ type versus struct {
 	Plain   float64 `json:"plain"`
 }
 
-// duel is where comparisons are made: api, worker and servers, and a worker of plain workflows beside them.
+// duel is where comparisons are made: api, worker and servers, and a worker of plain workflows
+// beside them.
 type duel struct {
 	*running
 	bench    *bench
@@ -106,8 +107,8 @@ func (b *bench) compare(ctx context.Context, c comparison, n int) (_ []versus, e
 	return d.rows, nil
 }
 
-// alternate has sides take turns, one execution at a time. The order is turned around with each round. What the
-// round before the first one takes does not count.
+// alternate has sides take turns, one execution at a time. The order is turned around with each
+// round. What the round before the first one takes does not count.
 func (d *duel) alternate(ctx context.Context, rounds int, sides ...side) ([][]outcome, error) {
 	all := make([][]outcome, len(sides))
 	for round := range rounds + 1 {
@@ -127,8 +128,8 @@ func (d *duel) alternate(ctx context.Context, rounds int, sides ...side) ([][]ou
 	return all, nil
 }
 
-// took carries something out and measures it. CPU time counts until the workflow has closed, which it does behind
-// what its client sees of it.
+// took carries something out and measures it. CPU time counts until the workflow has closed, which
+// it does behind what its client sees of it.
 func (d *duel) took(ctx context.Context, workflow string, processes []*process, do func(o *outcome) error) (o outcome, err error) {
 	before, err := cpuOfAll(processes)
 	if err != nil {
@@ -168,7 +169,8 @@ func middle(outcomes []outcome, of func(outcome) float64) float64 {
 	return median(values)
 }
 
-// mean is for CPU time, which is counted in steps of 10 ms: over many executions these add up to what it was.
+// mean is for CPU time, which is counted in steps of 10 ms: over many executions these add up to
+// what it was.
 func mean(outcomes []outcome, of func(outcome) float64) float64 {
 	sum := 0.0
 	for _, o := range outcomes {

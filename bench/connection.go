@@ -19,7 +19,8 @@ type target struct {
 	dialect dialect
 }
 
-// request returns the whole HTTP request for a run, on a connection that is closed behind it or kept alive.
+// request returns the whole HTTP request for a run, on a connection that is closed behind it or
+// kept alive.
 func (t target) request(p pace, id, connection string) []byte {
 	body := t.body(p, id)
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",

@@ -180,8 +180,8 @@ func (a *audience) lose(ctx context.Context) error {
 	return err
 }
 
-// finish lets those who did not read take what is left of their connection, and go on behind it, until
-// all have the whole run. All must have been shown the same.
+// finish lets those who did not read take what is left of their connection, and go on behind it,
+// until all have the whole run. All must have been shown the same.
 func (a *audience) finish(ctx context.Context) error {
 	for _, v := range a.deaf {
 		if err := a.watchers.listen(v); err != nil {

@@ -22,8 +22,9 @@
 //     what else the machine does at the time does not always meet the same system.
 //   - What is published is the median over repetitions, of quantiles within one.
 //
-// Pipelines are held against plain Temporal workflows, which a process of their own carries out on the same servers:
-// one execution at a time, in turns. Those do the same work and keep nothing that anybody could watch.
+// Pipelines are held against plain Temporal workflows, which a process of their own carries out on
+// the same servers: one execution at a time, in turns. Those do the same work and keep nothing that
+// anybody could watch.
 //
 // A scale is a load of which the number is the point: viewers of one run, runs that stream at once,
 // parked runs. Each is measured once, on api, worker and servers of its own, and fails where one

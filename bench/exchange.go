@@ -34,7 +34,8 @@ func runBody(thread, state string) []byte {
 		thread, thread, state)
 }
 
-// runToEnd makes a run and reads it to its end, which must be no error. see, if given, is shown each event as it comes.
+// runToEnd makes a run and reads it to its end, which must be no error. see, if given, is shown
+// each event as it comes.
 func (r *running) runToEnd(ctx context.Context, agent string, body []byte, see func(event []byte) error) (*agui.RunFinished, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longRun, errors.New("the run took too long"))
 	defer cancel()

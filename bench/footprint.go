@@ -81,8 +81,8 @@ func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return figures, lines.Err()
 }
 
-// socketMemory returns what the kernel holds for all TCP connections of the machine, in bytes: what was
-// sent and has not been read is there, and in no process.
+// socketMemory returns what the kernel holds for all TCP connections of the machine, in bytes: what
+// was sent and has not been read is there, and in no process.
 func socketMemory() (float64, error) {
 	text, err := os.ReadFile("/proc/net/sockstat")
 	if err != nil {

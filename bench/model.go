@@ -60,7 +60,8 @@ func (a *answer) speakAtOnce() {
 	_ = a.send() // a client that is gone needs no answer
 }
 
-// speakPaced keeps the pace from the start on: a token that is late does not make the next one late.
+// speakPaced keeps the pace from the start on: a token that is late does not make the next one
+// late.
 func (a *answer) speakPaced(ctx context.Context) {
 	tick := time.NewTicker(a.speech.interval)
 	defer tick.Stop()

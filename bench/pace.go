@@ -2,7 +2,8 @@ package main
 
 import "time"
 
-// pace is how a model speaks. It is the model's name, and the agent's, so that one server speaks all.
+// pace is how a model speaks. It is the model's name, and the agent's, so that one server speaks
+// all.
 type pace string
 
 const (

@@ -25,8 +25,8 @@ const (
 	parkedBound = 10 << 10
 )
 
-// parked measures what a run costs that waits for a person: each calls a tool that people decide about, ends with
-// that question, and is parked. Some are decided in the end.
+// parked measures what a run costs that waits for a person: each calls a tool that people decide
+// about, ends with that question, and is parked. Some are decided in the end.
 func parked(ctx context.Context, s *site, n int) error {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -69,8 +69,8 @@ type lot struct {
 	questions []string // ids of the interrupts that the runs ended with
 }
 
-// fill parks runs in some parts, and notes what those of the first part and of the last have cost: a run
-// must not cost more for the others that are parked.
+// fill parks runs in some parts, and notes what those of the first part and of the last have cost:
+// a run must not cost more for the others that are parked.
 func (l *lot) fill(ctx context.Context, n int) error {
 	begun := time.Now()
 	for part := range parkedParts {
@@ -143,7 +143,8 @@ func (l *lot) ask(ctx context.Context, id string) (string, error) {
 	return end.Outcome.Interrupts[0].ID, nil
 }
 
-// resume decides some of the questions, picked at random, and waits for the ends of the runs that go on.
+// resume decides some of the questions, picked at random, and waits for the ends of the runs that
+// go on.
 func (l *lot) resume(ctx context.Context) error {
 	var ended atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

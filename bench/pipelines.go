@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// fewSteps are those of the pipeline that is subtracted: what is left of the larger one is that of its
-	// further steps, without a run's beginning and end.
+	// fewSteps are those of the pipeline that is subtracted: what is left of the larger one is that
+	// of its further steps, without a run's beginning and end.
 	fewSteps = 10
 	maxSteps = 500 - fewSteps
 	// itemsAtOnce is how many items of a map are under way at a time.

@@ -21,8 +21,9 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// Plain workflows do with Temporal's SDK alone, as it is by default, what pipelines are measured with: the same
-// tool, the same model, and nothing that anybody could watch or that would be there later.
+// Plain workflows do with Temporal's SDK alone, as it is by default, what pipelines are measured
+// with: the same tool, the same model, and nothing that anybody could watch or that would be there
+// later.
 
 // plainQueue is their task queue.
 const plainQueue = "plain"

@@ -17,8 +17,9 @@ import (
 // profileTime is how long each phase goes on while it is profiled.
 const profileTime = 15 * time.Second
 
-// profile takes a CPU profile of perdure dev in each phase and of a pipeline's steps, and of a crowd also one of memory. It comes
-// after the measurement: profiling costs, and a phase has to last.
+// profile takes a CPU profile of perdure dev in each phase and of a pipeline's steps, and of a
+// crowd also one of memory. It comes after the measurement: profiling costs, and a phase has to
+// last.
 func (b *bench) profile(ctx context.Context) (err error) {
 	if err := os.MkdirAll(b.plan.profiles, 0o755); err != nil { //nolint:gosec // to be read by everybody
 		return err

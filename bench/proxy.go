@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// serveProxy returns the handler that one would write without durability: it asks the model and turns
-// the answer into AG-UI events as it comes. It uses the product's own model client and encoders, so
-// that what differs is durability alone.
+// serveProxy returns the handler that one would write without durability: it asks the model and
+// turns the answer into AG-UI events as it comes. It uses the product's own model client and
+// encoders, so that what differs is durability alone.
 func serveProxy(ctx context.Context) error {
 	model := models.FromEnv(models.Options{Getenv: os.Getenv, Silence: models.DefaultSilence})["openai"]
 	if model == nil {

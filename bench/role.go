@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// serve returns the life of a role: its first line of output says where it listens, and it ends when its
-// input does, so that it never outlives the process that started it.
+// serve returns the life of a role: its first line of output says where it listens, and it ends
+// when its input does, so that it never outlives the process that started it.
 func serve(ctx context.Context, h http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// scale is a load of which the number is the point: how many of something one node carries, and what
-// each of them costs.
+// scale is a load of which the number is the point: how many of something one node carries, and
+// what each of them costs.
 type scale struct {
 	amount
 	run func(ctx context.Context, s *site, n int) error

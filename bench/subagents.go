@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// subagents measures what it takes that an agent hands work to another. On both sides a model speaks, another one
-// after it, and the first one again; each token says when it was sent.
+// subagents measures what it takes that an agent hands work to another. On both sides a model
+// speaks, another one after it, and the first one again; each token says when it was sent.
 func subagents(ctx context.Context, d *duel, n int) error {
 	all, err := d.alternate(ctx, n, d.handOver, func(ctx context.Context) (outcome, error) {
 		return d.temporally(ctx, "handing", plainWork{}, func(o *outcome, done plainDone) (err error) {
@@ -44,7 +44,8 @@ func (d *duel) handOver(ctx context.Context) (outcome, error) {
 // spoken is what models have said, one after the other.
 type spoken []speaking
 
-// speaking is when one of them sent its first token and its last, in microseconds of the machine's clock.
+// speaking is when one of them sent its first token and its last, in microseconds of the machine's
+// clock.
 type speaking struct {
 	First  int64 `json:"first"`
 	Last   int64 `json:"last"`
@@ -76,7 +77,8 @@ func (s *spoken) listen(line []byte, d dialect) error {
 	return nil
 }
 
-// handed is from the last token of the first to the first one of the second. All three have to have said all.
+// handed is from the last token of the first to the first one of the second. All three have to have
+// said all.
 func (s spoken) handed() (time.Duration, error) {
 	if len(s) != 3 {
 		return 0, fmt.Errorf("%w: %d models have spoken", errRun, len(s))

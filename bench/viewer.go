@@ -26,8 +26,8 @@ type viewer struct {
 
 var checksums = crc32.MakeTable(crc32.Castagnoli) // in hardware
 
-// take reads what came. Events are what stands between blank lines, with HTTP's own lines, which end
-// with CR LF, in front of some: a chunk never begins within a line.
+// take reads what came. Events are what stands between blank lines, with HTTP's own lines, which
+// end with CR LF, in front of some: a chunk never begins within a line.
 func (v *viewer) take(data []byte, at int64, seen func(*viewer, int64)) error {
 	if !v.answered {
 		if !bytes.HasPrefix(data, []byte("HTTP/1.1 200 ")) {

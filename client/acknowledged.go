@@ -8,8 +8,8 @@ import (
 // maxAcknowledged bounds the threads whose acknowledgements a client remembers.
 const maxAcknowledged = 1000
 
-// acknowledged has the latest cursor that the server has acknowledged a request with, by thread. The next request about the thread waits until the
-// log shows its effect.
+// acknowledged has the latest cursor that the server has acknowledged a request with, by thread.
+// The next request about the thread waits until the log shows its effect.
 type acknowledged struct {
 	mu      sync.Mutex
 	cursors map[string]string

@@ -41,7 +41,8 @@ func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], erro
 	return document[Agent](ctx, c, get(agentPath(agent), nil))
 }
 
-// PutAgent publishes a definition in YAML. If expected is not empty, it publishes only in place of that revision.
+// PutAgent publishes a definition in YAML. If expected is not empty, it publishes only in place of
+// that revision.
 func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, expected string) (Document[Agent], error) {
 	r := request{method: http.MethodPut, path: agentPath(agent), body: definition}
 	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
@@ -73,7 +74,8 @@ func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON 
 	return c.send(ctx, r)
 }
 
-// Diff returns the changes of a revision as a unified diff of YAML: against from or, if that is empty, against the revision that it replaced.
+// Diff returns the changes of a revision as a unified diff of YAML: against from or, if that is
+// empty, against the revision that it replaced.
 func (c *Client) Diff(ctx context.Context, agent, revision, from string) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision, "diff"), nil)
 	if from != "" {

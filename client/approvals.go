@@ -16,7 +16,8 @@ type Approval struct {
 	Agent      string `json:"agent"`
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
-	// Args are the arguments of the call; ArgsTruncated tells that they are too large to be included.
+	// Args are the arguments of the call; ArgsTruncated tells that they are too large to be
+	// included.
 	Args          json.RawMessage `json:"args"`
 	ArgsTruncated bool            `json:"argsTruncated"`
 	ArgsDigest    string          `json:"argsDigest"`
@@ -32,13 +33,15 @@ type Approval struct {
 	Quorum int `json:"quorum"`
 	// Decisions are the votes that count, and finally the decision.
 	Decisions []Vote `json:"decisions"`
-	// Proposals are the votes while the approval waits for a quorum: first those for Args, then those for an edit.
+	// Proposals are the votes while the approval waits for a quorum: first those for Args, then
+	// those for an edit.
 	Proposals []Proposal `json:"proposals"`
-	// Reason is tool_call for an approval. For a question it is the reason of the tool, such as input_required, and ResponseSchema is the JSON
-	// Schema of the answer.
+	// Reason is tool_call for an approval. For a question it is the reason of the tool, such as
+	// input_required, and ResponseSchema is the JSON Schema of the answer.
 	Reason         string          `json:"reason"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
-	// Status is decided or expired in a list of decided approvals, and also open in a thread's audit; otherwise empty.
+	// Status is decided or expired in a list of decided approvals, and also open in a thread's
+	// audit; otherwise empty.
 	Status string `json:"status"`
 }
 
@@ -51,7 +54,8 @@ type Vote struct {
 	Channel    string `json:"channel"`
 	Reason     string `json:"reason"`
 	ArgsDigest string `json:"argsDigest"`
-	// Args are the arguments of an edit, Content is an answer; Truncated tells that they are too large to be included.
+	// Args are the arguments of an edit, Content is an answer; Truncated tells that they are too
+	// large to be included.
 	Args      json.RawMessage `json:"args,omitempty"`
 	Content   json.RawMessage `json:"content,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`
@@ -71,12 +75,13 @@ type Proposal struct {
 // ApprovalFilter selects approvals. Empty members select all.
 type ApprovalFilter struct {
 	Agent, Tool, Thread string
-	// OlderThan selects approvals that have been open for at least this duration, such as 4h. It does not apply to WatchApprovals.
+	// OlderThan selects approvals that have been open for at least this duration, such as 4h. It
+	// does not apply to WatchApprovals.
 	OlderThan string
 	// Assignee selects approvals that this person may decide: me, a subject, or role:name.
 	Assignee string
-	// Status is open, which is the default, or decided: those of the last 30 days, the last first. With decided, OlderThan and Assignee are not
-	// allowed. It does not apply to WatchApprovals.
+	// Status is open, which is the default, or decided: those of the last 30 days, the last first.
+	// With decided, OlderThan and Assignee are not allowed. It does not apply to WatchApprovals.
 	Status string
 }
 
@@ -105,7 +110,8 @@ type ApprovalEvent struct {
 	JSON json.RawMessage `json:"-"`
 }
 
-// WatchApprovals returns the changes of approvals after a cursor, or from now on. It does not end by itself.
+// WatchApprovals returns the changes of approvals after a cursor, or from now on. It does not end
+// by itself.
 func (c *Client) WatchApprovals(ctx context.Context, f ApprovalFilter, after string) iter.Seq2[ApprovalEvent, error] {
 	r := &reader[ApprovalEvent]{client: c, after: after}
 	r.decode = func(f frame) (e ApprovalEvent, err error) {
@@ -127,7 +133,8 @@ const (
 	Answer  = "answer"
 )
 
-// Scopes of Remember: the further calls of the tool in the thread that an approval covers, until the rule changes.
+// Scopes of Remember: the further calls of the tool in the thread that an approval covers, until
+// the rule changes.
 const (
 	RememberArguments = "arguments" // calls with equal arguments
 	RememberTool      = "tool"      // all calls
@@ -140,10 +147,12 @@ type Decision struct {
 	Decision string `json:"decision"`
 	// Args are all arguments of the call, with Edit.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Content is the answer of Answer: text as the result of the call, or any value that fits the ResponseSchema of a question.
+	// Content is the answer of Answer: text as the result of the call, or any value that fits the
+	// ResponseSchema of a question.
 	Content any    `json:"content,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Remember is RememberArguments or RememberTool, with Approve; empty = the approval covers this call only.
+	// Remember is RememberArguments or RememberTool, with Approve; empty = the approval covers this
+	// call only.
 	Remember string `json:"remember,omitempty"`
 }
 
@@ -158,14 +167,14 @@ type Decided struct {
 	Missing  int    `json:"missing,omitempty"` // how many more people must vote for the same arguments
 	// Proposals are the votes so far, if the quorum is not complete.
 	Proposals []Proposal `json:"proposals,omitempty"`
-	// Cursor is the value of Following.WaitFor with which a reader of the thread sees the effect of the decision. The client that made the decision
-	// passes it by itself.
+	// Cursor is the value of Following.WaitFor with which a reader of the thread sees the effect of
+	// the decision. The client that made the decision passes it by itself.
 	Cursor  string `json:"cursor,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Pointer string `json:"pointer,omitempty"` // of the invalid member, from the beginning of the batch
-	// Recorded is the decision that stands: {id, decision, by?, at?, args?, truncated?, reason?}. Arguments of more than 8 KiB are omitted, and
-	// truncated is true.
+	// Recorded is the decision that stands: {id, decision, by?, at?, args?, truncated?, reason?}.
+	// Arguments of more than 8 KiB are omitted, and truncated is true.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 

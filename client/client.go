@@ -17,12 +17,15 @@ type Config struct {
 	Token string
 	// Header is sent with every request.
 	Header http.Header
-	// HTTP makes the requests; nil means http.DefaultClient. It must have no Timeout, which would cut streams.
+	// HTTP makes the requests; nil means http.DefaultClient. It must have no Timeout, which would
+	// cut streams.
 	HTTP *http.Client
-	// Patience is how long the client retries with a server that it has reached before and cannot reach now, or that answers 503, from the first
-	// failure on. 0 means 5 minutes; negative: no retries.
+	// Patience is how long the client retries with a server that it has reached before and cannot
+	// reach now, or that answers 503, from the first failure on. 0 means 5 minutes; negative: no
+	// retries.
 	Patience time.Duration
-	// Silence is how long a connection may be silent before it counts as lost. The server sends something every 15 s. 0 means 45 s.
+	// Silence is how long a connection may be silent before it counts as lost. The server sends
+	// something every 15 s. 0 means 45 s.
 	Silence time.Duration
 	// OnRetry is called before each pause, if it is not nil; it must not block.
 	OnRetry func(err error, pause time.Duration)
@@ -37,7 +40,8 @@ const (
 type Client struct {
 	config Config
 	base   string
-	// reached tells that the server has answered once. Before that the client does not retry: the address may be wrong.
+	// reached tells that the server has answered once. Before that the client does not retry: the
+	// address may be wrong.
 	reached      atomic.Bool
 	acknowledged acknowledged
 }

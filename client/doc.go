@@ -7,9 +7,10 @@
 //		…
 //	}
 //
-// Streams reconnect: after a lost connection they continue with the next event. If that is not possible they end with an error, never with a
-// gap. Requests with an unknown outcome are sent again; the server processes them once.
+// Streams reconnect: after a lost connection they continue with the next event. If that is not
+// possible they end with an error, never with a gap. Requests with an unknown outcome are sent
+// again; the server processes them once.
 //
-// An error is a [*Problem] if the server has refused the request, an [*UnreachableError] if it could not be reached for [Config.Patience], or
-// that of the context.
+// An error is a [*Problem] if the server has refused the request, an [*UnreachableError] if it
+// could not be reached for [Config.Patience], or that of the context.
 package client

@@ -9,7 +9,8 @@ import (
 // Document is a response of the server.
 type Document[T any] struct {
 	Value T
-	// JSON is the response as received, with members that this version may not know; empty if it had no body.
+	// JSON is the response as received, with members that this version may not know; empty if it
+	// had no body.
 	JSON json.RawMessage
 }
 

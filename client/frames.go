@@ -34,8 +34,8 @@ type frame struct {
 	data []byte
 }
 
-// frames splits the bytes of a connection into frames. It drops an incomplete frame at the end, which will come again. Existing libraries return it
-// with its ID as if it were complete.
+// frames splits the bytes of a connection into frames. It drops an incomplete frame at the end,
+// which will come again. Existing libraries return it with its ID as if it were complete.
 type frames struct {
 	lines *bufio.Reader
 	limit int
@@ -77,7 +77,8 @@ func (s *frames) next() (f frame, err error) {
 	}
 }
 
-// line returns a line without its end, which may be CR LF behind a proxy. It is valid until the next call.
+// line returns a line without its end, which may be CR LF behind a proxy. It is valid until the
+// next call.
 func (s *frames) line(room int) ([]byte, error) {
 	var whole []byte
 	for {

@@ -56,7 +56,8 @@ func (p *Problem) Error() string {
 	return p.Code + ": " + text
 }
 
-// isTemporary reports whether the outcome of the request is unknown, so that sending it again may succeed.
+// isTemporary reports whether the outcome of the request is unknown, so that sending it again may
+// succeed.
 func (p *Problem) isTemporary() bool {
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -74,7 +75,8 @@ func Code(err error) string {
 	return ""
 }
 
-// UnreachableError tells that the server could not be reached, or that the outcome of a request is unknown.
+// UnreachableError tells that the server could not be reached, or that the outcome of a request is
+// unknown.
 type UnreachableError struct {
 	URL string
 	Err error // of the last attempt

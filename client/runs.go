@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Run starts a run, or attaches to it if it has begun with the same input, and shows it to its end. To stop
-// reading, or to end the context, cancels nothing: see [Client.Cancel].
+// Run starts a run, or attaches to it if it has begun with the same input, and shows it to its end.
+// To stop reading, or to end the context, cancels nothing: see [Client.Cancel].
 func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput) iter.Seq2[Event, error] {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -47,8 +47,8 @@ type Following struct {
 	// Once ends behind the run that is active, or behind what there is. Otherwise it goes on with
 	// run after run.
 	Once bool
-	// WaitFor is the cursor of a decision that another client has made: the thread is shown with what came of it. What
-	// this client has decided is waited for in any case.
+	// WaitFor is the cursor of a decision that another client has made: the thread is shown with
+	// what came of it. What this client has decided is waited for in any case.
 	WaitFor string
 }
 

@@ -70,8 +70,8 @@ func (c *Client) ResumeSchedule(ctx context.Context, id string) error {
 	return c.command(ctx, schedulePath(id, "resume"), nil)
 }
 
-// TriggerSchedule starts a run of a schedule now; overlap says what happens if the one before is not over, "" = as
-// the schedule does. It is sent once: sent again it might start another.
+// TriggerSchedule starts a run of a schedule now; overlap says what happens if the one before is
+// not over, "" = as the schedule does. It is sent once: sent again it might start another.
 func (c *Client) TriggerSchedule(ctx context.Context, id, overlap string) error {
 	body := map[string]string{}
 	if overlap != "" {

@@ -14,7 +14,8 @@ import (
 
 // Event is one event of a run or of a thread.
 type Event struct {
-	// Cursor is where a stream goes on behind the event; "" = nowhere, inside the beginning of a thread.
+	// Cursor is where a stream goes on behind the event; "" = nowhere, inside the beginning of a
+	// thread.
 	Cursor string
 	// JSON is the event as it came.
 	JSON json.RawMessage

@@ -53,7 +53,8 @@ func (s *script) client(t *testing.T, how client.Config) *client.Client {
 	return c
 }
 
-// streams answers a request that must name what was seen last with these bytes, and ends the response.
+// streams answers a request that must name what was seen last with these bytes, and ends the
+// response.
 func streams(t *testing.T, want string, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Method + " " + r.URL.String() + " " + r.Header.Get("Last-Event-ID"); strings.TrimSpace(got) != want {

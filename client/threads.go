@@ -28,8 +28,8 @@ type Thread struct {
 	Estimated *EstimatedUsage `json:"estimated"`
 }
 
-// EstimatedUsage is the part of a usage that is estimated: of model calls whose answer was cut before the provider reported
-// its usage. The usage includes it.
+// EstimatedUsage is the part of a usage that is estimated: of model calls whose answer was cut
+// before the provider reported its usage. The usage includes it.
 type EstimatedUsage struct {
 	// Calls is how many calls it is of.
 	Calls int64             `json:"calls"`
@@ -76,7 +76,8 @@ type ThreadRun struct {
 	EndedAt   time.Time `json:"endedAt"` // zero = it has not
 	Outcome   string    `json:"outcome"`
 	Code      string    `json:"code"` // of its error
-	// Usage is what the run used, nil while it goes on; Estimated is the part of it that is estimated, nil = none.
+	// Usage is what the run used, nil while it goes on; Estimated is the part of it that is
+	// estimated, nil = none.
 	Usage     []agui.TokenUsage `json:"usage"`
 	Estimated *EstimatedUsage   `json:"estimated"`
 }

@@ -120,7 +120,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Nobody gives up a question by not answering it, and what does not fit is refused before anything happens.
+// Nobody gives up a question by not answering it, and what does not fit is refused before anything
+// happens.
 func TestQuestionsStayOpen(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Work it out."), say("There.")
@@ -172,8 +173,8 @@ func TestQuestionsStayOpen(t *testing.T) {
 	same(t, "the same answer again", f.events, shared.runAgent(t, careful, then))
 }
 
-// Decisions come over REST while nobody is connected, and the process is killed between question and
-// answer: the thread goes on by itself, and whoever follows it sees that.
+// Decisions come over REST while nobody is connected, and the process is killed between question
+// and answer: the thread goes on by itself, and whoever follows it sees that.
 func TestApprovalWithoutItsClient(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -273,8 +274,8 @@ func TestApprovalExpires(t *testing.T) {
 	}
 }
 
-// Of two questions somebody else has decided one before the client answers both: what was decided first counts, and
-// the client is told.
+// Of two questions somebody else has decided one before the client answers both: what was decided
+// first counts, and the client is told.
 func TestApprovalDecidedOtherwise(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Work it out."), say("There.")
@@ -395,8 +396,8 @@ func (p *endpoint) runAgent(t *testing.T, path string, in input) []event {
 	return f.events
 }
 
-// CopilotKit answers under the id of the run that asked, and sends what the person said as a tool message
-// besides: that is no result of the call.
+// CopilotKit answers under the id of the run that asked, and sends what the person said as a tool
+// message besides: that is no result of the call.
 func TestApprovalUnderTheSameRunID(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Work it out."), say("There.")

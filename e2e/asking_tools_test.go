@@ -18,8 +18,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// shippers is what a folder says of tools on other people's servers that ask where to: one by HTTP, one of an MCP server
-// that ends its calls with questions, and one of an older MCP server, which asks over the connection.
+// shippers is what a folder says of tools on other people's servers that ask where to: one by HTTP,
+// one of an MCP server that ends its calls with questions, and one of an older MCP server, which
+// asks over the connection.
 const shippers = `name: shipper
 model: openai/scripted-by-the-test
 tools: [ship, "mcp:web/*", "mcp:desk/ship"]
@@ -100,7 +101,8 @@ func (d *docks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, d.ship(p.What, answers[0].Content.City))
 }
 
-// call returns the tool of the MCP server: it ends with its question, and is called anew with the answer.
+// call returns the tool of the MCP server: it ends with its question, and is called anew with the
+// answer.
 func (d *docks) call(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p parcel
 	if err := json.Unmarshal(req.Params.Arguments, &p); err != nil {
@@ -138,8 +140,8 @@ func openDocks(t *testing.T) (*docks, *perdure) {
 
 const shipper = "/v1/agents/shipper/runs"
 
-// Tools on other people's servers ask, the process is killed, and then the answers come: over REST, from a stock client
-// and from CopilotKit. Each tool hears its answer, and does what it does once.
+// Tools on other people's servers ask, the process is killed, and then the answers come: over REST,
+// from a stock client and from CopilotKit. Each tool hears its answer, and does what it does once.
 func TestToolsOfOthersAsk(t *testing.T) {
 	t.Parallel()
 	d, p := openDocks(t)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// awayForNotices is an outage after which what has to be told of questions waits for longer than the run that goes
-// on takes.
+// awayForNotices is an outage after which what has to be told of questions waits for longer than
+// the run that goes on takes.
 const awayForNotices = 40 * time.Second
 
 // cautious is an agent that asks, and goes on without an answer soon.
@@ -22,8 +22,9 @@ approvals:
   - {tools: [calculate], expires: 3s}
 `
 
-// The log goes away while a thread waits, time runs out meanwhile, and the thread goes on and ends as soon as the log is
-// back: before anybody can be told. The audit has it all the same, and the inbox lists nothing, if a little later.
+// The log goes away while a thread waits, time runs out meanwhile, and the thread goes on and ends
+// as soon as the log is back: before anybody can be told. The audit has it all the same, and the
+// inbox lists nothing, if a little later.
 func TestTheAuditWhenTheLogWasAway(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

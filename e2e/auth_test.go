@@ -80,9 +80,9 @@ func wantEvents(t *testing.T, resp *http.Response) []event {
 	}
 }
 
-// Tokens of a real provider, then keys of a file on the same data: tenants are apart, whichever way they
-// come, and a tenant's threads are its own over a restart. Subjects are content, as far as Temporal and
-// the process's output go.
+// Tokens of a real provider, then keys of a file on the same data: tenants are apart, whichever way
+// they come, and a tenant's threads are its own over a restart. Subjects are content, as far as
+// Temporal and the process's output go.
 func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	t.Parallel()
 	provider := startIssuer(t)

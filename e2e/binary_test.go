@@ -7,8 +7,8 @@ import (
 
 const binaryWire = "application/vnd.ag-ui.event+proto"
 
-// A stock client that asks for the binary wire sees what it sees otherwise. The older generation asks
-// in vain: its own decoder fails at the result of a tool.
+// A stock client that asks for the binary wire sees what it sees otherwise. The older generation
+// asks in vain: its own decoder fails at the result of a tool.
 func TestBinaryWire(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {

@@ -57,7 +57,8 @@ func (c copilotKit) open(t *testing.T, agent, thread, tool string) *browser {
 	return &browser{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
 }
 
-// tell tells the page what to do, and returns what it prints next. What it complains about fails the test.
+// tell tells the page what to do, and returns what it prints next. What it complains about fails
+// the test.
 func (b *browser) tell(t *testing.T, command map[string]any) seen {
 	t.Helper()
 	if err := json.NewEncoder(b.stdin).Encode(command); err != nil {
@@ -88,7 +89,8 @@ func (p *endpoint) proxy(t *testing.T) string {
 				r.SetURL(to)
 			}
 		},
-		// Connections of its own: those of the default transport are closed by every test server that ends.
+		// Connections of its own: those of the default transport are closed by every test server
+		// that ends.
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
@@ -96,7 +98,8 @@ func (p *endpoint) proxy(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.proxied.RLock()
 		defer p.proxied.RUnlock()
-		// The server closes the body when the answer begins. If the transport has not read its end by then, it breaks the connection.
+		// The server closes the body when the answer begins. If the transport has not read its end
+		// by then, it breaks the connection.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client is gone
@@ -108,8 +111,9 @@ func (p *endpoint) proxy(t *testing.T) string {
 	return server.URL
 }
 
-// awaitAnswers waits until the proxy has forwarded every answer to its end. CopilotKit's runtime does not handle the error of a connection
-// that breaks: its process exits, also if the run has finished and the client lost nothing.
+// awaitAnswers waits until the proxy has forwarded every answer to its end. CopilotKit's runtime
+// does not handle the error of a connection that breaks: its process exits, also if the run has
+// finished and the client lost nothing.
 func (p *endpoint) awaitAnswers() {
 	p.proxied.Lock()
 	defer p.proxied.Unlock()

@@ -58,8 +58,8 @@ func TestRunsWaitInLine(t *testing.T) {
 	same(t, "the second run, asked for again", readers[0].events, p.run(t, second))
 }
 
-// A run that interrupts takes the place of the one that is active: that one is cancelled at once and
-// keeps what it has said.
+// A run that interrupts takes the place of the one that is active: that one is cancelled at once
+// and keeps what it has said.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	first := newInput(say("On and on."))

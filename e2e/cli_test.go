@@ -83,7 +83,8 @@ func eventIn(t *testing.T, line []byte) event {
 	return event{ID: l.Cursor, Type: head.Type, Data: l.Event}
 }
 
-// A run asks, and one that waits for somebody else's decision goes on when that has come from another process.
+// A run asks, and one that waits for somebody else's decision goes on when that has come from
+// another process.
 func TestCommandsDecide(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Work it out."), say("There.")
@@ -156,8 +157,8 @@ func (c *command) leave(t *testing.T) {
 	c.ends(t, 130)
 }
 
-// The server is killed in mid-stream and comes back: a command goes on where it was, and what it writes to
-// a pipe holds nothing of what the dead attempt said.
+// The server is killed in mid-stream and comes back: a command goes on where it was, and what it
+// writes to a pipe holds nothing of what the dead attempt said.
 func TestCommandsOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)

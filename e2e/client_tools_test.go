@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A turn calls tools of the client's and one of ours. Ours is answered, the run ends with the others,
-// and the client's next input has their results: with stock clients of both generations.
+// A turn calls tools of the client's and one of ours. Ours is answered, the run ends with the
+// others, and the client's next input has their results: with stock clients of both generations.
 func TestClientTools(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -48,8 +48,8 @@ func TestClientTools(t *testing.T) {
 	})
 }
 
-// wantPending checks what the first run ended with. Clients before 1.0 know no pending calls, and look
-// for calls without results.
+// wantPending checks what the first run ended with. Clients before 1.0 know no pending calls, and
+// look for calls without results.
 func wantPending(t *testing.T, d *driven, g generation, want []string) {
 	t.Helper()
 	finished := d.events(0, "RUN_FINISHED")

@@ -33,8 +33,8 @@ type cluster struct {
 	threads  *threads
 	// settings are what the nodes are started with, beside the usual.
 	settings []string
-	// servers is what they need, in the order of their start; nodes are all apis and workers that were
-	// ever started, and outputs what any process wrote.
+	// servers is what they need, in the order of their start; nodes are all apis and workers that
+	// were ever started, and outputs what any process wrote.
 	servers []*server
 	nodes   []*process
 	outputs []*output
@@ -50,7 +50,8 @@ type gateway struct {
 	*process
 }
 
-// newCluster returns a cluster without servers. What it leaves behind is inspected when the test ends.
+// newCluster returns a cluster without servers. What it leaves behind is inspected when the test
+// ends.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if err := buildCluster(); err != nil {

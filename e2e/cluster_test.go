@@ -49,7 +49,8 @@ func readElsewhere(t *testing.T, c *cluster) {
 	}
 }
 
-// takeover bounds how long a run may stand still when its worker dies; aim is what is meant to hold.
+// takeover bounds how long a run may stand still when its worker dies; aim is what is meant to
+// hold.
 const takeover, aim = 5 * time.Second, 3 * time.Second
 
 // The worker dies that makes all model calls, and then the one that took over. Each time every run
@@ -138,11 +139,11 @@ func killAPI(t *testing.T, c *cluster) {
 	}
 }
 
-// SIGTERM ends an api and a worker that are busy soon and cleanly. What can end meanwhile ends where
-// it is, what cannot goes on elsewhere, and new runs go where it is not.
+// SIGTERM ends an api and a worker that are busy soon and cleanly. What can end meanwhile ends
+// where it is, what cannot goes on elsewhere, and new runs go where it is not.
 func TestClusterTerminate(t *testing.T) {
-	// Not in parallel: it measures. It takes a second or two. Five were seen once, as if a workflow task had been lost with
-	// the worker, which comes again when its time is over.
+	// Not in parallel: it measures. It takes a second or two. Five were seen once, as if a workflow
+	// task had been lost with the worker, which comes again when its time is over.
 	terminateNodes(t, startCluster(t), 2*takeover)
 }
 

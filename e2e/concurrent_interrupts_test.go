@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// besides is an agent with three questions beside one another, and a fourth branch that takes its time.
+// besides is an agent with three questions beside one another, and a fourth branch that takes its
+// time.
 const besides = `name: quartet
 model: openai/scripted-by-the-test
 tools: [calculate, wait]
@@ -200,7 +201,8 @@ func startQuartets(t *testing.T) (*perdure, *door) {
 	return startPerdureWith(t, fmt.Sprintf(besides, server.URL)), d
 }
 
-// Branches that ask are answered in any order, and go on, while a sibling is at work; nothing of it ends the run.
+// Branches that ask are answered in any order, and go on, while a sibling is at work; nothing of it
+// ends the run.
 func TestBranchesContinueConcurrently(t *testing.T) {
 	t.Parallel()
 	p, d := startQuartets(t)
@@ -247,8 +249,8 @@ func TestBranchesContinueConcurrently(t *testing.T) {
 	})
 }
 
-// So do those below them, and agents that work for a call of a model or of a step, however deep; also over the death of
-// their process.
+// So do those below them, and agents that work for a call of a model or of a step, however deep;
+// also over the death of their process.
 func TestSubagentsContinueConcurrently(t *testing.T) {
 	t.Parallel()
 	p, d := startQuartets(t)
@@ -304,8 +306,8 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 	}
 }
 
-// An answer to a branch of a run that is cancelled in the same moment, or in the next, stands if it was acknowledged, in
-// the conversation and for whoever says it again.
+// An answer to a branch of a run that is cancelled in the same moment, or in the next, stands if it
+// was acknowledged, in the conversation and for whoever says it again.
 func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
 	t.Parallel()
 	p, d := startQuartets(t)
@@ -340,7 +342,8 @@ func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
 	t.Logf("%v", came)
 }
 
-// What is not answered when the others are done is what the run ends with; the answers that came before count.
+// What is not answered when the others are done is what the run ends with; the answers that came
+// before count.
 func testBranchesLeft(t *testing.T, q *quartet) {
 	q.answer(t, 1)
 	q.open()
@@ -358,8 +361,8 @@ func testBranchesLeft(t *testing.T, q *quartet) {
 	q.ends(t, q.p.followThread(t, q.in))
 }
 
-// Branches ask more than a run can end with: it stays open until enough of that is answered, also over the death of its
-// process, and ends with the rest.
+// Branches ask more than a run can end with: it stays open until enough of that is answered, also
+// over the death of its process, and ends with the rest.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
 	const twelve = `name: twelve
@@ -426,7 +429,8 @@ func TestBranchesAskOverACrash(t *testing.T) {
 	q.ends(t, q.f)
 }
 
-// Branches count in the same place of the state, and none of the counts is lost, also over the death of their process.
+// Branches count in the same place of the state, and none of the counts is lost, also over the
+// death of their process.
 func TestBranchesCount(t *testing.T) {
 	t.Parallel()
 	p := startPerdureWith(t, `name: counts

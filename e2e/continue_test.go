@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Runs that continue as new every few turns lose their workers, again and again and at whatever moment:
-// before, while, and after they continue. Each step counts once, and nobody who reads misses anything.
+// Runs that continue as new every few turns lose their workers, again and again and at whatever
+// moment: before, while, and after they continue. Each step counts once, and nobody who reads
+// misses anything.
 func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 	t.Parallel()
 	const turns, kills, runs = 60, 5, 4
@@ -49,8 +50,8 @@ func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 	}
 }
 
-// checkCounted checks a run that has counted, as it was seen live and as it is seen afterwards, and returns
-// how often the model was called.
+// checkCounted checks a run that has counted, as it was seen live and as it is seen afterwards, and
+// returns how often the model was called.
 func checkCounted(t *testing.T, p *endpoint, live *follower, turns, kills int) (calls int) {
 	t.Helper()
 	in := live.in

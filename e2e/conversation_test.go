@@ -219,7 +219,8 @@ func TestFollowUpBehindTerminalEvent(t *testing.T) {
 	}
 }
 
-// A client that was away while a run ended is told what it missed, in its place, and so is the model.
+// A client that was away while a run ended is told what it missed, in its place, and so is the
+// model.
 func TestClientWasAway(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {

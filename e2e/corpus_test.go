@@ -15,14 +15,14 @@ type story struct {
 	state  any // what the client brings
 	// model is what the model answers to one call after the other.
 	model []fixture
-	// meddle is what happens to the run, once a few pieces of its answer have come. It returns who reads
-	// the run that comes next on the thread, if one does, whose id is next.
+	// meddle is what happens to the run, once a few pieces of its answer have come. It returns who
+	// reads the run that comes next on the thread, if one does, whose id is next.
 	meddle func(t *testing.T, in input) *follower
 	next   string
 	// asks tells that the run ends with a question. The run that comes next answers it.
 	asks bool
-	// shows is what a reader from the beginning must be shown, among other things, for the story to be
-	// what it is.
+	// shows is what a reader from the beginning must be shown, among other things, for the story to
+	// be what it is.
 	shows string
 }
 
@@ -124,8 +124,9 @@ func corpus() map[string]story {
 			shows: "STEP_STARTED SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT TOOL_CALL_RESULT SUBAGENT_FINISHED SUBAGENT_FINISHED STEP_FINISHED STEP_STARTED RUN_FINISHED",
 		},
 		"branch that breaks off": {
-			// The other branch still speaks when the next attempt begins, and ends before that does: clients that
-			// compact what they keep put the snapshot in between behind what it says.
+			// The other branch still speaks when the next attempt begins, and ends before that
+			// does: clients that compact what they keep put the snapshot in between behind what it
+			// says.
 			agent: "committee", model: []fixture{cutShort(text(200), 10), lasting(text(250), 90), lasting(text(200), 200), slowly(text(60))}, asks: true, next: "run-2",
 			shows: "SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT MESSAGES_SNAPSHOT SUBAGENT_FINISHED SUBAGENT_FINISHED RUN_FINISHED",
 		},
@@ -166,17 +167,18 @@ func (s story) path() string {
 	return "/v1/agents/" + s.agent + "/runs"
 }
 
-// Whoever comes to a run, by whatever way and at whatever moment, and whoever leaves it behind any of
-// its events and comes back, ends with what one has who reads it afterwards. Who that is, is a client
-// of either generation that we did not write.
+// Whoever comes to a run, by whatever way and at whatever moment, and whoever leaves it behind any
+// of its events and comes back, ends with what one has who reads it afterwards. Who that is, is a
+// client of either generation that we did not write.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	for name, s := range corpus() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(t *testing.T, g generation) {
-				// A connection that is reset takes along what was not read yet: on a busy machine a story
-				// may turn out to be about less than it is meant to be. All readers of it must be right.
+				// A connection that is reset takes along what was not read yet: on a busy machine a
+				// story may turn out to be about less than it is meant to be. All readers of it
+				// must be right.
 				for range 4 {
 					live := s.tell(t, g)
 					if t.Failed() || missing(s.shows, live) == "" {
@@ -190,8 +192,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// tell plays the story to a crowd, and lets more readers come when it is over. It returns what its first
-// reader was shown.
+// tell plays the story to a crowd, and lets more readers come when it is over. It returns what its
+// first reader was shown.
 func (s story) tell(t *testing.T, g generation) []event {
 	t.Helper()
 	in := newInput(say(s.prompt))
@@ -224,7 +226,8 @@ func (s story) tell(t *testing.T, g generation) []event {
 	return live.events
 }
 
-// play reads the run to its end, with a crowd that grows, and then the run that comes next, if one does.
+// play reads the run to its end, with a crowd that grows, and then the run that comes next, if one
+// does.
 func (s story) play(t *testing.T, c *crowd, live *follower) (next *follower) {
 	t.Helper()
 	pieces := 0
@@ -255,7 +258,8 @@ func (s story) play(t *testing.T, c *crowd, live *follower) (next *follower) {
 	return next
 }
 
-// missing returns what is left of a list of types when those that events have were crossed out in order.
+// missing returns what is left of a list of types when those that events have were crossed out in
+// order.
 func missing(types string, events []event) string {
 	list := strings.Fields(types)
 	for _, e := range events {

@@ -19,8 +19,8 @@ const dead = "gone:" + mark + " "
 // lifetime is how often they say it: minutes, so that none comes to its end before it is killed.
 const lifetime = 4000
 
-// withdrawn is what a client warns about when a tool call is withdrawn: the call goes with a snapshot
-// and ends behind it, so that nobody acts on truncated arguments.
+// withdrawn is what a client warns about when a tool call is withdrawn: the call goes with a
+// snapshot and ends behind it, so that nobody acts on truncated arguments.
 const withdrawn = agui.EventToolCallEnd
 
 // crashed is a run that lives through two kills: two attempts die in the middle, the third is good.
@@ -69,8 +69,8 @@ func TestKill(t *testing.T) {
 	foreignCursor(t, p, before)
 }
 
-// The process is killed while runs begin, call tools and end. Wherever that hits one, it ends right,
-// and what it had finished is not done again.
+// The process is killed while runs begin, call tools and end. Wherever that hits one, it ends
+// right, and what it had finished is not done again.
 func TestKillAnywhere(t *testing.T) {
 	p := startPerdure(t)
 	const runs = 15
@@ -154,7 +154,8 @@ func driveCrashed(t *testing.T, p *perdure, kind int, g generation) *crashed {
 	return r
 }
 
-// newCrashed scripts a run that dies in its text, in the arguments of a tool call or in its thoughts.
+// newCrashed scripts a run that dies in its text, in the arguments of a tool call or in its
+// thoughts.
 func newCrashed(t *testing.T, kind int) *crashed {
 	t.Helper()
 	r := &crashed{in: newInput(say("Slowly, please."))}

@@ -31,8 +31,8 @@ type crowd struct {
 type visitor struct {
 	what string
 	*follower
-	// had is how many of the live reader's events the visitor has an old list from; -1 = it has nothing,
-	// not even the input's messages.
+	// had is how many of the live reader's events the visitor has an old list from; -1 = it has
+	// nothing, not even the input's messages.
 	had    int
 	binary []byte // what came, of one who asked for the binary wire
 }
@@ -41,8 +41,8 @@ func newCrowd(t *testing.T, g generation, live *follower) *crowd {
 	return &crowd{t: t, generation: g, live: live, over: make(chan struct{}), ends: map[[sha256.Size]byte]reading{}}
 }
 
-// come sends readers to a run of which n events have been shown: one who has had them and goes on, one
-// who goes on when all is over, and those who join.
+// come sends readers to a run of which n events have been shown: one who has had them and goes on,
+// one who goes on when all is over, and those who join.
 func (c *crowd) come(n int) {
 	for what, away := range map[string]bool{"left and came back": false, "left and came back when all was over": true} {
 		v := c.visit(fmt.Sprintf("%s behind event %d", what, n), eventsPath(c.live.in))
@@ -74,7 +74,8 @@ func (c *crowd) come(n int) {
 	c.reading.Go(old.read)
 }
 
-// join sends readers that have nothing: to the run, to the thread, and to the run over the binary wire.
+// join sends readers that have nothing: to the run, to the thread, and to the run over the binary
+// wire.
 func (c *crowd) join(when string) {
 	for what, path := range map[string]string{
 		"joined the run":    eventsPath(c.live.in) + "?join=true",
@@ -122,8 +123,8 @@ func (c *crowd) wait() {
 	}
 }
 
-// comeBack sends readers that have had a part of what the live reader was shown. A socket shows them the
-// same.
+// comeBack sends readers that have had a part of what the live reader was shown. A socket shows
+// them the same.
 func (c *crowd) comeBack() {
 	c.t.Helper()
 	ws, all := shared.dial(c.t), c.live.events
@@ -142,9 +143,9 @@ func (c *crowd) comeBack() {
 	c.readers = append(c.readers, &visitor{what: "the live reader", follower: c.live})
 }
 
-// judge checks that a client of the crowd's generation ends with the same messages and state, whatever
-// it was shown: that of the uncut stream of the run that came last in what it was shown. Who joins while
-// subagents speak has first what is finished first.
+// judge checks that a client of the crowd's generation ends with the same messages and state,
+// whatever it was shown: that of the uncut stream of the run that came last in what it was shown.
+// Who joins while subagents speak has first what is finished first.
 func (c *crowd) judge(runs ...*follower) {
 	c.t.Helper()
 	c.wait()

@@ -37,7 +37,8 @@ func startWithDays(t *testing.T) *perdure {
 	return p
 }
 
-// dayOf returns the day, UTC, on which a test counts. Near the end of a day it waits for the next one, because counts begin anew then.
+// dayOf returns the day, UTC, on which a test counts. Near the end of a day it waits for the next
+// one, because counts begin anew then.
 func dayOf(t *testing.T) string {
 	t.Helper()
 	now := time.Now().UTC()
@@ -57,9 +58,9 @@ func (p *perdure) runAs(t *testing.T, key string, in input) []event {
 	return wantEvents(t, p.bearer(t, key, http.MethodPost, assistant, in))
 }
 
-// A run of a tenant that has used up its soft budget of the day asks before it begins, and each run for itself; other
-// tenants' do not. The question outlives the process. Who says how far the run may go is asked again there;
-// who rejects ends it with the code of the budget.
+// A run of a tenant that has used up its soft budget of the day asks before it begins, and each run
+// for itself; other tenants' do not. The question outlives the process. Who says how far the run
+// may go is asked again there; who rejects ends it with the code of the budget.
 func TestSoftBudgetOfADay(t *testing.T) {
 	t.Parallel()
 	today := dayOf(t)

@@ -22,10 +22,10 @@ import (
 const tenCalls = 10
 
 // Ten calls of a turn wait, and two people decide about them over REST at the same time, each in an
-// order of their own; about every third they disagree. Each call has one decision, which whoever came
-// too late is told, and is made once, with exactly what was decided, or not at all. In every tenth round
-// the process is killed between two answers. CHAOS_SEED chooses; with -chaos there are 200 rounds, or as
-// many as E2E_APPROVALS says.
+// order of their own; about every third they disagree. Each call has one decision, which whoever
+// came too late is told, and is made once, with exactly what was decided, or not at all. In every
+// tenth round the process is killed between two answers. CHAOS_SEED chooses; with -chaos there are
+// 200 rounds, or as many as E2E_APPROVALS says.
 func TestTenApprovals(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -143,8 +143,8 @@ func (q *quarrel) opinion(call, person int) opinion {
 	return opinion{Decision: "approve"}
 }
 
-// settle lets both decide about all. If the process is to be killed, that happens while they do, and
-// both leave the same call for afterwards: until then none is made.
+// settle lets both decide about all. If the process is to be killed, that happens while they do,
+// and both leave the same call for afterwards: until then none is made.
 func (q *quarrel) settle(t *testing.T, kill bool, total *tally) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -266,7 +266,8 @@ func (q *quarrel) stands(i int, total *tally) (opinion, error) {
 	return stands, nil
 }
 
-// executed compares what was charged, and what the conversation has, with the decision about a call.
+// executed compares what was charged, and what the conversation has, with the decision about a
+// call.
 func (q *quarrel) executed(i int, stands opinion, result string, total *tally) error {
 	var want []int
 	heard := "charged " + strconv.Itoa(i)

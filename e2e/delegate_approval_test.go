@@ -9,8 +9,8 @@ import (
 
 const chief = "/v1/agents/chief/runs"
 
-// office is a run in which three agents work out something that people have to approve: one at the chief's
-// word, one at that of a manager, and one that need not ask.
+// office is a run in which three agents work out something that people have to approve: one at the
+// chief's word, one at that of a manager, and one that need not ask.
 type office struct {
 	in     input
 	said   string   // at the end
@@ -46,8 +46,8 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// check holds that each calculation was made once, with what was approved, and that nobody was asked twice
-// for what they had said.
+// check holds that each calculation was made once, with what was approved, and that nobody was
+// asked twice for what they had said.
 func (o *office) check(t *testing.T, want [3]string) {
 	t.Helper()
 	for i, task := range o.tasks {
@@ -63,8 +63,8 @@ func (o *office) check(t *testing.T, want [3]string) {
 	}
 }
 
-// What subagents ask, however deep, are questions of the run. Stock clients answer them like all others, and the
-// subagents go on where they were, under the ids that they had.
+// What subagents ask, however deep, are questions of the run. Stock clients answer them like all
+// others, and the subagents go on where they were, under the ids that they had.
 func TestSubagentsAsk(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {

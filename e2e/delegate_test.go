@@ -69,8 +69,8 @@ func (w *work) check(t *testing.T, got []message) {
 	}
 }
 
-// Two tasks are handed to another agent at once. Stock clients of both generations show what the two do as it
-// goes on, each told from the other, and the next run continues from what they have.
+// Two tasks are handed to another agent at once. Stock clients of both generations show what the
+// two do as it goes on, each told from the other, and the next run continues from what they have.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -132,8 +132,8 @@ func TestCancelReachesSubagents(t *testing.T) {
 	}
 }
 
-// The process is killed while other agents work for a run, twice. They go on, and nothing that was finished
-// is done again.
+// The process is killed while other agents work for a run, twice. They go on, and nothing that was
+// finished is done again.
 func TestKillSubagents(t *testing.T) {
 	p := startPerdure(t)
 	var works []*work

@@ -26,8 +26,8 @@ http: {method: POST, url: "%s", headers: {Authorization: "Bearer ${secret:SHOP_T
 taskQueue: till
 `
 
-// openTillDeployment starts an api on servers of its own, and a server that tells of each drawer that is opened and
-// waits until it may go on.
+// openTillDeployment starts an api on servers of its own, and a server that tells of each drawer
+// that is opened and waits until it may go on.
 func openTillDeployment(t *testing.T) (d *deployment, opened chan string, goOn chan struct{}) {
 	t.Helper()
 	opened, goOn = make(chan string, 8), make(chan struct{}, 8)
@@ -55,9 +55,9 @@ func openTillDeployment(t *testing.T) (d *deployment, opened chan string, goOn c
 	return d, opened, goOn
 }
 
-// A version is deployed while a tool on a queue of its own is being called. The call ends where it is, and the run moves
-// between two turns: its next call goes to the new version's workers of the queue or, if these have no versions, to
-// them. Each call is made once, and the old workers can go.
+// A version is deployed while a tool on a queue of its own is being called. The call ends where it
+// is, and the run moves between two turns: its next call goes to the new version's workers of the
+// queue or, if these have no versions, to them. Each call is made once, and the old workers can go.
 func TestDeployToolsOfAQueue(t *testing.T) {
 	t.Parallel()
 	for name, versioned := range map[string]bool{"versioned": true, "without versions": false} {

@@ -33,9 +33,9 @@ func (d *deployment) wantTrace(t *testing.T, what string, r *released, want ...s
 	}
 }
 
-// A version is deployed beside the one that works: new runs begin on it, a run that is under way stays where
-// it is until it is between two turns, and one in its last turn to its end. A worker of the old version
-// that comes back changes nothing; an operator who rolls back does.
+// A version is deployed beside the one that works: new runs begin on it, a run that is under way
+// stays where it is until it is between two turns, and one in its last turn to its end. A worker of
+// the old version that comes back changes nothing; an operator who rolls back does.
 func TestDeployVersion(t *testing.T) {
 	t.Parallel()
 	d := startDeployment(t)
@@ -107,8 +107,8 @@ func TestDeployFirstVersion(t *testing.T) {
 	}
 }
 
-// A worker of the old version that is told to stop lets a call end that can, and hands over what can't: to
-// another one of its version, though a newer one is current.
+// A worker of the old version that is told to stop lets a call end that can, and hands over what
+// can't: to another one of its version, though a newer one is current.
 func TestDeployDrain(t *testing.T) {
 	t.Parallel()
 	d := startDeployment(t)
@@ -132,7 +132,8 @@ func TestDeployDrain(t *testing.T) {
 	}
 }
 
-// A run that is parked is on no version: it goes on with the current one when nothing else of its own is left.
+// A run that is parked is on no version: it goes on with the current one when nothing else of its
+// own is left.
 func TestDeployParked(t *testing.T) {
 	t.Parallel()
 	d := startDeployment(t, "PERDURE_PARK_AFTER=100ms")
@@ -154,8 +155,8 @@ func TestDeployParked(t *testing.T) {
 	}
 }
 
-// The last worker of a version dies under a run: the run waits, and goes on when an operator moves it to
-// the current version.
+// The last worker of a version dies under a run: the run waits, and goes on when an operator moves
+// it to the current version.
 func TestDeployStranded(t *testing.T) {
 	t.Parallel()
 	d := startDeployment(t)

@@ -41,7 +41,8 @@ func startDeployment(t *testing.T, settings ...string) *deployment {
 	return d
 }
 
-// release starts a worker of a version, under a name of its own. The first one of a version makes it current.
+// release starts a worker of a version, under a name of its own. The first one of a version makes
+// it current.
 func (d *deployment) release(t *testing.T, name, build string, settings ...string) *process {
 	t.Helper()
 	usual := d.settings
@@ -78,8 +79,8 @@ func (d *deployment) begin(t *testing.T, turn int) *released {
 	return r
 }
 
-// trace tells who has worked on a run: for each execution the versions of its workflow tasks, and the workers
-// that took its activities.
+// trace tells who has worked on a run: for each execution the versions of its workflow tasks, and
+// the workers that took its activities.
 func (d *deployment) trace(t *testing.T, in input) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

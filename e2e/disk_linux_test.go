@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// The disk is full while runs stream: whoever asks for something is told so, and who watches keeps the
-// connection and is told nothing wrong. When there is room every run goes on where it was, those that
-// were asked for meanwhile too: by themselves where one process is everything, and otherwise when NATS
-// was started again.
+// The disk is full while runs stream: whoever asks for something is told so, and who watches keeps
+// the connection and is told nothing wrong. When there is room every run goes on where it was,
+// those that were asked for meanwhile too: by themselves where one process is everything, and
+// otherwise when NATS was started again.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	t.Run("Dev", func(t *testing.T) {

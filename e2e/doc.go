@@ -7,10 +7,10 @@
 //	plain SSE reader in Go ┘              └── Temporal's client and replayer look in afterwards
 //
 // The TestCluster tests put the production processes in the place of "perdure dev": any number of
-// apis and workers on servers of their own, each started, killed and stopped by itself. TestLargeCluster
-// has three NATS nodes and Temporal on PostgreSQL, and is skipped where PostgreSQL is not installed.
-// E2E_OUTAGE=30s lets the servers stay away longer than the usual 10 s. In the TestDeploy tests workers have
-// versions. E2E_HISTORIES=DIR keeps the histories of all workflows.
+// apis and workers on servers of their own, each started, killed and stopped by itself.
+// TestLargeCluster has three NATS nodes and Temporal on PostgreSQL, and is skipped where PostgreSQL
+// is not installed. E2E_OUTAGE=30s lets the servers stay away longer than the usual 10 s. In the
+// TestDeploy tests workers have versions. E2E_HISTORIES=DIR keeps the histories of all workflows.
 //
 // TestMatrix and TestSchedule ("make chaos") break things in every phase of a run. Their model is a
 // stage, which can stand still at any token and knows what it said; their tools report to it:
@@ -19,8 +19,9 @@
 //	play   what model and tool of one run do, and where it stands still
 //	phase  a moment of a run          fault  what befalls it          verdict  what must hold
 //
-// Pipelines are held against one another: a workshop's model and tools answer as they are asked, and keep a
-// journal, so that a run that is killed, cancelled or continued has to come to what an undisturbed one does:
+// Pipelines are held against one another: a workshop's model and tools answer as they are asked,
+// and keep a journal, so that a run that is killed, cancelled or continued has to come to what an
+// undisturbed one does:
 //
 //	workshop  model and tools       errand  a run and who watches it       product  what it comes to
 //

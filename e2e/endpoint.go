@@ -81,7 +81,8 @@ func (p *endpoint) url(path string) string {
 	return p.where.API + path
 }
 
-// threads are those on which tests have begun runs: each has a workflow. It is safe for concurrent use.
+// threads are those on which tests have begun runs: each has a workflow. It is safe for concurrent
+// use.
 type threads struct {
 	mu  sync.Mutex
 	ids map[string]bool

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// errand is a run of one of a workshop's agents, and those that go on with it, as somebody sees them who
-// answers what they ask.
+// errand is a run of one of a workshop's agents, and those that go on with it, as somebody sees
+// them who answers what they ask.
 type errand struct {
 	w      *workshop
 	name   string // by which the workshop knows it
@@ -46,8 +46,8 @@ func (e *errand) within(t *testing.T, d time.Duration) {
 	e.reader.ctx = ctx
 }
 
-// watch reads to the end of the last run, and approves whatever is asked. seen is called behind each event with
-// how many there were; nil = nobody wants to know.
+// watch reads to the end of the last run, and approves whatever is asked. seen is called behind
+// each event with how many there were; nil = nobody wants to know.
 func (e *errand) watch(t *testing.T, seen func(n int)) {
 	t.Helper()
 	for {
@@ -64,7 +64,8 @@ func (e *errand) watch(t *testing.T, seen func(n int)) {
 	}
 }
 
-// asks reports whether the run has ended with questions: then they are approved, and the reader reads on.
+// asks reports whether the run has ended with questions: then they are approved, and the reader
+// reads on.
 func (e *errand) asks(t *testing.T) bool {
 	t.Helper()
 	e.reader.cut()
@@ -186,8 +187,8 @@ func (e *errand) work() []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// once checks that the order had everything done once: but for what was cut off so many times by a kill, and
-// was not answered or whose answer was lost.
+// once checks that the order had everything done once: but for what was cut off so many times by a
+// kill, and was not answered or whose answer was lost.
 func (e *errand) once(t *testing.T, cuts int) {
 	t.Helper()
 	keys, asked, again := map[string]string{}, map[string]int{}, 0

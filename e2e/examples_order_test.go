@@ -94,8 +94,8 @@ func (s *orderStore) did(t *testing.T) (deeds []string) {
 	return deeds
 }
 
-// The order example does all of it, or undoes in reverse order what it has done, and each of it once, wherever it is killed together
-// with its store.
+// The order example does all of it, or undoes in reverse order what it has done, and each of it
+// once, wherever it is killed together with its store.
 func TestExampleOrder(t *testing.T) {
 	t.Parallel()
 	s := openOrderStore(t)
@@ -147,8 +147,8 @@ func checkOrder(t *testing.T, p *endpoint, s *orderStore, restart func(*testing.
 	}
 }
 
-// The same agents made in Go, in a module of its own with tools that are Go functions, come to the same as their files, and the pages
-// show them as well.
+// The same agents made in Go, in a module of its own with tools that are Go functions, come to the
+// same as their files, and the pages show them as well.
 func TestPipelinesOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	if err := execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {

@@ -85,8 +85,8 @@ var (
 	others = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|of thread \S+|R-lamp-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
 )
 
-// shownIn returns the lines of an output: what is beside one another comes in any order, and answers behind the rest where no
-// terminal is.
+// shownIn returns the lines of an output: what is beside one another comes in any order, and
+// answers behind the rest where no terminal is.
 func shownIn(output string) []string {
 	output = others.ReplaceAllString(prompts.ReplaceAllString(output, ""), "…")
 	lines := strings.Split(strings.TrimSpace(output), "\n")

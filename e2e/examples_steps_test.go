@@ -25,8 +25,8 @@ func (p *endpoint) stateOf(t *testing.T, in input) map[string]any {
 	return read.State
 }
 
-// approve approves the one question of a thread that a follower has read to its end, and reads on to the end of
-// what goes on with it.
+// approve approves the one question of a thread that a follower has read to its end, and reads on
+// to the end of what goes on with it.
 func (f *follower) approve(t *testing.T) {
 	t.Helper()
 	asked := interruptsOf(t, f.events)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// startExample starts a process with an example's agents, in which texts are replaced in pairs, such as
-// where something is.
+// startExample starts a process with an example's agents, in which texts are replaced in pairs,
+// such as where something is.
 func startExample(t *testing.T, name string, replaced ...string) *perdure {
 	t.Helper()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)

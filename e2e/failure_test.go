@@ -105,8 +105,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A model server that is not there ends a run of "perdure dev" with its first attempt, and says which server, why, and what
-// to check.
+// A model server that is not there ends a run of "perdure dev" with its first attempt, and says
+// which server, why, and what to check.
 func TestDeadModelServer(t *testing.T) {
 	t.Parallel()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
@@ -135,7 +135,8 @@ func TestDeadModelServer(t *testing.T) {
 	}
 }
 
-// A misspelled name ends "perdure dev" when it starts, and a name that another worker may have does not.
+// A misspelled name ends "perdure dev" when it starts, and a name that another worker may have does
+// not.
 func TestMisspelledNames(t *testing.T) {
 	t.Parallel()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)

@@ -17,7 +17,8 @@ type fault struct {
 	where func(*playhouse) *endpoint
 	// prepare changes a run before it begins; may be nil.
 	prepare func(*actor)
-	// strike makes it happen to runs that stand in their phases. When it returns, the runs can go on.
+	// strike makes it happen to runs that stand in their phases. When it returns, the runs can go
+	// on.
 	strike func(*testing.T, *playhouse, []*actor)
 	// alone tells that it strikes whatever there is, so that brief phases take a try of their own.
 	alone bool
@@ -226,7 +227,8 @@ func (f fault) counted(a *actor) error {
 	return nil
 }
 
-// hit reports whether a brief phase was hit: the log has what ends it, but not from before the fault.
+// hit reports whether a brief phase was hit: the log has what ends it, but not from before the
+// fault.
 func (a *actor) hit(records []record) bool {
 	at := slices.IndexFunc(records, a.phase.next)
 	return at >= 0 && records[at].at.After(a.struck)

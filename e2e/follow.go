@@ -12,7 +12,8 @@ import (
 )
 
 // follower reads one run as a careful client does: with the id of the last event it comes back
-// whenever its connection ends before the run does. What it has read when its test ends is recorded.
+// whenever its connection ends before the run does. What it has read when its test ends is
+// recorded.
 type follower struct {
 	p     *endpoint // may be another one for the next connection
 	in    input
@@ -58,7 +59,8 @@ func (p *endpoint) reader(t *testing.T, in input) *follower {
 	return f
 }
 
-// quiet returns a reader that ctx bounds and no test owns. What it reads is not recorded for the judge.
+// quiet returns a reader that ctx bounds and no test owns. What it reads is not recorded for the
+// judge.
 func (p *endpoint) quiet(ctx context.Context, in input) *follower {
 	p.threads.use(in.ThreadID)
 	return &follower{p: p, in: in, agent: assistant, ctx: ctx}
@@ -162,8 +164,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.status, e.body) }
 
-// passing reports whether the same request may succeed soon: nobody listens just now, whoever did is
-// gone, or it is unknown whether the request took effect.
+// passing reports whether the same request may succeed soon: nobody listens just now, whoever did
+// is gone, or it is unknown whether the request took effect.
 func passing(err error) bool {
 	var (
 		status *statusError

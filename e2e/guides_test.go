@@ -26,8 +26,8 @@ var elsewhere = map[string]string{
 	"npm ":               "the examples' clients, which examples_test.go runs",
 }
 
-// The shell blocks of the guides work as they are written: every command succeeds. What they name exists before: the thread t1 with an approval,
-// or a question, of an agent that asks.
+// The shell blocks of the guides work as they are written: every command succeeds. What they name
+// exists before: the thread t1 with an approval, or a question, of an agent that asks.
 func TestGuideCommands(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
@@ -136,7 +136,8 @@ func (g *guide) types(page, commands string) {
 	}
 }
 
-// named gives a block what it names: a run with an interrupt on its thread, and a cursor of that run.
+// named gives a block what it names: a run with an interrupt on its thread, and a cursor of that
+// run.
 func (g *guide) named(page, commands string) string {
 	g.t.Helper()
 	if !strings.Contains(commands, "int_") && !strings.Contains(commands, "/t1/") {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// halts stops those requests that are for a halt, until they may go on or whoever asks is gone. It is safe for
-// concurrent use.
+// halts stops those requests that are for a halt, until they may go on or whoever asks is gone. It
+// is safe for concurrent use.
 type halts struct {
 	mu  sync.Mutex
 	all map[string]*halt // by order

@@ -24,7 +24,8 @@ func startHandoffs(t *testing.T, env ...string) *perdure {
 	return p
 }
 
-// conversation is a thread, run after run, for a client that sends what its user says and leaves the rest to the log.
+// conversation is a thread, run after run, for a client that sends what its user says and leaves
+// the rest to the log.
 type conversation struct {
 	p    *endpoint
 	in   input
@@ -74,8 +75,9 @@ func handsIn(t *testing.T, events []event) (all []string) {
 	return all
 }
 
-// An agent hands the thread over in the middle of a run; the other one speaks in it, and in later runs that its client
-// still asks the first one for, until the thread is handed back, or a third one is asked for.
+// An agent hands the thread over in the middle of a run; the other one speaks in it, and in later
+// runs that its client still asks the first one for, until the thread is handed back, or a third
+// one is asked for.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -129,7 +131,8 @@ func TestHandoffForStockClients(t *testing.T) {
 	})
 }
 
-// The triage example leaves customers to whom it concerns, who stays with them, and asks a person where it has to.
+// The triage example leaves customers to whom it concerns, who stays with them, and asks a person
+// where it has to.
 func TestExampleTriage(t *testing.T) {
 	t.Parallel()
 	p := startExample(t, "triage")
@@ -196,8 +199,9 @@ func TestHandoffThroughKills(t *testing.T) {
 	}
 }
 
-// A hand-off waits for what people decide about in its turn, parked and over a kill; who answers asks the agent that
-// has asked. What is decided about the hand-off itself holds as well, and so do the questions of the other agent.
+// A hand-off waits for what people decide about in its turn, parked and over a kill; who answers
+// asks the agent that has asked. What is decided about the hand-off itself holds as well, and so do
+// the questions of the other agent.
 func TestHandoffAndApprovals(t *testing.T) {
 	p := startHandoffs(t, "PERDURE_PARK_AFTER=100ms")
 	for _, ask := range []struct{ text, decision, hands, last string }{

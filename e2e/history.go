@@ -27,7 +27,8 @@ import (
 // inspect goes through every workflow of the namespace: none may hold content, all must replay.
 func (p *endpoint) inspect(ctx context.Context) error { return p.eachWorkflow(ctx, inspectExecution) }
 
-// saveHistories saves those of all workflows, for a namespace whose programs only its own worker can replay.
+// saveHistories saves those of all workflows, for a namespace whose programs only its own worker
+// can replay.
 func (p *endpoint) saveHistories(ctx context.Context) error {
 	return p.eachWorkflow(ctx, func(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo) error {
 		history, err := fetchHistory(ctx, c, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
@@ -38,7 +39,8 @@ func (p *endpoint) saveHistories(ctx context.Context) error {
 	})
 }
 
-// eachWorkflow looks at every workflow of the namespace, when all have ended. There may be thousands: patience is for one.
+// eachWorkflow looks at every workflow of the namespace, when all have ended. There may be
+// thousands: patience is for one.
 func (p *endpoint) eachWorkflow(ctx context.Context, look func(context.Context, client.Client, *workflowpb.WorkflowExecutionInfo) error) error {
 	brief, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

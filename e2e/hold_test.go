@@ -38,8 +38,8 @@ func custom[T any](t *testing.T, e event, name string) (value T) {
 
 func isCustom(e event) bool { return e.Type == "CUSTOM" }
 
-// A run that is held stays open while its client makes calls: over a crash, parked, and for a client that
-// is gone. The results are shown, and the next turn comes in the same run.
+// A run that is held stays open while its client makes calls: over a crash, parked, and for a
+// client that is gone. The results are shown, and the next turn comes in the same run.
 func TestHeldForTheClient(t *testing.T) {
 	t.Parallel()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
@@ -163,8 +163,9 @@ func TestHeldAndCancelled(t *testing.T) {
 	}
 }
 
-// What comes in the moment in which readers see that a run was cancelled is too late, also while people are
-// being told of the question: then Temporal has the worker come to the end once more, with the answer at hand.
+// What comes in the moment in which readers see that a run was cancelled is too late, also while
+// people are being told of the question: then Temporal has the worker come to the end once more,
+// with the answer at hand.
 func TestTooLateForWhatIsCancelled(t *testing.T) {
 	t.Parallel()
 	prompt, no := say("Ask me."), false

@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// CopilotKit's hook for the custom event on_interrupt, useLangGraphInterrupt, has a page answer with whatever it likes,
-// mostly a text, and sends that on: before it knew AG-UI's interrupts (react-core 1.54) in a command that does not say
-// what it answers, under a new run id; since then (1.74) in resume, under the id of the run that asked, with a result of
-// its own making beside it. The runtime in between is CopilotKit's.
+// CopilotKit's hook for the custom event on_interrupt, useLangGraphInterrupt, has a page answer
+// with whatever it likes, mostly a text, and sends that on: before it knew AG-UI's interrupts
+// (react-core 1.54) in a command that does not say what it answers, under a new run id; since then
+// (1.74) in resume, under the id of the run that asked, with a result of its own making beside it.
+// The runtime in between is CopilotKit's.
 func TestHooksForLegacyInterrupts(t *testing.T) {
 	t.Parallel()
 	kit := launchCopilotKit(t, "default", shared.url("/v1/agents/asker-legacy/runs"))

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever a model server or a client does, it gets a clear error or a correct run; the thread can be
-// gone on with, and a run of somebody else, which goes on all the while, notices nothing.
+// Whatever a model server or a client does, it gets a clear error or a correct run; the thread can
+// be gone on with, and a run of somebody else, which goes on all the while, notices nothing.
 func TestHostile(t *testing.T) {
 	v := openVillain(t)
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
@@ -132,7 +132,8 @@ func hostileClients(t *testing.T, p *perdure) {
 			fine(t, second)
 		}
 	})
-	// A queue of the oddest ids there are is carried on by the workflow, which takes no more than 16 KiB.
+	// A queue of the oddest ids there are is carried on by the workflow, which takes no more than
+	// 16 KiB.
 	t.Run("a queue of odd ids", func(t *testing.T) {
 		t.Parallel()
 		first := newInput(say("trick:silentMid"))

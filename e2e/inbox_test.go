@@ -153,7 +153,8 @@ func (p *endpoint) pending(t *testing.T, query string, threads ...string) inboxP
 	}
 }
 
-// happened reads what happens to approvals behind a cursor, and returns that and the cursor behind it.
+// happened reads what happens to approvals behind a cursor, and returns that and the cursor behind
+// it.
 func (p *endpoint) happened(t *testing.T, after string, n int) (what []string, cursor string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -188,9 +189,9 @@ func (p *endpoint) happened(t *testing.T, after string, n int) (what []string, c
 	return what, cursor
 }
 
-// Two threads wait for people. Somebody finds them in the inbox, follows what happens to them over a reconnect,
-// and decides: about one in a batch, about the other by a link. A program is told of all of it. The process is
-// killed in between.
+// Two threads wait for people. Somebody finds them in the inbox, follows what happens to them over
+// a reconnect, and decides: about one in a batch, about the other by a link. A program is told of
+// all of it. The process is killed in between.
 func TestInbox(t *testing.T) {
 	hook := receive(t)
 	file := filepath.Join(t.TempDir(), "webhooks.yaml")

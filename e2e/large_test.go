@@ -81,8 +81,8 @@ func goOn(t *testing.T, runs []steady, n int) {
 	}
 }
 
-// finishSteady reads the runs to their ends: every reader has been shown the same, none of it twice,
-// and the model was called once.
+// finishSteady reads the runs to their ends: every reader has been shown the same, none of it
+// twice, and the model was called once.
 func finishSteady(t *testing.T, runs []steady) {
 	t.Helper()
 	for _, r := range runs {
@@ -98,8 +98,8 @@ func finishSteady(t *testing.T, runs []steady) {
 	}
 }
 
-// The node dies that leads the log while streams are open, and when it is back the next leader does.
-// Runs go on, and end, on the two that are left.
+// The node dies that leads the log while streams are open, and when it is back the next leader
+// does. Runs go on, and end, on the two that are left.
 func killLogNodes(t *testing.T, c *cluster, log []*server) {
 	t.Helper()
 	a, b := c.startAPI(t), c.startAPI(t)

@@ -24,8 +24,8 @@ func (p *perdure) superseded(t *testing.T, thread string) []message {
 	return all
 }
 
-// Stock clients of both generations send right, lost, stale, trimmed, shortened and edited lists to one thread. Each ends with
-// the conversation as the server has it, and no message disappears.
+// Stock clients of both generations send right, lost, stale, trimmed, shortened and edited lists to
+// one thread. Each ends with the conversation as the server has it, and no message disappears.
 func TestRandomLists(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -91,7 +91,8 @@ func randomList(random *rand.Rand, lists [][]message) []message {
 	return list
 }
 
-// A page whose messages were lost sends only the new one, as curl does. The model is told the whole conversation.
+// A page whose messages were lost sends only the new one, as curl does. The model is told the whole
+// conversation.
 func TestAClientLostItsList(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -115,8 +116,8 @@ func TestAClientLostItsList(t *testing.T) {
 	})
 }
 
-// CopilotKit regenerates an answer by cutting the page's list after the question and running again. The superseded messages can
-// be read and forked.
+// CopilotKit regenerates an answer by cutting the page's list after the question and running again.
+// The superseded messages can be read and forked.
 func TestCopilotKitRegenerates(t *testing.T) {
 	t.Parallel()
 	kit, thread := launchCopilotKit(t, "default", shared.url(assistant)), newThread()

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A conversation of some 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one: all of it
-// reaches the client and, with the run that follows, the model; each tool runs once; and the history has
-// a small record of each call, whose size depends on nothing that was said.
+// A conversation of some 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one: all
+// of it reaches the client and, with the run that follows, the model; each tool runs once; and the
+// history has a small record of each call, whose size depends on nothing that was said.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	const calls, turns = 300, 20
@@ -57,8 +57,8 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// works scripts turns with so many calls of a tool, and an answer behind them: what the model says, and
-// what the conversation gets.
+// works scripts turns with so many calls of a tool, and an answer behind them: what the model says,
+// and what the conversation gets.
 func works(turns []int) (fixtures []fixture, conversation []message) {
 	for _, calls := range turns {
 		var f fixture
@@ -74,7 +74,8 @@ func works(turns []int) (fixtures []fixture, conversation []message) {
 	return append(fixtures, answers(done)), append(conversation, says(done))
 }
 
-// checkLongHistory checks the history of a run of one turn with many calls and then many turns with one.
+// checkLongHistory checks the history of a run of one turn with many calls and then many turns with
+// one.
 func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	t.Helper()
 	if size := proto.Size(h); size >= 2<<20 {

@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// A run dies while no worker has ever looked at it: its workflow is terminated by an operator. Its viewers
-// are told, however they came, and so is whoever sends the same again; then the thread goes on.
+// A run dies while no worker has ever looked at it: its workflow is terminated by an operator. Its
+// viewers are told, however they came, and so is whoever sends the same again; then the thread goes
+// on.
 func TestTerminatedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

@@ -17,9 +17,10 @@ var (
 	update = flag.Bool("update", false, "write the result of the matrix to docs/internals/reliability.md; needs -chaos")
 )
 
-// Every fault in every phase of a run: the run ends as it should, its stream is legal and tells what
-// the model's and the tool's own journal say, and nothing that was done is done again. Without -chaos
-// the phases that last only milliseconds are left out where a process must be killed for each.
+// Every fault in every phase of a run: the run ends as it should, its stream is legal and tells
+// what the model's and the tool's own journal say, and nothing that was done is done again. Without
+// -chaos the phases that last only milliseconds are left out where a process must be killed for
+// each.
 func TestMatrix(t *testing.T) {
 	th, m := openPlayhouse(t), newMatrix()
 	for _, f := range violent {
@@ -71,8 +72,8 @@ func (m *matrix) set(f fault, ph phase, c cell) {
 // A phase of milliseconds is aimed at until it was hit so often, or tried so often.
 const hits, tries = 3, 12
 
-// play has a fault happen in all phases: at once to runs that can be made to stand still, and each by
-// itself to the others, if it is one that strikes everybody.
+// play has a fault happen in all phases: at once to runs that can be made to stand still, and each
+// by itself to the others, if it is one that strikes everybody.
 func (m *matrix) play(t *testing.T, th *playhouse, f fault) {
 	if f.lasts && !*chaos {
 		t.Skip("it takes long; make chaos has it")
@@ -112,8 +113,8 @@ func (m *matrix) aim(t *testing.T, th *playhouse, f fault, ph phase) {
 	}
 }
 
-// act begins a run for each phase, strikes when each is in its phase, and judges. It tells whether the
-// phases were hit.
+// act begins a run for each phase, strikes when each is in its phase, and judges. It tells whether
+// the phases were hit.
 func (m *matrix) act(t *testing.T, th *playhouse, f fault, phases ...phase) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// meter is a model server that keeps a journal of what it bills. It speaks Chat Completions, asks for the tools that it is
-// offered, and at random refuses requests, breaks connections and reports no usage. Each answer has another usage, so that a
-// sum tells which answers it is of. A meter is safe for concurrent use.
+// meter is a model server that keeps a journal of what it bills. It speaks Chat Completions, asks
+// for the tools that it is offered, and at random refuses requests, breaks connections and reports
+// no usage. Each answer has another usage, so that a sum tells which answers it is of. A meter is
+// safe for concurrent use.
 type meter struct {
 	server *httptest.Server
 
@@ -138,8 +139,8 @@ func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 	m.report(a, b, "stop")
 }
 
-// pace waits between two pieces of an answer. It reports whether the client is still there, and breaks the connection itself
-// where the plan says so.
+// pace waits between two pieces of an answer. It reports whether the client is still there, and
+// breaks the connection itself where the plan says so.
 func (a *act) pace(breaks bool, pause time.Duration) bool {
 	if breaks {
 		panic(http.ErrAbortHandler)

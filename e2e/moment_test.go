@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// contests returns how often two things are done at the same moment: ten times, or as E2E_MOMENTS says.
+// contests returns how often two things are done at the same moment: ten times, or as E2E_MOMENTS
+// says.
 func contests() int {
 	if n, err := strconv.Atoi(os.Getenv("E2E_MOMENTS")); err == nil {
 		return n
@@ -42,7 +43,8 @@ type told struct {
 
 func (a told) String() string { return fmt.Sprintf("%d %v", a.status, a.answer["code"]) }
 
-// wantSame checks that the same again is answered as before: what was taken stands, and what was refused is still refused.
+// wantSame checks that the same again is answered as before: what was taken stands, and what was
+// refused is still refused.
 func (a told) wantSame(t *testing.T, again told) {
 	t.Helper()
 	taken := a.status == http.StatusOK
@@ -82,9 +84,9 @@ func posts(t *testing.T, path string, in input) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Two things happen in the same moment, of which one may end what the other is about. Whatever was acknowledged stands
-// from then on, in the conversation and for whoever says it again; what was refused has changed nothing; and nobody
-// is left without an answer.
+// Two things happen in the same moment, of which one may end what the other is about. Whatever was
+// acknowledged stands from then on, in the conversation and for whoever says it again; what was
+// refused has changed nothing; and nobody is left without an answer.
 func TestTheSameMoment(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(t *testing.T) (came string){
@@ -224,7 +226,8 @@ func steersWhatEnds(t *testing.T) string {
 	return resp.Status
 }
 
-// answersByInput asks about a call and has it answered by two at the same moment; approve is an input that does.
+// answersByInput asks about a call and has it answered by two at the same moment; approve is an
+// input that does.
 func answersByInput(t *testing.T, other func(in input, question interrupt, approve input)) (in input, status int, body string) {
 	t.Helper()
 	prompt := say("Work it out.")

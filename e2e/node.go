@@ -113,7 +113,8 @@ func (g generation) drive(t *testing.T, p *perdure, s script) *driven {
 	return runNode(t, g.name, "drive.mjs", s)
 }
 
-// runNode starts a program in node/, with the packages of a folder there, and hands it what it is to do.
+// runNode starts a program in node/, with the packages of a folder there, and hands it what it is
+// to do.
 func runNode(t *testing.T, packages, name string, todo any) *driven {
 	t.Helper()
 	body, err := json.Marshal(todo)

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// observedPrograms is the folder of programs whose workers have two tools more than the product has:
-// they tell the stage that they run. Nothing else differs, and the product's sources stay as they
-// are: the compiler is given one file of theirs changed, and one beside it.
+// observedPrograms is the folder of programs whose workers have two tools more than the product
+// has: they tell the stage that they run. Nothing else differs, and the product's sources stay as
+// they are: the compiler is given one file of theirs changed, and one beside it.
 var observedPrograms string
 
 var buildObserved = sync.OnceValue(func() error {

@@ -32,8 +32,8 @@ func startOutage(t *testing.T, c *cluster) *outage {
 	return o
 }
 
-// lasts is what clients see while a server is away: nothing is taken for done that is not. It returns
-// when the outage has lasted as long as it has to.
+// lasts is what clients see while a server is away: nothing is taken for done that is not. It
+// returns when the outage has lasted as long as it has to.
 func (o *outage) lasts(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -48,8 +48,8 @@ func (o *outage) lasts(t *testing.T, d time.Duration) {
 	<-ctx.Done()
 }
 
-// ends is what clients see when the server is back: readiness, runs that go on, and the run that was
-// asked for while it was away, once.
+// ends is what clients see when the server is back: readiness, runs that go on, and the run that
+// was asked for while it was away, once.
 func (o *outage) ends(t *testing.T) {
 	t.Helper()
 	back := time.Now()

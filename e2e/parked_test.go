@@ -63,8 +63,8 @@ func awaitType(t *testing.T, p *endpoint, in input, workflowType string) {
 	}
 }
 
-// A run that is paused for long is parked: it survives the process, and goes on, is cancelled or makes
-// way like any other. Whoever watched it goes on watching it.
+// A run that is paused for long is parked: it survives the process, and goes on, is cancelled or
+// makes way like any other. Whoever watched it goes on watching it.
 func TestParked(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.env = []string{"PERDURE_PARK_AFTER=100ms"}

@@ -39,7 +39,8 @@ func newPerdure(data string, m *model) *perdure {
 	}
 }
 
-// startPerdure starts a process for one test. What it leaves behind is inspected when the test ends.
+// startPerdure starts a process for one test. What it leaves behind is inspected when the test
+// ends.
 func startPerdure(t *testing.T) *perdure {
 	t.Helper()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)

@@ -18,8 +18,8 @@ const (
 	pieces   = 5  // of each kind
 )
 
-// play is what the model and the tool of one run do, and what they did. It stands still once, at one
-// place, until it is let go; further attempts pass there. It is safe for concurrent use.
+// play is what the model and the tool of one run do, and what they did. It stands still once, at
+// one place, until it is let go; further attempts pass there. It is safe for concurrent use.
 type play struct {
 	id   string
 	tool string // observe, which is idempotent, or charge, which is not

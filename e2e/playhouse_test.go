@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// playhouse is where the matrix plays: a stage, "perdure dev", and a cluster, brought up when they are
-// first needed and inspected when the test ends.
+// playhouse is where the matrix plays: a stage, "perdure dev", and a cluster, brought up when they
+// are first needed and inspected when the test ends.
 type playhouse struct {
 	*stage
 	t       *testing.T // whose end is the playhouse's

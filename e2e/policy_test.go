@@ -48,8 +48,8 @@ func votes(t *testing.T, p *endpoint, in input, callID, by string) runs.Decision
 	return taken.Results[0]
 }
 
-// Two people have to approve: the first one's vote is kept while the thread is parked and everything is
-// killed, however it came, and nobody votes twice.
+// Two people have to approve: the first one's vote is kept while the thread is parked and
+// everything is killed, however it came, and nobody votes twice.
 func TestQuorum(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -110,8 +110,8 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// What is approved once and for all is not asked again on that thread: neither for what waits, nor for what
-// comes after the process was killed; a changed rule asks again.
+// What is approved once and for all is not asked again on that thread: neither for what waits, nor
+// for what comes after the process was killed; a changed rule asks again.
 func TestRemember(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.keep(t)
@@ -158,8 +158,8 @@ func TestRemember(t *testing.T) {
 	p.followAgent(t, panel, last).finish(t)
 }
 
-// Nobody who may decide does: they are reminded, more are asked, and in the end it is over, whatever is killed
-// in between. Who may not decide is told so.
+// Nobody who may decide does: they are reminded, more are asked, and in the end it is over,
+// whatever is killed in between. Who may not decide is told so.
 func TestRemindersAndEscalation(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.env = []string{"PERDURE_PARK_AFTER=100ms"}

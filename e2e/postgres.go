@@ -17,8 +17,8 @@ import (
 // databaseUser is who we are in PostgreSQL.
 const databaseUser = "temporal"
 
-// startTemporalOnPostgres starts Temporal as production has it. It skips the test where PostgreSQL is
-// not installed.
+// startTemporalOnPostgres starts Temporal as production has it. It skips the test where PostgreSQL
+// is not installed.
 func (c *cluster) startTemporalOnPostgres(t *testing.T) *server {
 	t.Helper()
 	port := freePorts(t, 5)
@@ -27,8 +27,8 @@ func (c *cluster) startTemporalOnPostgres(t *testing.T) *server {
 		"-port", strconv.Itoa(port[1]), "-config", filepath.Join("..", "deploy", "temporal", "dynamicconfig.yaml"))
 }
 
-// startPostgres starts PostgreSQL on an empty folder. kill -9 takes nothing from it although it does
-// not wait for the disk.
+// startPostgres starts PostgreSQL on an empty folder. kill -9 takes nothing from it although it
+// does not wait for the disk.
 func (c *cluster) startPostgres(t *testing.T, port int) *server {
 	t.Helper()
 	bin := postgresPrograms(t)
@@ -70,8 +70,8 @@ func searchPostgres(dir string) error {
 	return errors.Join(err, searchFiles(files))
 }
 
-// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep that of the server out
-// of the path.
+// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep that of the
+// server out of the path.
 func postgresPrograms(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("initdb"); err == nil {

@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// startPatience is how long a process may take until it is ready, and stopPatience until it has ended that was asked to. A
-// worker waits for a minute until its version is current, and says then why it is not.
+// startPatience is how long a process may take until it is ready, and stopPatience until it has
+// ended that was asked to. A worker waits for a minute until its version is current, and says then
+// why it is not.
 const (
 	startPatience = 90 * time.Second
 	stopPatience  = 20 * time.Second
@@ -128,11 +129,12 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// providersWords is the attribute of a failed model call with what the provider said, as text and as JSON. It is the only
-// place of the log where the body of an error may be.
+// providersWords is the attribute of a failed model call with what the provider said, as text and
+// as JSON. It is the only place of the log where the body of an error may be.
 var providersWords = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: said=|"said":)("(?:[^"\\]|\\.)*"|\S+)`)
 
-// search looks in what was written for content, and for streams that were cut since AG-UI forbids what came.
+// search looks in what was written for content, and for streams that were cut since AG-UI forbids
+// what came.
 func (o *output) search() error {
 	for line := range strings.Lines(o.String()) {
 		if at := providersWords.FindStringSubmatchIndex(line); at != nil {

@@ -13,7 +13,8 @@ import (
 
 const orders = "/v1/agents/order/runs"
 
-// ownWorker is the worker of an example that is a module of its own, and the only one that its node has.
+// ownWorker is the worker of an example that is a module of its own, and the only one that its node
+// has.
 type ownWorker struct {
 	*perdure
 	file   string
@@ -23,7 +24,8 @@ type ownWorker struct {
 	worker *process
 }
 
-// startOwnWorker starts the worker of a folder of examples, with arguments and variables, and its node.
+// startOwnWorker starts the worker of a folder of examples, with arguments and variables, and its
+// node.
 func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker {
 	t.Helper()
 	w := &ownWorker{
@@ -88,9 +90,9 @@ func called(t *testing.T, events []event) (calls []string) {
 	return calls
 }
 
-// An agent that is written as a workflow, in a module of its own, with tools and activities of its own: it asks in the
-// middle of its code, its worker is killed, and the code goes on in the run that has the answer. What it has done is
-// undone by ordinary code if the answer is no.
+// An agent that is written as a workflow, in a module of its own, with tools and activities of its
+// own: it asks in the middle of its code, its worker is killed, and the code goes on in the run
+// that has the answer. What it has done is undone by ordinary code if the answer is no.
 func TestProgramOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	w := startOwnWorker(t, "programs", nil, nil)

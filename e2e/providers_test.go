@@ -57,7 +57,8 @@ func talkToProvider(t *testing.T, g generation, agent, api string) {
 	}
 }
 
-// transcript says who speaks; results come in the order of their calls. They may be wrapped in JSON.
+// transcript says who speaks; results come in the order of their calls. They may be wrapped in
+// JSON.
 func transcript(messages []chatMessage) []string {
 	var list []string
 	for _, m := range messages {

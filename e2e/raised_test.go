@@ -27,8 +27,8 @@ func askUser(question string) modelCall {
 	return modelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
 }
 
-// Stock clients of both generations are asked by a tool in the middle of its call, and answer; what nobody asks
-// about is done meanwhile.
+// Stock clients of both generations are asked by a tool in the middle of its call, and answer; what
+// nobody asks about is done meanwhile.
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -54,8 +54,8 @@ func TestAToolAsks(t *testing.T) {
 	})
 }
 
-// An answer that does not fit the tool's schema is refused before anything happens; one that gives the question up is
-// told to the tool.
+// An answer that does not fit the tool's schema is refused before anything happens; one that gives
+// the question up is told to the tool.
 func TestAnswersToAToolFit(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Paint it."), say("Painted.")
@@ -102,9 +102,9 @@ func TestAnswersToAToolFit(t *testing.T) {
 	same(t, "the same answer again", f.events, shared.runAgent(t, asker, then))
 }
 
-// A question is answered over REST while nobody is connected, the process is killed before and behind the answer, and the
-// thread is parked: the tool hears the answer once. The inbox has the question. A call that people have to approve asks
-// behind that, and nobody is asked twice.
+// A question is answered over REST while nobody is connected, the process is killed before and
+// behind the answer, and the thread is parked: the tool hears the answer once. The inbox has the
+// question. A call that people have to approve asks behind that, and nobody is asked twice.
 func TestAToolAsksWithoutItsClient(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -220,7 +220,8 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	}
 }
 
-// The tool of a subagent asks: it is a question of the run, and the subagent goes on with the answer.
+// The tool of a subagent asks: it is a question of the run, and the subagent goes on with the
+// answer.
 func TestAToolOfASubagentAsks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -245,7 +246,8 @@ func TestAToolOfASubagentAsks(t *testing.T) {
 	})
 }
 
-// A client that knows no interrupts but on_interrupt is asked by that, and answers by a command under the same run id.
+// A client that knows no interrupts but on_interrupt is asked by that, and answers by a command
+// under the same run id.
 func TestAToolAsksLegacyClients(t *testing.T) {
 	t.Parallel()
 	prompt, done, blue := say("Paint it."), say("Painted."), say("blue")

@@ -20,7 +20,8 @@ import (
 // recorded has every stream that a test has read as server-sent events in Go.
 var recorded *recorder
 
-// recorder keeps streams in a file, each once, until they are judged. It is safe for concurrent use.
+// recorder keeps streams in a file, each once, until they are judged. It is safe for concurrent
+// use.
 type recorder struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -32,8 +33,8 @@ func newRecorder(path string) (*recorder, error) {
 	return &recorder{file: file, known: map[[sha256.Size]byte]bool{}}, err
 }
 
-// keep records what a reader has read from a run's start on. A reader that began behind an event and
-// was not handed what comes before has nothing that can be judged.
+// keep records what a reader has read from a run's start on. A reader that began behind an event
+// and was not handed what comes before has nothing that can be judged.
 func (r *recorder) keep(test string, f *follower) error {
 	if len(f.events) == 0 || f.events[0].Type != "RUN_STARTED" {
 		return nil
@@ -79,8 +80,8 @@ func (in input) generation() generation {
 	return generations[slices.IndexFunc(generations, func(g generation) bool { return g.legacy == legacy })]
 }
 
-// judge lets the reference clients read all that was recorded: as it came, and, where it is whole, as
-// clients replay it that compact what they keep. It tells how many streams there were.
+// judge lets the reference clients read all that was recorded: as it came, and, where it is whole,
+// as clients replay it that compact what they keep. It tells how many streams there were.
 func (r *recorder) judge(clients references) (int, error) {
 	defer r.file.Close()
 	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
@@ -151,9 +152,10 @@ func judge(client *referenceClient, stream recording) error {
 	return nil
 }
 
-// byOwner puts messages that subagents have said one after the other in the order of who said them. Those of
-// agents that spoke at once may change places: when a reader joins between them, and when a stream is compacted,
-// since what came between the beginning of a message and its end, such as a snapshot, is moved behind it.
+// byOwner puts messages that subagents have said one after the other in the order of who said them.
+// Those of agents that spoke at once may change places: when a reader joins between them, and when
+// a stream is compacted, since what came between the beginning of a message and its end, such as a
+// snapshot, is moved behind it.
 func byOwner(messages []map[string]any) []map[string]any {
 	owner := func(m map[string]any) string { id, _ := m["subagentRunId"].(string); return id }
 	for i := 0; i < len(messages); i++ {

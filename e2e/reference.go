@@ -66,8 +66,8 @@ func (r reading) verdict() error {
 	return errors.Join(errs...)
 }
 
-// conversation returns the messages that the client shows. Reasoning that was withdrawn, and that clients
-// keep, is emptied and not shown.
+// conversation returns the messages that the client shows. Reasoning that was withdrawn, and that
+// clients keep, is emptied and not shown.
 func (r reading) conversation() []map[string]any {
 	var shown []map[string]any
 	for _, m := range r.Messages {
@@ -78,8 +78,8 @@ func (r reading) conversation() []map[string]any {
 	return shown
 }
 
-// referenceClient is the reference client of a generation, which reads streams one after the other. It
-// is safe for concurrent use.
+// referenceClient is the reference client of a generation, which reads streams one after the other.
+// It is safe for concurrent use.
 type referenceClient struct {
 	mu       sync.Mutex
 	cmd      *exec.Cmd

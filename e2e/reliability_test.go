@@ -20,7 +20,8 @@ const (
 
 var reliabilityPage = filepath.Join("..", "docs", "internals", "reliability.md")
 
-// table returns the matrix as the page has it: why a fault cannot happen in a phase stands below, by letter.
+// table returns the matrix as the page has it: why a fault cannot happen in a phase stands below,
+// by letter.
 func (m *matrix) table() string {
 	var b strings.Builder
 	var reasons []string

@@ -74,8 +74,8 @@ func wantResult(t *testing.T, p *endpoint, in input, body any, status int, code 
 	return answer
 }
 
-// The client's calls are answered one by one, outside of any input, over a crash. The thread goes on by
-// itself, and whoever comes late is told what stands.
+// The client's calls are answered one by one, outside of any input, over a crash. The thread goes
+// on by itself, and whoever comes late is told what stands.
 func TestToolResults(t *testing.T) {
 	t.Parallel()
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
@@ -177,8 +177,8 @@ func TestToolResultsThatComeTooLate(t *testing.T) {
 	wantResult(t, shared.endpoint, in, cameTo(callsOf(asked.events)[0], "blue"), http.StatusGone, "abandoned")
 }
 
-// Temporal's own tools can give a result: as a signal, whose content goes to the log. What is wrong, unknown
-// or doubled changes nothing.
+// Temporal's own tools can give a result: as a signal, whose content goes to the log. What is
+// wrong, unknown or doubled changes nothing.
 func TestToolResultsBySignal(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Ask me."), say("Thank you.")
@@ -234,7 +234,8 @@ func TestMissingToolResults(t *testing.T) {
 	}
 }
 
-// What comes while an agent that queues waits for its client, or for a person, has its turn afterwards.
+// What comes while an agent that queues waits for its client, or for a person, has its turn
+// afterwards.
 func TestInputsWaitForAnswers(t *testing.T) {
 	t.Parallel()
 	const queuing = "/v1/agents/queuing/runs"

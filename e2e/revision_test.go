@@ -54,8 +54,8 @@ func instructions(t *testing.T, prompt string) []string {
 	return told
 }
 
-// A prompt that is changed in the middle of a run is not that run's: what the model hears, and what readers
-// are told, is the revision that the run began with. The thread's next run has the new one.
+// A prompt that is changed in the middle of a run is not that run's: what the model hears, and what
+// readers are told, is the revision that the run began with. The thread's next run has the new one.
 func TestRevisionInMidRun(t *testing.T) {
 	t.Parallel()
 	const agent = "revised"

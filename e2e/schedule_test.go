@@ -15,10 +15,10 @@ import (
 // runsAtOnce is how many runs a round of the schedule has.
 const runsAtOnce = 40
 
-// Processes are killed at random moments, while models fail and readers lose their connections: every
-// run of every round is held against the journal. The seed, CHAOS_SEED, chooses faults and moments,
-// which are counted in events and not in time. CHAOS_TIME is how long the schedule goes on; without
-// -chaos it is one round.
+// Processes are killed at random moments, while models fail and readers lose their connections:
+// every run of every round is held against the journal. The seed, CHAOS_SEED, chooses faults and
+// moments, which are counted in events and not in time. CHAOS_TIME is how long the schedule goes
+// on; without -chaos it is one round.
 func TestSchedule(t *testing.T) {
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
 	if err != nil {

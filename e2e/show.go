@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// show returns what a client that had some messages shows at the end of a stream. The stream must be
-// legal and make sense, but for warnings about events of the tolerated types.
+// show returns what a client that had some messages shows at the end of a stream. The stream must
+// be legal and make sense, but for warnings about events of the tolerated types.
 func show(t *testing.T, had []message, events []event, tolerated ...agui.EventType) []message {
 	t.Helper()
 	shown, err := reduce(had, events, tolerated...)

@@ -8,8 +8,8 @@ import (
 )
 
 // A stock WebSocket client follows a run over three sockets and two processes: the first socket is
-// cut, the process under the second is killed. What comes satisfies the reference client's own check
-// as one stream, and what one socket shows another shows again, as SSE does.
+// cut, the process under the second is killed. What comes satisfies the reference client's own
+// check as one stream, and what one socket shows another shows again, as SSE does.
 func TestSockets(t *testing.T) {
 	t.Parallel()
 	p := startPerdure(t)
@@ -40,7 +40,8 @@ func TestSockets(t *testing.T) {
 	_, shown := late.followed(t)
 	same(t, "a client that came late", p.run(t, in), shown)
 
-	// Both sockets are still open. The server says that it goes, and does not wait for them to agree.
+	// Both sockets are still open. The server says that it goes, and does not wait for them to
+	// agree.
 	if err := p.conclude(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -45,8 +45,9 @@ func wantError(t *testing.T, f *follower, code string) {
 	}
 }
 
-// A run that has passed a soft limit ends with a question, which outlives the process, like any other. Once approved, by
-// whichever way, it goes on from what it has used; then the hard limit ends it.
+// A run that has passed a soft limit ends with a question, which outlives the process, like any
+// other. Once approved, by whichever way, it goes on from what it has used; then the hard limit
+// ends it.
 func TestSoftLimit(t *testing.T) {
 	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
 	p.env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -100,7 +101,8 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
-// Who rejects ends the run, with the code of the limit and for a reason that stands in the conversation.
+// Who rejects ends the run, with the code of the limit and for a reason that stands in the
+// conversation.
 func TestSoftLimitRejected(t *testing.T) {
 	t.Parallel()
 	prompt := say("Toil.")
@@ -131,7 +133,8 @@ func TestSoftLimitRejected(t *testing.T) {
 	wantOutcome(t, f, "success")
 }
 
-// A run that is held asks in place, and its question outlives the process. Who lets it go on may say how far.
+// A run that is held asks in place, and its question outlives the process. Who lets it go on may
+// say how far.
 func TestSoftLimitHeld(t *testing.T) {
 	p := startPerdure(t)
 	prompt := say("Toil.")
@@ -159,8 +162,8 @@ func TestSoftLimitHeld(t *testing.T) {
 	}
 }
 
-// A pipeline asks before the next of its agents, and before branches; who does not let it go on has it compensate for what
-// it has done.
+// A pipeline asks before the next of its agents, and before branches; who does not let it go on has
+// it compensate for what it has done.
 func TestSoftLimitOfSteps(t *testing.T) {
 	t.Parallel()
 	for name, decisions := range map[string][]string{

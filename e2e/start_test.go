@@ -28,13 +28,14 @@ type startPage struct {
 var (
 	pageBlock = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 	shownType = regexp.MustCompile(`"type":"[A-Z_]+"`)
-	// namedThread is how requests name a thread, and newThreadID how the command line tells of a new one.
+	// namedThread is how requests name a thread, and newThreadID how the command line tells of a
+	// new one.
 	namedThread = regexp.MustCompile(`"threadId": "([^"]+)"`)
 	newThreadID = regexp.MustCompile(`of thread (thread-\w+)`)
 )
 
-// The pages for new users are typed as they stand: every command succeeds and prints what the page shows, and every definition is loaded
-// or is a part of the example that the page names.
+// The pages for new users are typed as they stand: every command succeeds and prints what the page
+// shows, and every definition is loaded or is a part of the example that the page names.
 func TestStartPages(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"README", "docs/start/first-agent", "docs/start/crash-it-yourself", "docs/start/first-approval", "docs/start/first-pipeline"} {
@@ -127,7 +128,8 @@ const killsPerdure = "pkill -9 -f 'perdure dev'"
 // waitsForPeople is the exit code of a run that waits for people.
 const waitsForPeople = 3
 
-// bash runs commands, with this Perdure in place of the page's, and reports whether the last one tells that a run waits for people.
+// bash runs commands, with this Perdure in place of the page's, and reports whether the last one
+// tells that a run waits for people.
 func (p *startPage) bash(commands string) (waits bool) {
 	p.t.Helper()
 	replaced := []string{
@@ -200,7 +202,8 @@ func (p *startPage) loads(definition string) {
 	}
 }
 
-// shows compares what the commands have printed with a block of the page: it has the types of the events that are shown, in their order.
+// shows compares what the commands have printed with a block of the page: it has the types of the
+// events that are shown, in their order.
 func (p *startPage) shows(output string) {
 	p.t.Helper()
 	rest := p.said

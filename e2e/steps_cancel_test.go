@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A pipeline is cancelled in a step of each kind: it ends at once, or when the call is done that it would have to undo,
-// does nothing more, and undoes what it had done, each thing once and nothing else.
+// A pipeline is cancelled in a step of each kind: it ends at once, or when the call is done that it
+// would have to undo, does nothing more, and undoes what it had done, each thing once and nothing
+// else.
 func TestCancelInEachKindOfStep(t *testing.T) {
 	t.Parallel()
 	h := newHalts()
@@ -91,8 +92,9 @@ func (e *errand) wantUndone(t *testing.T, want []string) {
 	}
 }
 
-// A pipeline that compensates for what it has done is cancelled at any moment, also while it compensates for a
-// failure already: all that is shown to be done is undone, each thing once, and nothing else.
+// A pipeline that compensates for what it has done is cancelled at any moment, also while it
+// compensates for a failure already: all that is shown to be done is undone, each thing once, and
+// nothing else.
 func TestCancelAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, nil)
@@ -120,7 +122,8 @@ func TestCancelAtAnyMoment(t *testing.T) {
 	t.Logf("of %d events: %v", events, outcomes)
 }
 
-// So is one whose branches ask people, and end with what they ask: on their way there, and when they begin again.
+// So is one whose branches ask people, and end with what they ask: on their way there, and when
+// they begin again.
 func TestCancelWhereBranchesAsk(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, nil)
@@ -155,8 +158,8 @@ func TestCancelWhereBranchesAsk(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// through reads to the end of the last run, and approves what is asked while somebody is asked. seen is called behind each
-// event with how many runs have begun.
+// through reads to the end of the last run, and approves what is asked while somebody is asked.
+// seen is called behind each event with how many runs have begun.
 func (e *errand) through(t *testing.T, seen func(runs int)) (last event) {
 	t.Helper()
 	for runs := 0; ; {

@@ -10,9 +10,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Pipelines continue as new every few steps: between steps and turns, inside a loop, inside branches and while
-// these wait for people, who are so slow that the thread is parked; and they lose their workers at any moment.
-// They come to the same as one that goes through a single execution and is not disturbed.
+// Pipelines continue as new every few steps: between steps and turns, inside a loop, inside
+// branches and while these wait for people, who are so slow that the thread is parked; and they
+// lose their workers at any moment. They come to the same as one that goes through a single
+// execution and is not disturbed.
 func TestContinuedPipelines(t *testing.T) {
 	t.Parallel()
 	const errandCount, kills = 2, 3

@@ -10,7 +10,8 @@ import (
 
 const trio = "/v1/agents/trio/runs"
 
-// check holds that the author's model was asked each thing, and each thing once but for kills, and that the client has its thanks.
+// check holds that the author's model was asked each thing, and each thing once but for kills, and
+// that the client has its thanks.
 func (b *book) check(t *testing.T, f *follower, kills int) {
 	t.Helper()
 	messages := show(t, b.in.Messages, f.events, withdrawn)
@@ -30,8 +31,8 @@ func (b *book) check(t *testing.T, f *follower, kills int) {
 	}
 }
 
-// The process is killed behind every few events of pipelines that are under way: what was done is not done again, and
-// their readers miss nothing.
+// The process is killed behind every few events of pipelines that are under way: what was done is
+// not done again, and their readers miss nothing.
 func TestKillSteps(t *testing.T) {
 	p := startPerdure(t)
 	const runs = 8
@@ -86,8 +87,8 @@ func TestKillSteps(t *testing.T) {
 	}
 }
 
-// Three questions of branches that stand beside one another are answered in any order: each branch does what was
-// approved of it.
+// Three questions of branches that stand beside one another are answered in any order: each branch
+// does what was approved of it.
 func TestBranchesAsk(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {

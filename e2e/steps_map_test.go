@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// barrier lets so many requests of tools pass, and stops those behind them until it is opened. Full is closed when
-// as many stand before it as are to.
+// barrier lets so many requests of tools pass, and stops those behind them until it is opened. Full
+// is closed when as many stand before it as are to.
 type barrier struct {
 	passes, stands int
 	full, opened   chan struct{}
@@ -59,8 +59,8 @@ type packed struct {
 	Error       *struct{ Code string }
 }
 
-// A map of 500 items, 20 at a time, loses one of its two workers in the middle, for good: the other one does the
-// rest. What the tools were asked for stands in their journal.
+// A map of 500 items, 20 at a time, loses one of its two workers in the middle, for good: the other
+// one does the rest. What the tools were asked for stands in their journal.
 func TestMapLosesAWorker(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 500, 20
@@ -124,7 +124,8 @@ func TestMapLosesAWorker(t *testing.T) {
 	checkMapHistory(t, api.endpoint, e.reader.in, items)
 }
 
-// checkMapHistory checks that what stands in histories of a map is small: of each item its beginning and its end.
+// checkMapHistory checks that what stands in histories of a map is small: of each item its
+// beginning and its end.
 func checkMapHistory(t *testing.T, p *endpoint, in input, items int) {
 	t.Helper()
 	events, size := 0, 0

@@ -31,7 +31,8 @@ func devSite(t *testing.T) *site {
 	return openSite(t, nil)
 }
 
-// openSite returns a devSite with settings of its own, whose workshop does something before it answers.
+// openSite returns a devSite with settings of its own, whose workshop does something before it
+// answers.
 func openSite(t *testing.T, before func(context.Context, *deed) bool, settings ...string) *site {
 	t.Helper()
 	w := openWorkshop(t)
@@ -48,7 +49,8 @@ func openSite(t *testing.T, before func(context.Context, *deed) bool, settings .
 	})
 }
 
-// workerSite returns a cluster with one worker, which is killed by itself: those who watch notice nothing.
+// workerSite returns a cluster with one worker, which is killed by itself: those who watch notice
+// nothing.
 func workerSite(t *testing.T) *site {
 	t.Helper()
 	w, c := openWorkshop(t), newCluster(t)
@@ -63,9 +65,10 @@ func workerSite(t *testing.T) *site {
 	})
 }
 
-// A pipeline is killed when its viewer has seen so many of its events, and goes on: it comes to the same
-// as one that nobody disturbs, has told the same steps, and has had each thing done once. With -chaos that
-// is so for each event; else for some, chosen by CHAOS_SEED, one in each part of the pipeline.
+// A pipeline is killed when its viewer has seen so many of its events, and goes on: it comes to the
+// same as one that nobody disturbs, has told the same steps, and has had each thing done once. With
+// -chaos that is so for each event; else for some, chosen by CHAOS_SEED, one in each part of the
+// pipeline.
 func TestPipelineKilledAtEachEvent(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -118,7 +121,8 @@ func (s *site) calm(t *testing.T, agent string) {
 	s.undisturbed[agent], s.events[agent] = e.product(t), len(e.reader.events)
 }
 
-// Each kill may cut off what two branches do at the time, and the advance of the step that they stand in.
+// Each kill may cut off what two branches do at the time, and the advance of the step that they
+// stand in.
 const cutByKill = 2
 
 func (s *site) killedAt(t *testing.T, agent string, n int) {

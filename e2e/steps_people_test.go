@@ -59,8 +59,8 @@ func TestHeldPipeline(t *testing.T) {
 	e.shows(t)
 }
 
-// A pipeline that is paused does nothing until it is resumed, also where it is parked meanwhile and its process is
-// killed.
+// A pipeline that is paused does nothing until it is resumed, also where it is parked meanwhile and
+// its process is killed.
 func TestPausedPipeline(t *testing.T) {
 	t.Parallel()
 	h := newHalts()
@@ -79,7 +79,8 @@ func TestPausedPipeline(t *testing.T) {
 	e.shows(t)
 }
 
-// What people say to a pipeline while it is under way is in the conversation, and told to the agents behind it.
+// What people say to a pipeline while it is under way is in the conversation, and told to the
+// agents behind it.
 func TestSteeredPipeline(t *testing.T) {
 	t.Parallel()
 	h := newHalts()
@@ -108,8 +109,8 @@ func TestSteeredPipeline(t *testing.T) {
 	e.shows(t)
 }
 
-// A run that waits for a pipeline begins without what that has come to; one that takes its place has it undo
-// what it has done first.
+// A run that waits for a pipeline begins without what that has come to; one that takes its place
+// has it undo what it has done first.
 func TestBusyPipeline(t *testing.T) {
 	t.Parallel()
 	h := newHalts()
@@ -147,7 +148,8 @@ func TestBusyPipeline(t *testing.T) {
 	}
 }
 
-// Nobody answers a pipeline, which is parked and whose process is killed: it goes on as its steps say.
+// Nobody answers a pipeline, which is parked and whose process is killed: it goes on as its steps
+// say.
 func TestPipelineThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, nil, "PERDURE_PARK_AFTER=100ms")
@@ -161,8 +163,8 @@ func TestPipelineThatNobodyAnswers(t *testing.T) {
 	e.shows(t)
 }
 
-// Groups of each kind end when their time is over, with all that is under way in them. What was done in them is
-// undone when the run fails.
+// Groups of each kind end when their time is over, with all that is under way in them. What was
+// done in them is undone when the run fails.
 func TestTardyPipeline(t *testing.T) {
 	t.Parallel()
 	h := newHalts()
@@ -182,8 +184,8 @@ func TestTardyPipeline(t *testing.T) {
 	e.shows(t)
 }
 
-// A pipeline that works for a call of a pipeline, or of an agent in it, asks people: the run that goes on with the
-// answer does so inside, whatever is killed meanwhile.
+// A pipeline that works for a call of a pipeline, or of an agent in it, asks people: the run that
+// goes on with the answer does so inside, whatever is killed meanwhile.
 func TestPipelineInPipelineAsks(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, nil)
@@ -208,7 +210,8 @@ func TestPipelineInPipelineAsks(t *testing.T) {
 	e.shows(t)
 }
 
-// A thread is forked at the end of a pipeline's run, and behind its question. The fork's runs are its own.
+// A thread is forked at the end of a pipeline's run, and behind its question. The fork's runs are
+// its own.
 func TestForkedPipeline(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, nil)

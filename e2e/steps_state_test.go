@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who answers a pipeline's question with a state changes the state, and not what the steps before the question have come
-// to: the client is told what it lacks of that.
+// Who answers a pipeline's question with a state changes the state, and not what the steps before
+// the question have come to: the client is told what it lacks of that.
 func TestAnswersKeepOutputs(t *testing.T) {
 	t.Parallel()
 	const keeper = `name: keeper

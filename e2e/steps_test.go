@@ -40,8 +40,8 @@ func newBook(t *testing.T) *book {
 	return b
 }
 
-// A pipeline of agents, tools, branches and a question is one thread for stock clients of both generations: they
-// see its steps, answer its question, and have its state.
+// A pipeline of agents, tools, branches and a question is one thread for stock clients of both
+// generations: they see its steps, answer its question, and have its state.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -58,8 +58,8 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// An agent that consists of steps may be a step of another one: what its branches ask is asked of people, and what
-// it says at last is the step's output.
+// An agent that consists of steps may be a step of another one: what its branches ask is asked of
+// people, and what it says at last is the step's output.
 func TestAStepIsAnAgentWithSteps(t *testing.T) {
 	t.Parallel()
 	in, said := newInput(say("this.")), say("It is so.")

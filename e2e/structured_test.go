@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// counters are agents of all providers that have to answer with a number; the last is left at words.
+// counters are agents of all providers that have to answer with a number; the last is left at
+// words.
 const counters = `name: counters
 model: openai/counting
 tools: [calculate]
@@ -23,8 +24,8 @@ steps:
   - {name: sum, tool: calculate, args: {expression: "${steps.chat.n}+${steps.responses.n}+${steps.anthropic.n}+${steps.gemini.n}+${steps.words}"}}
 `
 
-// Each provider is handed the schema of an answer in its API's own form, if the step says so, and the agents are told it
-// in words; the answers stream and become outputs.
+// Each provider is handed the schema of an answer in its API's own form, if the step says so, and
+// the agents are told it in words; the answers stream and become outputs.
 func TestProvidersAreHandedSchemas(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sharedModel)

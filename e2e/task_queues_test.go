@@ -82,8 +82,8 @@ func (c *counter) note(list *[]string, what string) {
 	*list = append(*list, what)
 }
 
-// startTills starts an api and a worker of the queue of all workers, which has no secret. It returns what a worker
-// of the other queue needs.
+// startTills starts an api and a worker of the queue of all workers, which has no secret. It
+// returns what a worker of the other queue needs.
 func startTills(t *testing.T, server string) (c *cluster, g *gateway, others []string) {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -122,9 +122,9 @@ func missingTools(t *testing.T, e *endpoint, agent string) []string {
 	return shown.Missing
 }
 
-// Calls of a tool with a task queue of its own are made by the workers of that queue, which alone have its secrets
-// and its MCP servers; those of one that are not parallel one after another, beside others. As long as there is no
-// such worker, runs fail in the end.
+// Calls of a tool with a task queue of its own are made by the workers of that queue, which alone
+// have its secrets and its MCP servers; those of one that are not parallel one after another,
+// beside others. As long as there is no such worker, runs fail in the end.
 func TestToolsOnTaskQueues(t *testing.T) {
 	t.Parallel()
 	s := &counter{rung: make(chan struct{})}

@@ -99,7 +99,8 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 	f := p.followAgent(t, "/v1/agents/demo/runs", in)
 	f.until(t, func(e event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
 	c.await(t, "execute_tool", 2)
-	// The killed process must have exported every span that is looked for below: it reports none of them again.
+	// The killed process must have exported every span that is looked for below: it reports none of
+	// them again.
 	for _, name := range []string{"RunWorkflow:agent.run.v1", "StartWorkflow:agent.run.v1", "RunActivity:model.call.v1", "RunActivity:tool.call.v1"} {
 		c.await(t, name, 1)
 	}

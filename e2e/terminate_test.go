@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// All processes of a cluster are told to stop at the same time, with runs under way and viewers attached. Each ends
-// cleanly, and with the next processes the runs go on for the same viewers.
+// All processes of a cluster are told to stop at the same time, with runs under way and viewers
+// attached. Each ends cleanly, and with the next processes the runs go on for the same viewers.
 func TestClusterTerminateAll(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

@@ -39,8 +39,8 @@ func exchange(t *testing.T) (question, answer message) {
 	return question, answer
 }
 
-// Stock clients fork a thread: one that has the whole history, and one that has nothing and is shown what it
-// goes on from. Either goes on, also when the parent is not there any more.
+// Stock clients fork a thread: one that has the whole history, and one that has nothing and is
+// shown what it goes on from. Either goes on, also when the parent is not there any more.
 func TestForksOfStockClients(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
@@ -94,8 +94,8 @@ func wantModelTold(t *testing.T, question message, want ...message) {
 	}
 }
 
-// A fork that a console makes waits for its first run; it lives on when its parent is deleted, which answers
-// nobody any more and may begin anew.
+// A fork that a console makes waits for its first run; it lives on when its parent is deleted,
+// which answers nobody any more and may begin anew.
 func TestForkOutlivesItsParent(t *testing.T) {
 	t.Parallel()
 	in := newInput(say("Answer me."))

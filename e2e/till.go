@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// till is a shop's till, which takes money as often as it is told to, and keeps what it was told. It is
-// safe for concurrent use.
+// till is a shop's till, which takes money as often as it is told to, and keeps what it was told.
+// It is safe for concurrent use.
 type till struct {
 	server *httptest.Server
 

@@ -71,8 +71,8 @@ func (s *timetable) ask(t *testing.T, method, path string, body any, status int,
 	}
 }
 
-// newTimetable makes a schedule of the assistant's, with some members of its own. The model knows its answer before
-// there is a schedule: the first time may come at once.
+// newTimetable makes a schedule of the assistant's, with some members of its own. The model knows
+// its answer before there is a schedule: the first time may come at once.
 func newTimetable(t *testing.T, p *endpoint, id string, answer fixture, members map[string]any) *timetable {
 	t.Helper()
 	s := &timetable{p: p, id: id, prompt: say("What is new?")}
@@ -239,7 +239,8 @@ func (p *endpoint) firesOnce(t *testing.T) {
 	}
 }
 
-// cancelRest pauses it, cancels the run that goes on, and waits until all of its runs were cancelled.
+// cancelRest pauses it, cancels the run that goes on, and waits until all of its runs were
+// cancelled.
 func (s *timetable) cancelRest(t *testing.T) {
 	t.Helper()
 	s.tell(t, "pause")

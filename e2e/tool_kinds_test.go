@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// token is a secret of the worker's. It carries the mark, so that it is found in histories and logs.
+// token is a secret of the worker's. It carries the mark, so that it is found in histories and
+// logs.
 const token = mark + "token"
 
 // declared is what a folder says of an agent and of its tools: one by HTTP, and an MCP server.

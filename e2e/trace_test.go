@@ -96,9 +96,9 @@ func intAttribute(s *tracepb.Span, key string) int64 {
 	return 0
 }
 
-// TestTraceOfARun: a run belongs to the trace of the request that asked for it, with its model calls, its subagents and
-// their tools, also after the process was killed and when the run has waited for its thread. No span is an orphan, and each
-// names its run.
+// TestTraceOfARun: a run belongs to the trace of the request that asked for it, with its model
+// calls, its subagents and their tools, also after the process was killed and when the run has
+// waited for its thread. No span is an orphan, and each names its run.
 func TestTraceOfARun(t *testing.T) {
 	t.Parallel()
 	c := &traces{arrived: make(chan struct{})}

@@ -63,13 +63,14 @@ limits: {tokens: 1000000000}
 // widths are how many model calls of an agent's run go on at the same time at most.
 var widths = map[string]int64{"plain": 1, "handy": 1, "lead": 2, "fan": 3, "chatty": 1}
 
-// What runs report as their usage is what the model server has billed, over summaries, subagents, parallel branches, cancels
-// and kills: answers with a usage exactly, each answer that was cut or has none once and as an estimate, refused requests not
-// at all. The figures of runs, threads and the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
+// What runs report as their usage is what the model server has billed, over summaries, subagents,
+// parallel branches, cancels and kills: answers with a usage exactly, each answer that was cut or
+// has none once and as an estimate, refused requests not at all. The figures of runs, threads and
+// the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
 //
-// A kill leaves one thing open: the log has the note of a call, and nobody can tell whether the server got the request, or
-// has refused it. Such a call is charged as an estimate of its input. There are at most as many in a thread as the kills have
-// hit model calls of it.
+// A kill leaves one thing open: the log has the note of a call, and nobody can tell whether the
+// server got the request, or has refused it. Such a call is charged as an estimate of its input.
+// There are at most as many in a thread as the kills have hit model calls of it.
 func TestUsageIsWhatWasBilled(t *testing.T) {
 	t.Parallel()
 	a := openAudit(t, true)
@@ -80,8 +81,8 @@ func TestUsageIsWhatWasBilled(t *testing.T) {
 	}
 }
 
-// Without kills, the metrics are what the model server has billed, too. A killed process takes those with it that nobody has
-// collected.
+// Without kills, the metrics are what the model server has billed, too. A killed process takes
+// those with it that nobody has collected.
 func TestMetricsAreWhatWasBilled(t *testing.T) {
 	t.Parallel()
 	a := openAudit(t, false)
@@ -101,7 +102,8 @@ type audit struct {
 
 	runs, kills int
 	calls, cut  int
-	// lost counts calls whose worker died between its note and the request, or between a refusal and the note of that.
+	// lost counts calls whose worker died between its note and the request, or between a refusal
+	// and the note of that.
 	lost   int
 	unseen []string // their threads
 	// all is what the runs report, estimated the part of it that is estimated.
@@ -155,7 +157,8 @@ type meteredThread struct {
 	kills  int64 // until it was over
 }
 
-// round has some conversations at the same time. A wild one kills the process at two moments among their events.
+// round has some conversations at the same time. A wild one kills the process at two moments among
+// their events.
 func (a *audit) round(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
@@ -369,7 +372,8 @@ func (a *audit) check(ctx context.Context, c *meteredThread) error {
 	return fmt.Errorf("the runs report %+v and %+v by estimates, the server has billed %+v:\n%s", exact, estimated, whole, listing(journal))
 }
 
-// checkEstimates holds the estimates of a thread against the calls that were cut, or whose answer has no usage.
+// checkEstimates holds the estimates of a thread against the calls that were cut, or whose answer
+// has no usage.
 func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal []billed) error {
 	var most int64 // tokens of output
 	for _, b := range cut {

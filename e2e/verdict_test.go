@@ -32,8 +32,8 @@ func (a *actor) verdict(ctx context.Context, at *endpoint) error {
 	return errors.Join(a.ending(), a.content(shown), a.once(records), a.nothingBehind(ctx, at), a.readAgain(ctx, at, shown), a.join(ctx, at, shown))
 }
 
-// shown returns what the reader has at the end. A call that is withdrawn goes before it ends, which clients
-// remark on; reasoning that is withdrawn is left behind empty.
+// shown returns what the reader has at the end. A call that is withdrawn goes before it ends, which
+// clients remark on; reasoning that is withdrawn is left behind empty.
 func (a *actor) shown() ([]message, error) {
 	events := a.reader.events
 	if err := oneRun(events); err != nil {
@@ -82,8 +82,8 @@ func (a *actor) ending() error {
 	return nil
 }
 
-// content compares what is shown with what the surviving attempts said. Of a run that did not come to
-// its own end, all that is shown must have been said.
+// content compares what is shown with what the surviving attempts said. Of a run that did not come
+// to its own end, all that is shown must have been said.
 func (a *actor) content(shown []message) error {
 	if last := a.reader.events[len(a.reader.events)-1]; outcome(last) != "success" {
 		return a.partial(shown)
@@ -98,8 +98,8 @@ func (a *actor) content(shown []message) error {
 	return nil
 }
 
-// survivors returns the messages that the journal tells: of each turn what the last attempt said that came
-// to its end.
+// survivors returns the messages that the journal tells: of each turn what the last attempt said
+// that came to its end.
 func (a *actor) survivors(shown []message) ([]message, error) {
 	want := slices.Clone(a.reader.in.Messages)
 	for turn := 1; turn <= 2; turn++ {
@@ -132,8 +132,8 @@ const (
 	invalidCall    = "invalid arguments: "
 )
 
-// effect returns the result of a call: what the tool said the last time it ran, or why it has none. Those
-// words are the product's, and taken from where they are shown.
+// effect returns the result of a call: what the tool said the last time it ran, or why it has none.
+// Those words are the product's, and taken from where they are shown.
 func (a *actor) effect(c modelCall, nth int, shown []message) (string, error) {
 	var args struct {
 		Note string `json:"note"`
@@ -200,8 +200,8 @@ func (a *actor) partial(shown []message) error {
 	return nil
 }
 
-// once checks that a step is done once, and that neither model nor tool was called for it afterwards.
-// Log and journal are on one clock.
+// once checks that a step is done once, and that neither model nor tool was called for it
+// afterwards. Log and journal are on one clock.
 func (a *actor) once(records []record) error {
 	done := map[string]bool{}
 	for _, r := range records {

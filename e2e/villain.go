@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// villain is a model server that plays tricks: the one that the last user's message names. Where a trick
-// is one that a second try helps against, the second call of a run is answered well. It is safe for
-// concurrent use.
+// villain is a model server that plays tricks: the one that the last user's message names. Where a
+// trick is one that a second try helps against, the second call of a run is answered well. It is
+// safe for concurrent use.
 type villain struct {
 	server *httptest.Server
 	goOn   chan struct{} // closed when the neighbor may end its answer
@@ -233,8 +233,9 @@ var tricks = map[string]func(*act){
 	},
 }
 
-// packedZeros is a mebibyte of zeros as a member of a gzip file, which may have any number of them. It is packed
-// once: packing takes so long with the race detector that the villain would be taken for silent.
+// packedZeros is a mebibyte of zeros as a member of a gzip file, which may have any number of them.
+// It is packed once: packing takes so long with the race detector that the villain would be taken
+// for silent.
 var packedZeros = sync.OnceValue(func() string {
 	var b strings.Builder
 	z := gzip.NewWriter(&b)

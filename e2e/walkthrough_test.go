@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// People decide, and a page's own tools answer, in CopilotKit, while what is behind it dies between question
-// and answer: the api, the worker, or everything.
+// People decide, and a page's own tools answer, in CopilotKit, while what is behind it dies between
+// question and answer: the api, the worker, or everything.
 func TestCopilotKitWaits(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) (at *endpoint, kill func()){
@@ -73,9 +73,9 @@ func (p *endpoint) leadTo(t *testing.T, to *gateway) {
 	}
 }
 
-// decidesInBrowser has a page asked about two calls of three, and answer. The page resumes under a new run
-// id or, if sameRun, under that of the run that asked; and in either case it shows results of its own making
-// for the calls that it was asked about, which must not stay.
+// decidesInBrowser has a page asked about two calls of three, and answer. The page resumes under a
+// new run id or, if sameRun, under that of the run that asked; and in either case it shows results
+// of its own making for the calls that it was asked about, which must not stay.
 func decidesInBrowser(t *testing.T, at *endpoint, kit copilotKit, kill func(), sameRun bool) {
 	t.Helper()
 	prompt, done := say("Work it out."), say("There.")

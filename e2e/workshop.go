@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// workshop is where pipelines do their work: a model that says what its prompt has for it, and tools
-// that keep a journal. What either answers depends on nothing but what it is asked, so that runs of
-// one agent can be held against one another. It is safe for concurrent use.
+// workshop is where pipelines do their work: a model that says what its prompt has for it, and
+// tools that keep a journal. What either answers depends on nothing but what it is asked, so that
+// runs of one agent can be held against one another. It is safe for concurrent use.
 type workshop struct {
 	server *httptest.Server
-	// before is called before a request is answered, and may wait. It tells whether to answer. nil = it is
-	// answered at once. It is set before the workshop is used.
+	// before is called before a request is answered, and may wait. It tells whether to answer. nil
+	// = it is answered at once. It is set before the workshop is used.
 	before func(context.Context, *deed) bool
 
 	mu      sync.Mutex
@@ -144,8 +144,9 @@ func (w *workshop) fails(d *deed) bool {
 	return w.failing[about] == d.key
 }
 
-// task is what a prompt has for the model. Say is what it says, as text or JSON; Better is that once it was told
-// that it had not done well; Call is what it tells keep first, or the agent Hands works on the order first.
+// task is what a prompt has for the model. Say is what it says, as text or JSON; Better is that
+// once it was told that it had not done well; Call is what it tells keep first, or the agent Hands
+// works on the order first.
 type task struct {
 	Order  string          `json:"order"`
 	Call   string          `json:"call"`

@@ -2,8 +2,8 @@ package llm
 
 // MediaReader is implemented by models that cannot use every [Media] part.
 type MediaReader interface {
-	// Unusable tells why requests for the model leave a part out of messages with that role. It returns "" for a part
-	// that is sent.
+	// Unusable tells why requests for the model leave a part out of messages with that role. It
+	// returns "" for a part that is sent.
 	Unusable(model string, role Role, media Media) Unusable
 }
 
@@ -22,6 +22,7 @@ const (
 	UnusableData Unusable = "invalid_data"
 	// UnusableAddress: the URL is neither http nor https.
 	UnusableAddress Unusable = "invalid_url"
-	// UnusableSource: the part refers to a file that a provider keeps. No model is sent such a part.
+	// UnusableSource: the part refers to a file that a provider keeps. No model is sent such a
+	// part.
 	UnusableSource Unusable = "source_not_supported"
 )

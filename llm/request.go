@@ -39,18 +39,20 @@ type Request struct {
 	IdempotencyKey string
 }
 
-// Output is the JSON that an answer has to be. A provider that can hold its model to a schema does so, as far
-// as it can: whoever asks also says it in words, and checks the answer.
+// Output is the JSON that an answer has to be. A provider that can hold its model to a schema does
+// so, as far as it can: whoever asks also says it in words, and checks the answer.
 type Output struct {
 	// Schema is the JSON Schema of the answer.
 	Schema json.RawMessage
 
-	// Native tells whether the provider is handed the schema. nil = if the endpoint is the vendor's own, and known to take
-	// it for this model, with these tools. A schema for which the API has no form is never handed over.
+	// Native tells whether the provider is handed the schema. nil = if the endpoint is the vendor's
+	// own, and known to take it for this model, with these tools. A schema for which the API has no
+	// form is never handed over.
 	Native *bool
 }
 
-// Hands reports whether the provider is handed the schema of an answer; known is what it is where nobody has said so.
+// Hands reports whether the provider is handed the schema of an answer; known is what it is where
+// nobody has said so.
 func (o *Output) Hands(known bool) bool {
 	switch {
 	case o == nil:

@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// LimitSilence returns a model whose calls end with [CodeTimeout] when nothing comes from it for as long
-// as limit: neither a first chunk nor a next one. The time in which the consumer deals with a chunk does
-// not count. What providers send to keep a connection open is no chunk and does not count either.
+// LimitSilence returns a model whose calls end with [CodeTimeout] when nothing comes from it for as
+// long as limit: neither a first chunk nor a next one. The time in which the consumer deals with a
+// chunk does not count. What providers send to keep a connection open is no chunk and does not
+// count either.
 func LimitSilence(model Model, limit time.Duration) Model { return &limited{model, limit} }
 
-// limited is a model with a limit of silence. It implements [MediaReader] for the model that it limits.
+// limited is a model with a limit of silence. It implements [MediaReader] for the model that it
+// limits.
 type limited struct {
 	Model
 	limit time.Duration
@@ -29,7 +31,8 @@ func (l *limited) Unusable(model string, role Role, media Media) Unusable {
 	return ""
 }
 
-// callOnce returns one call. The model ends with the cause of its context, which is the error that is due.
+// callOnce returns one call. The model ends with the cause of its context, which is the error that
+// is due.
 func callOnce(ctx context.Context, model Model, req *Request, limit time.Duration, yield func(Chunk, error) bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

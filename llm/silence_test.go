@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// speaking says as many words as there are pauses, each behind its pause, and then nothing for ever.
+// speaking says as many words as there are pauses, each behind its pause, and then nothing for
+// ever.
 func speaking(pauses ...time.Duration) llm.Model {
 	return llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {

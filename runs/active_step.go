@@ -6,12 +6,13 @@ import "time"
 type ActiveStep struct {
 	AgentRef           // the agent; of a call, the agent whose approval rules apply
 	Place    StepPlace `json:"place"`
-	// CallID is the tool call; "" = the step is an agent. OutlastsCancel tells that the step has a compensation: whether the
-	// call took effect must be known, so a cancel does not stop it.
+	// CallID is the tool call; "" = the step is an agent. OutlastsCancel tells that the step has a
+	// compensation: whether the call took effect must be known, so a cancel does not stop it.
 	CallID         string    `json:"callId,omitempty"`
 	OutlastsCancel bool      `json:"outlastsCancel,omitempty"`
 	Deadline       time.Time `json:"deadline,omitzero"`
-	// Turns counts the agent's model calls. Tokens and Cost are what it has used, with its subagents.
+	// Turns counts the agent's model calls. Tokens and Cost are what it has used, with its
+	// subagents.
 	Turns  int   `json:"turns,omitempty"`
 	Tokens int64 `json:"tokens,omitempty"`
 	Cost   int64 `json:"cost,omitempty"`

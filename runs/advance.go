@@ -7,8 +7,9 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// ReplaceEvent corrects a cancel that was reported for a call which had in fact ended: it applies to the step that next has
-// reached. A pipeline that is at its end, or compensates, is not cancelled.
+// ReplaceEvent corrects a cancel that was reported for a call which had in fact ended: it applies
+// to the step that next has reached. A pipeline that is at its end, or compensates, is not
+// cancelled.
 func (w *Position) ReplaceEvent(next Advanced, event *pipeline.Event) {
 	switch {
 	case event.Kind != pipeline.EventCancelled:
@@ -19,7 +20,8 @@ func (w *Position) ReplaceEvent(next Advanced, event *pipeline.Event) {
 	}
 }
 
-// Advance is the input of ActivityAdvance, which records how the active step ended and finds the next one.
+// Advance is the input of ActivityAdvance, which records how the active step ended and finds the
+// next one.
 type Advance struct {
 	Step
 	Beginning
@@ -28,25 +30,28 @@ type Advance struct {
 	Position  Position  `json:"position"`
 	// Now is the workflow's time, by which deadlines are measured.
 	Now time.Time `json:"now"`
-	// Tree are the steps of a program, when it begins them. Expression is what a program evaluates: the activity does nothing
-	// else then.
+	// Tree are the steps of a program, when it begins them. Expression is what a program evaluates:
+	// the activity does nothing else then.
 	Tree       json.RawMessage `json:"tree,omitempty"`
 	Expression string          `json:"expression,omitempty"`
-	// Day is that of a [ModelCall]. Branches cannot ask people, so the advance checks the day before they begin.
+	// Day is that of a [ModelCall]. Branches cannot ask people, so the advance checks the day
+	// before they begin.
 	Day *DayAllowance `json:"day,omitempty"`
-	// Resumes tells that the pipeline continues in another run: the activity opens the steps that it is in there, and does
-	// nothing else.
+	// Resumes tells that the pipeline continues in another run: the activity opens the steps that
+	// it is in there, and does nothing else.
 	Resumes bool `json:"resumes,omitempty"`
 	// Suspended are the calls for whose interrupts the child ends before its steps do.
 	Suspended []string `json:"suspended,omitempty"`
-	// Unfinished are the lanes whose step did not finish, FailedStep is the step before this one if it failed.
+	// Unfinished are the lanes whose step did not finish, FailedStep is the step before this one if
+	// it failed.
 	Unfinished []Lane      `json:"unfinished,omitempty"`
 	FailedStep *FailedStep `json:"failedStep,omitempty"`
 	// AfterCall tells that the activity of the call before makes this advance.
 	AfterCall bool `json:"-"`
 }
 
-// Advanced is the output of ActivityAdvance: what comes next. The pipeline is at its end if [Advanced.IsEnd].
+// Advanced is the output of ActivityAdvance: what comes next. The pipeline is at its end if
+// [Advanced.IsEnd].
 type Advanced struct {
 	Seq    uint64          `json:"seq"`
 	Cursor pipeline.Cursor `json:"cursor"`
@@ -58,20 +63,21 @@ type Advanced struct {
 	Exceeded *ExceededLimit    `json:"exceeded,omitempty"` // people are asked before the branches begin
 	Sleep    time.Duration     `json:"sleep,omitempty"`
 	Failed   *pipeline.Failure `json:"failed,omitempty"`
-	// CallEnded tells that the call before ended and its activity made this advance, also if the workflow did not learn of it.
+	// CallEnded tells that the call before ended and its activity made this advance, also if the
+	// workflow did not learn of it.
 	CallEnded bool `json:"callEnded,omitempty"`
 	// Value is the value of Advance.Expression.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Usage is that of model calls which the workflow was not told of: of the step that failed, and of subagents on unfinished
-	// lanes.
+	// Usage is that of model calls which the workflow was not told of: of the step that failed, and
+	// of subagents on unfinished lanes.
 	Usage []Usage `json:"usage,omitempty"`
 }
 
 // IsEnd reports whether the pipeline has come to its end.
 func (a Advanced) IsEnd() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
 
-// Advance returns the chained advance for a call that has ended. opened is the last record of the lane on which the agent
-// speaks. The call must have a Chained.
+// Advance returns the chained advance for a call that has ended. opened is the last record of the
+// lane on which the agent speaks. The call must have a Chained.
 func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
 	in := Advance{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
 	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil

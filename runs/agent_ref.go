@@ -5,7 +5,8 @@ type AgentRef struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	Limits   Limits `json:"limits"`
-	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is none.
+	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is
+	// none.
 	Steps   bool   `json:"steps,omitempty"`
 	Program string `json:"program,omitempty"`
 }

@@ -2,7 +2,8 @@ package runs
 
 import "time"
 
-// Approval is the approval rule under which people decide about a call, as far as the workflow needs it.
+// Approval is the approval rule under which people decide about a call, as far as the workflow
+// needs it.
 type Approval struct {
 	// Rule is the index of the rule in the agent's definition.
 	Rule int `json:"rule"`

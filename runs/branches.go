@@ -8,9 +8,10 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// Branches may have to be compensated for long after they have ended. The last record of each has what it did, and Ends has
-// the sequences of these records. There are up to agents.MaxItemsCompensated, in one payload: each takes two varints, the
-// differences to the one before.
+// Branches may have to be compensated for long after they have ended. The last record of each has
+// what it did, and Ends has the sequences of these records. There are up to
+// agents.MaxItemsCompensated, in one payload: each takes two varints, the differences to the one
+// before.
 
 // NoteEnd adds the record with which a branch ended.
 func (f *Branches) NoteEnd(index int, seq uint64) {
@@ -19,7 +20,8 @@ func (f *Branches) NoteEnd(index int, seq uint64) {
 	f.EndedIndex, f.EndedSeq = index, seq
 }
 
-// EndRecords returns the last records of the branches that may need compensation, by index; 0 = the branch needs none.
+// EndRecords returns the last records of the branches that may need compensation, by index; 0 = the
+// branch needs none.
 func (f *Branches) EndRecords() []uint64 {
 	records := make([]uint64, f.Count)
 	var index int
@@ -62,7 +64,8 @@ type Branches struct {
 	Failures []BranchFailure `json:"failures,omitempty"`
 	// Last is the highest record of the branches that have ended.
 	Last uint64 `json:"last,omitempty"`
-	// Suspended tells that branches ended with interrupts: the run that has the decisions begins them again.
+	// Suspended tells that branches ended with interrupts: the run that has the decisions begins
+	// them again.
 	Suspended bool `json:"suspended,omitempty"`
 }
 

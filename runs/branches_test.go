@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// A step knows the records with which its branches ended, whatever the order, and with as many as there may be it can
-// still be told of.
+// A step knows the records with which its branches ended, whatever the order, and with as many as
+// there may be it can still be told of.
 func TestEndRecords(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -9,11 +9,13 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// Budget is what a run has used of its [Limits], also in the AG-UI runs before it that worked on the same input.
+// Budget is what a run has used of its [Limits], also in the AG-UI runs before it that worked on
+// the same input.
 type Budget struct {
 	// Deadline is when the run's duration is over. Waiting moves it.
 	Deadline time.Time `json:"deadline"`
-	// Usage is what the model calls of this run used, with those of its subagents and branches that have ended.
+	// Usage is what the model calls of this run used, with those of its subagents and branches that
+	// have ended.
 	Usage []Usage `json:"usage,omitempty"`
 	Spent Spent   `json:"spent,omitzero"`
 }
@@ -21,8 +23,8 @@ type Budget struct {
 // Begin starts the clock of a run without predecessors.
 func (b *Budget) Begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(l.Duration)} }
 
-// Resume takes over what the runs before have used, if this one continues their work: a client that abandoned all
-// interrupts wants something new.
+// Resume takes over what the runs before have used, if this one continues their work: a client that
+// abandoned all interrupts wants something new.
 func (b *Budget) Resume(l Limits, w *Interrupts) {
 	switch {
 	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Interrupt.isKept):
@@ -72,7 +74,8 @@ func (b *Budget) Carried(l Limits, now time.Time) *Spent {
 	return nil
 }
 
-// Overspent is why the run ends if more tokens or money were used than the limits allow; nil = they were not.
+// Overspent is why the run ends if more tokens or money were used than the limits allow; nil = they
+// were not.
 func (b *Budget) Overspent(l Limits) *pipeline.Failure {
 	switch {
 	case b.tokens() > l.Tokens:
@@ -83,7 +86,8 @@ func (b *Budget) Overspent(l Limits) *pipeline.Failure {
 	return nil
 }
 
-// Remaining narrows the limits of a child to what the run has left. A child has no soft limits: it asks nobody.
+// Remaining narrows the limits of a child to what the run has left. A child has no soft limits: it
+// asks nobody.
 func (b *Budget) Remaining(l, child Limits) Limits {
 	child.Soft = nil
 	child.Tokens = max(1, min(child.Tokens, l.Tokens-b.tokens()))
@@ -96,8 +100,9 @@ func (b *Budget) Remaining(l, child Limits) Limits {
 	return child
 }
 
-// Exceeded returns the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
-// of hard limits; a turn or a duration beyond the limit does not begin.
+// Exceeded returns the first soft limit that was passed; nil = none was. Tokens and cost may be
+// used up to their limit, like those of hard limits; a turn or a duration beyond the limit does not
+// begin.
 func (b *Budget) Exceeded(l Limits, now time.Time) *ExceededLimit {
 	if l.Soft == nil {
 		return nil

@@ -3,17 +3,20 @@ package runs
 // Call is one tool call of an answer.
 type Call struct {
 	ID string `json:"id"`
-	// Tool is the tool's name; "" = it is none of the agent's tools, but the client's or made up by the model.
+	// Tool is the tool's name; "" = it is none of the agent's tools, but the client's or made up by
+	// the model.
 	Tool string `json:"tool,omitempty"`
 	// Client tells that the client executes the tool: the call is an interrupt.
 	Client bool `json:"client,omitempty"`
-	// Subagent is the agent that the call hands work to, as an index into the answer's Subagents from 1; 0 = none.
+	// Subagent is the agent that the call hands work to, as an index into the answer's Subagents
+	// from 1; 0 = none.
 	Subagent int `json:"subagent,omitempty"`
 	// Approval is set if people decide about the call before it is made: the call is an interrupt.
 	Approval *Approval `json:"approval,omitempty"`
 	// Queue is the Temporal task queue of the tool's workers; "" means TaskQueue.
 	Queue string `json:"queue,omitempty"`
-	// Sequence is the same in calls of the message that are made one after the other; 0 = the call waits for none.
+	// Sequence is the same in calls of the message that are made one after the other; 0 = the call
+	// waits for none.
 	Sequence int `json:"sequence,omitempty"`
 }
 

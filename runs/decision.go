@@ -19,9 +19,11 @@ const (
 type Decision struct {
 	CallID string       `json:"call"`
 	Kind   DecisionKind `json:"kind"`
-	// Question is the number of the tool's question that is answered, from 1; 0 = the decision is about making the call.
+	// Question is the number of the tool's question that is answered, from 1; 0 = the decision is
+	// about making the call.
 	Question int `json:"question,omitempty"`
-	// Digest is the digest of the decision with all that was said. A decision with the same digest is a repetition.
+	// Digest is the digest of the decision with all that was said. A decision with the same digest
+	// is a repetition.
 	Digest string `json:"digest,omitempty"`
 	// Input is the proposal in the log with what was said; 0 = nothing was.
 	Input uint64 `json:"input,omitempty"`
@@ -31,8 +33,8 @@ type Decision struct {
 	Allowed int64 `json:"allowed,omitempty"`
 	// By is a digest of the principal who decided: each counts once in a quorum.
 	By string `json:"by,omitempty"`
-	// Remember says which further calls of the tool are approved, too, as long as the rule stays the same. Only DecisionApprove
-	// has it.
+	// Remember says which further calls of the tool are approved, too, as long as the rule stays
+	// the same. Only DecisionApprove has it.
 	Remember RememberScope `json:"remember,omitempty"`
 }
 
@@ -46,13 +48,16 @@ type Decided struct {
 	Results []DecisionResult `json:"results"`
 }
 
-// DecisionResult tells what happened to a decision. It was taken if neither Error nor Recorded is set.
+// DecisionResult tells what happened to a decision. It was taken if neither Error nor Recorded is
+// set.
 type DecisionResult struct {
 	// Error is ErrorUnknownCall, ErrorDecided, ErrorExpired or ErrorOtherEdit.
 	Error string `json:"error,omitempty"`
-	// Recorded is the earlier decision, which stands. Without an Error it is the same as the new one.
+	// Recorded is the earlier decision, which stands. Without an Error it is the same as the new
+	// one.
 	Recorded *Decision `json:"recorded,omitempty"`
-	// Missing is how many further votes for the same arguments complete the quorum. Proposals counts the votes.
+	// Missing is how many further votes for the same arguments complete the quorum. Proposals
+	// counts the votes.
 	Missing   int     `json:"missing,omitempty"`
 	Proposals []Tally `json:"proposals,omitempty"`
 	// Settled tells that all interrupts of the thread are resolved: it continues.
@@ -89,8 +94,8 @@ type Tally struct {
 	Missing int    `json:"missing"` // votes that complete the quorum
 }
 
-// RememberScope says which further calls of a tool on the thread an approval covers, as long as the rule that asked stays
-// the same.
+// RememberScope says which further calls of a tool on the thread an approval covers, as long as the
+// rule that asked stays the same.
 type RememberScope string
 
 // The scopes. The zero value covers the approved call only.

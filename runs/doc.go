@@ -1,11 +1,13 @@
-// Package runs is what passes between the API, the workflows and the activities of a run: the names that Temporal knows,
-// the inputs and outputs of workflows, activities, updates and signals, and the state that moves with a run from one
-// execution to the next, with the rules of that state.
+// Package runs is what passes between the API, the workflows and the activities of a run: the names
+// that Temporal knows, the inputs and outputs of workflows, activities, updates and signals, and
+// the state that moves with a run from one execution to the next, with the rules of that state.
 //
-// Everything here is data: no function blocks, reads a clock, or calls a server. All of it may be part of a workflow's
-// history, so it holds references and never content. Inputs, answers and updates refer to content by IDs, sequences of
-// the log, and digests; each takes at most [MaxPayload] bytes (see [DataConverter]).
+// Everything here is data: no function blocks, reads a clock, or calls a server. All of it may be
+// part of a workflow's history, so it holds references and never content. Inputs, answers and
+// updates refer to content by IDs, sequences of the log, and digests; each takes at most
+// [MaxPayload] bytes (see [DataConverter]).
 //
-// The central types are [Input], which starts a run and carries it on; [Interrupts], which a run waits for; [Position], which
-// is how far a pipeline has come; and [Budget], which is what the run has used of its [Limits].
+// The central types are [Input], which starts a run and carries it on; [Interrupts], which a run
+// waits for; [Position], which is how far a pipeline has come; and [Budget], which is what the run
+// has used of its [Limits].
 package runs

@@ -36,8 +36,8 @@ type Finished struct {
 	Outcome Outcome `json:"outcome"`
 	Code    string  `json:"code,omitempty"`
 	Seq     uint64  `json:"seq"`
-	// AskedAt and Expires are set if the record was there before, and asks people: when it did, and until when they
-	// may decide, by call.
+	// AskedAt and Expires are set if the record was there before, and asks people: when it did, and
+	// until when they may decide, by call.
 	AskedAt time.Time            `json:"askedAt,omitzero"`
 	Expires map[string]time.Time `json:"expires,omitempty"`
 }
@@ -55,11 +55,11 @@ const (
 	ErrorQueueFull = "queue_full"
 	// ErrorNotActive refuses a Pause and a Steer: the run waits, or is over.
 	ErrorNotActive = "not_active"
-	// ErrorInterrupted refuses a Submit: the thread waits for decisions that it does not bring. Its detail
-	// is an Active.
+	// ErrorInterrupted refuses a Submit: the thread waits for decisions that it does not bring. Its
+	// detail is an Active.
 	ErrorInterrupted = "interrupted"
-	// ErrorMissingResults refuses a Submit: the thread waits for results of the client's tools that it does
-	// not bring. Its detail is an Active.
+	// ErrorMissingResults refuses a Submit: the thread waits for results of the client's tools that
+	// it does not bring. Its detail is an Active.
 	ErrorMissingResults = "missing_results"
 	// ErrorTooMuchSteering refuses a Steer: the run has taken as many as it can.
 	ErrorTooMuchSteering = "too_much_steering"
@@ -67,7 +67,8 @@ const (
 	ErrorRunIDReused = "run_id_reused"
 )
 
-// FailureDetail is the detail of an activity's error: the record of the log with what must not enter a history.
+// FailureDetail is the detail of an activity's error: the record of the log with what must not
+// enter a history.
 type FailureDetail struct {
 	Record uint64 `json:"record"`
 }
@@ -95,11 +96,12 @@ const CodeProgram = "program_failed"
 // CodeProgramUnknown ends a run whose program its worker does not have.
 const CodeProgramUnknown = "program_unknown"
 
-// ErrorRunFailed is the error type of a firing whose run failed. Temporal may then pause the schedule.
+// ErrorRunFailed is the error type of a firing whose run failed. Temporal may then pause the
+// schedule.
 const ErrorRunFailed = "run_failed"
 
-// AdoptTimes takes over when the interrupts opened and expire from the terminal record. The record may be older than this attempt
-// at the workflow task, if a worker died after writing it.
+// AdoptTimes takes over when the interrupts opened and expire from the terminal record. The record
+// may be older than this attempt at the workflow task, if a worker died after writing it.
 func (w *Interrupts) AdoptTimes(done Finished) {
 	if w == nil {
 		return

@@ -7,7 +7,8 @@ const MaxHandoffs = 10
 
 // Handoff is a call that hands the thread over.
 type Handoff struct {
-	// CallID is the tool call, Tool the name by which the model called it, Index its index in the message.
+	// CallID is the tool call, Tool the name by which the model called it, Index its index in the
+	// message.
 	CallID string        `json:"call"`
 	Tool   string        `json:"tool"`
 	Index  int           `json:"index"`
@@ -16,7 +17,8 @@ type Handoff struct {
 	Waited *Interrupt `json:"waited,omitempty"`
 }
 
-// HandoffTarget is the agent that takes the thread over, as its definition is when the model makes the call.
+// HandoffTarget is the agent that takes the thread over, as its definition is when the model makes
+// the call.
 type HandoffTarget struct {
 	AgentRef
 	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
@@ -25,7 +27,8 @@ type HandoffTarget struct {
 
 // HandoverTrail is how a thread came to its present agent by handoffs.
 type HandoverTrail struct {
-	// From are the agents that handed the thread over and did not get it back, at most the last maxFrom.
+	// From are the agents that handed the thread over and did not get it back, at most the last
+	// maxFrom.
 	From []string      `json:"from"`
 	To   HandoffTarget `json:"to"`
 }
@@ -50,5 +53,6 @@ func (h *HandoverTrail) Append(by string, to HandoffTarget) *HandoverTrail {
 	return next
 }
 
-// MaxCarried bounds the JSON of an [Input] in bytes, without its usage, for which 4 KiB are reserved, and its trail.
+// MaxCarried bounds the JSON of an [Input] in bytes, without its usage, for which 4 KiB are
+// reserved, and its trail.
 const MaxCarried = MaxPayload - 4<<10 - maxHanded

@@ -5,52 +5,57 @@ import (
 	"time"
 )
 
-// Input starts a run (agent.run.v1), and carries it on from one execution to the next. It refers to the agent's definition by
-// revision and to the client's input by its sequence in the log.
+// Input starts a run (agent.run.v1), and carries it on from one execution to the next. It refers to
+// the agent's definition by revision and to the client's input by its sequence in the log.
 type Input struct {
 	Run      Ref    `json:"run"`
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
-	// Input is the sequence of the proposed input in the log, Digest the digest of its decoded content. Both are zero in a run
-	// that continues another one without an input.
+	// Input is the sequence of the proposed input in the log, Digest the digest of its decoded
+	// content. Both are zero in a run that continues another one without an input.
 	Input  uint64 `json:"input"`
 	Digest string `json:"digest"`
 	Limits Limits `json:"limits"`
-	// Token is the run's name in search attributes. Only a run that waited in a Queue sets it: its execution begins with
-	// the search attributes of the run before it.
+	// Token is the run's name in search attributes. Only a run that waited in a Queue sets it: its
+	// execution begins with the search attributes of the run before it.
 	Token string `json:"token,omitempty"`
 
-	// ParkAfter is how long the run waits for an interrupt, or while it is paused, before it is parked; 0 means
-	// DefaultParkAfter.
+	// ParkAfter is how long the run waits for an interrupt, or while it is paused, before it is
+	// parked; 0 means DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
 
 	// Trace is the W3C trace context (header traceparent) of the request that started the run.
 	Trace string `json:"trace,omitempty"`
 
-	// Fire is the ID of the schedule.fire workflow that started the run; "" = none. The run notifies it when nothing
-	// continues for it.
+	// Fire is the ID of the schedule.fire workflow that started the run; "" = none. The run
+	// notifies it when nothing continues for it.
 	Fire string `json:"fire,omitempty"`
 
-	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is none.
+	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is
+	// none.
 	Steps   bool   `json:"steps,omitempty"`
 	Program string `json:"program,omitempty"`
-	// Hold keeps the AG-UI run open while it waits for interrupts. Subagents and branches always hold.
+	// Hold keeps the AG-UI run open while it waits for interrupts. Subagents and branches always
+	// hold.
 	Hold bool `json:"hold,omitempty"`
-	// OnNewInput says what becomes of an input that leaves approvals or questions open after the run's end; "" means
-	// OpenReject. OnMissingResult says the same for the client's tool calls; "" means that the thread does not wait for their
-	// results.
+	// OnNewInput says what becomes of an input that leaves approvals or questions open after the
+	// run's end; "" means OpenReject. OnMissingResult says the same for the client's tool calls; ""
+	// means that the thread does not wait for their results.
 	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
 	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 
 	// HandedOver is how the thread came to the run's agent by handoffs; nil = there were none.
 	HandedOver *HandoverTrail `json:"handedOver,omitempty"`
-	// Resume has the decided interrupts of the run before, which this run continues; nil = there are none.
+	// Resume has the decided interrupts of the run before, which this run continues; nil = there
+	// are none.
 	Resume *Interrupts `json:"resume,omitempty"`
 	// Continues is the ID of the run before, in a run that continues it without an input.
 	Continues string `json:"continues,omitempty"`
-	// Cancelled tells that the run before was cancelled while it ended with interrupts: this one only compensates.
+	// Cancelled tells that the run before was cancelled while it ended with interrupts: this one
+	// only compensates.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// AnswersOnly tells that the input only repeats answers to decided interrupts: the run ends at once.
+	// AnswersOnly tells that the input only repeats answers to decided interrupts: the run ends at
+	// once.
 	AnswersOnly bool `json:"answersOnly,omitempty"`
 	// Progress is set where an execution continues the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
@@ -69,8 +74,8 @@ func (in Input) ParkPatience() time.Duration {
 	return in.ParkAfter
 }
 
-// DefaultParkAfter is how long a run waits in agent.run before it is parked. Parking costs one continue-as-new in each
-// direction, so short waits stay where they are.
+// DefaultParkAfter is how long a run waits in agent.run before it is parked. Parking costs one
+// continue-as-new in each direction, so short waits stay where they are.
 const DefaultParkAfter = 10 * time.Minute
 
 // MaxQueue bounds Input.Queue, in bytes of its JSON.
@@ -80,7 +85,8 @@ const MaxQueue = 8 << 10
 type ParkedInput struct {
 	// Run is the run that waits, with its progress unless it has ended.
 	Run Input `json:"run"`
-	// Interrupts are those that the thread waits for after the run's end; nil = the run is held or paused.
+	// Interrupts are those that the thread waits for after the run's end; nil = the run is held or
+	// paused.
 	Interrupts *Interrupts `json:"interrupts,omitempty"`
 }
 
@@ -89,7 +95,8 @@ func (p ParkedInput) TraceParent() string { return p.Run.Trace }
 
 // Progress is how far a run has come when it continues as new.
 type Progress struct {
-	// Execution is the Temporal run ID of the execution that began the run. The log knows the run by it.
+	// Execution is the Temporal run ID of the execution that began the run. The log knows the run
+	// by it.
 	Execution string `json:"execution"`
 	// Turn is the number of the next turn, from 1.
 	Turn      int  `json:"turn"`
@@ -116,8 +123,8 @@ type Result struct {
 	Seq     uint64  `json:"seq"`            // of the terminal record
 }
 
-// Redirect returns a queued run as it begins: with the agent that has the thread now, if the run's own agent has handed it
-// over meanwhile. h may be nil.
+// Redirect returns a queued run as it begins: with the agent that has the thread now, if the run's
+// own agent has handed it over meanwhile. h may be nil.
 func (h *HandoverTrail) Redirect(in Input) Input {
 	switch {
 	case h == nil:

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// isKept reports whether the run that continues works on the same matter: the client has not abandoned the call.
+// isKept reports whether the run that continues works on the same matter: the client has not
+// abandoned the call.
 func (c Interrupt) isKept() bool { return c.Decision == nil || c.Decision.Kind != DecisionAbandon }
 
-// MaxInterrupts bounds the calls that a run may wait for. maxDecision and maxVote bound the JSON of a decision and of a vote, in
-// bytes.
+// MaxInterrupts bounds the calls that a run may wait for. maxDecision and maxVote bound the JSON of
+// a decision and of a vote, in bytes.
 const (
 	MaxInterrupts = 16
 	maxDecision   = 240
@@ -20,14 +21,15 @@ const (
 type Interrupt struct {
 	Call
 	Index int `json:"index"` // in the message
-	// Child is the suspended child that made the call, as an index into Suspended from 1; 0 = the run's own agent did.
+	// Child is the suspended child that made the call, as an index into Suspended from 1; 0 = the
+	// run's own agent did.
 	Child int `json:"child,omitempty"`
-	// Opened is when it was announced, if that was before the others; see [Interrupt.Since]. Expires is when it expires; zero =
-	// never.
+	// Opened is when it was announced, if that was before the others; see [Interrupt.Since].
+	// Expires is when it expires; zero = never.
 	Opened  time.Time `json:"opened,omitzero"`
 	Expires time.Time `json:"expires,omitzero"`
-	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and Args where they are for the
-	// model's arguments.
+	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and Args
+	// where they are for the model's arguments.
 	Votes []Decision `json:"votes,omitempty"`
 	// Asked is the question that the tool asked; nil = the call has not been made.
 	Asked *Question `json:"asked,omitempty"`
@@ -47,8 +49,8 @@ func (c *Interrupt) Since(others time.Time) time.Time {
 	return c.Opened
 }
 
-// answeredBy reports whether a decision fits the call: results are for the client's own tools, other kinds for calls that people
-// decide about, and a tool's question is answered, not approved.
+// answeredBy reports whether a decision fits the call: results are for the client's own tools,
+// other kinds for calls that people decide about, and a tool's question is answered, not approved.
 func (c Interrupt) answeredBy(d Decision) bool {
 	return d.CallID == c.ID && c.Client == (d.Kind == DecisionToolResult) && d.Question == c.number() && !(c.Asked != nil && d.Approves())
 }
@@ -56,7 +58,8 @@ func (c Interrupt) answeredBy(d Decision) bool {
 // AsksPeople reports whether people decide, as opposed to the client's own tools.
 func (c *Interrupt) AsksPeople() bool { return c.Approval != nil || c.Asked != nil }
 
-// number returns the number of the question that is open, from 1; 0 = the interrupt is about making the call.
+// number returns the number of the question that is open, from 1; 0 = the interrupt is about making
+// the call.
 func (c *Interrupt) number() int {
 	if c.Asked == nil {
 		return 0

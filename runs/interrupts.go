@@ -6,16 +6,18 @@ import (
 	"time"
 )
 
-// AnnounceInterrupts is the input of ActivityAnnounce, which tells readers and the inbox what an open run waits for. The output is
-// the sequence of the record.
+// AnnounceInterrupts is the input of ActivityAnnounce, which tells readers and the inbox what an
+// open run waits for. The output is the sequence of the record.
 type AnnounceInterrupts struct {
 	Step
 	Interrupts *Interrupts `json:"interrupts"`
-	// Concurrent tells that the record is on the lane for interrupts of children, because others write to the main lane.
+	// Concurrent tells that the record is on the lane for interrupts of children, because others
+	// write to the main lane.
 	Concurrent bool `json:"concurrent,omitempty"`
 }
 
-// DecidedHandoff returns the handoff of a turn whose interrupts are resolved, with the decision about it; nil = there is none.
+// DecidedHandoff returns the handoff of a turn whose interrupts are resolved, with the decision
+// about it; nil = there is none.
 func (w *Interrupts) DecidedHandoff() *Handoff {
 	if w.Handoff == nil {
 		return nil
@@ -35,11 +37,13 @@ func (w *Interrupts) StepName(step string) string {
 	return fmt.Sprintf("%s-%d", step, w.Round)
 }
 
-// Interrupts are what a run waits for from outside (AG-UI): tool calls of one message that people or the client decide about, and
-// questions of tools. They are resolved when each has a [Decision]. A thread waits for them after the end of its AG-UI run;
-// a held run waits for them in its turn; a child passes them to its thread.
+// Interrupts are what a run waits for from outside (AG-UI): tool calls of one message that people
+// or the client decide about, and questions of tools. They are resolved when each has a [Decision].
+// A thread waits for them after the end of its AG-UI run; a held run waits for them in its turn; a
+// child passes them to its thread.
 //
-// Interrupts travel in payloads from execution to execution, so their number and size are bounded ([Interrupts.Fits]).
+// Interrupts travel in payloads from execution to execution, so their number and size are bounded
+// ([Interrupts.Fits]).
 type Interrupts struct {
 	MessageID string      `json:"messageId"`
 	Calls     []Interrupt `json:"calls"`
@@ -49,14 +53,15 @@ type Interrupts struct {
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Suspended are the children that have ended with some of the calls.
 	Suspended []SuspendedChild `json:"suspended,omitempty"`
-	// RunID, Agent and Revision are those of the run that has them. After is the record that announced them: of a run that
-	// ended with them its terminal record; 0 = they are not announced.
+	// RunID, Agent and Revision are those of the run that has them. After is the record that
+	// announced them: of a run that ended with them its terminal record; 0 = they are not
+	// announced.
 	RunID    string `json:"run,omitempty"`
 	Agent    string `json:"agent,omitempty"`
 	Revision string `json:"revision,omitempty"`
 	After    uint64 `json:"after,omitempty"`
-	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the steps of a program.
-	// Position is where the pipeline continues.
+	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the
+	// steps of a program. Position is where the pipeline continues.
 	Step     string    `json:"step,omitempty"`
 	Tree     uint64    `json:"tree,omitempty"`
 	Position *Position `json:"position,omitempty"`
@@ -64,10 +69,12 @@ type Interrupts struct {
 	Opened time.Time `json:"opened,omitzero"`
 	// Round counts how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`
-	// Exceeded is the soft limit that the only call is about; nil = none. Spent is what the next run takes over.
+	// Exceeded is the soft limit that the only call is about; nil = none. Spent is what the next
+	// run takes over.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 	Spent    *Spent         `json:"spent,omitempty"`
-	// Pending are the notifications that have not been sent, oldest first. Notified is how many there were.
+	// Pending are the notifications that have not been sent, oldest first. Notified is how many
+	// there were.
 	Pending  []PendingNotification `json:"pending,omitempty"`
 	Notified int                   `json:"notified,omitempty"`
 }
@@ -79,12 +86,14 @@ func (w *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
 	})
 }
 
-// AsksPeople reports whether people decide about one of the calls, as opposed to the client's own tools.
+// AsksPeople reports whether people decide about one of the calls, as opposed to the client's own
+// tools.
 func (w *Interrupts) AsksPeople() bool {
 	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.AsksPeople() })
 }
 
-// Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else OutcomeSuccess with pending tool calls.
+// Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else
+// OutcomeSuccess with pending tool calls.
 func (w *Interrupts) Outcome() Outcome {
 	if _, asks := w.Open(); asks {
 		return OutcomeInterrupt
@@ -105,7 +114,8 @@ func (w *Interrupts) Find(callID string) *Interrupt {
 	return nil
 }
 
-// Open returns the IDs of the calls without a decision, as if those in except were taken, and whether people are asked about any.
+// Open returns the IDs of the calls without a decision, as if those in except were taken, and
+// whether people are asked about any.
 func (w *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
 	for _, c := range w.Calls {
 		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
@@ -170,7 +180,8 @@ func (w *Interrupts) HasEdits() bool {
 	return w != nil && slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
 }
 
-// NoteDelivered notes that an input contains a result that was taken before: it is in the conversation already.
+// NoteDelivered notes that an input contains a result that was taken before: it is in the
+// conversation already.
 func (w *Interrupts) NoteDelivered(d Decision) {
 	c := w.Find(d.CallID)
 	if d.Kind == DecisionToolResult && c.Decision != nil && c.Decision.Kind == DecisionToolResult && c.Decision.Digest == d.Digest {

@@ -1,6 +1,7 @@
 package runs
 
-// Reserve returns how many bytes decisions about the open interrupts may take, and notifications of them; 0 if w is nil.
+// Reserve returns how many bytes decisions about the open interrupts may take, and notifications of
+// them; 0 if w is nil.
 func (w *Interrupts) Reserve() int {
 	if w == nil {
 		return 0
@@ -14,7 +15,8 @@ func (w *Interrupts) Reserve() int {
 	return room
 }
 
-// Fits reports whether a payload has room for the interrupts with their run, and for all decisions about them.
+// Fits reports whether a payload has room for the interrupts with their run, and for all decisions
+// about them.
 func (w *Interrupts) Fits(in Input) bool { return w.FitsWith(in, 0) }
 
 // FitsWith is Fits if so many more bytes travel along.
@@ -31,7 +33,8 @@ func (w *Interrupts) FitsWith(in Input, more int) bool {
 	return err == nil && len(body)+room <= MaxPayload
 }
 
-// FitsAnswered reports whether a payload of so many bytes has room for decisions about all open interrupts.
+// FitsAnswered reports whether a payload of so many bytes has room for decisions about all open
+// interrupts.
 func (w *Interrupts) FitsAnswered(bytes, decisions int) bool {
 	open, _ := w.Open()
 	return bytes+(len(open)+decisions)*maxDecision+w.maxPending() <= MaxPayload

@@ -1,6 +1,7 @@
 package runs
 
-// AdoptDecisions takes over the decisions that the thread has about the interrupts of a child, and when they opened.
+// AdoptDecisions takes over the decisions that the thread has about the interrupts of a child, and
+// when they opened.
 func (w *Interrupts) AdoptDecisions(said *Interrupts) {
 	for _, c := range said.Of(1).Calls {
 		if own := w.Find(c.ID); own != nil {
@@ -29,7 +30,8 @@ func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
 	}
 }
 
-// Of returns the interrupts of the i-th suspended child, from 1, with those of the children below it.
+// Of returns the interrupts of the i-th suspended child, from 1, with those of the children below
+// it.
 func (w *Interrupts) Of(i int) *Interrupts {
 	s := w.Suspended[i-1]
 	below := &Interrupts{MessageID: s.AnswerID, Subagents: s.Subagents, Position: s.Position}

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// DayAllowance is how much of a tenant's day people have allowed one run to use. It holds for that day only.
+// DayAllowance is how much of a tenant's day people have allowed one run to use. It holds for that
+// day only.
 type DayAllowance struct {
 	Date   string `json:"date,omitempty"` // in UTC, such as 2026-01-31
 	Tokens int64  `json:"tokens,omitempty"`
@@ -38,7 +39,8 @@ type Limits struct {
 	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
-// SoftLimits are limits beyond which people are asked, in the units of [Limits]; zero members have no limit.
+// SoftLimits are limits beyond which people are asked, in the units of [Limits]; zero members have
+// no limit.
 type SoftLimits struct {
 	Turns    int           `json:"turns,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty"`
@@ -50,8 +52,9 @@ type SoftLimits struct {
 type ExceededLimit struct {
 	// Code is the error code with which the run ends if people do not let it continue.
 	Code string `json:"code"`
-	// Limit and Date are set if a tenant's day is used up: [pipeline.LimitTokensPerDay] or [pipeline.LimitCostPerDay], and the
-	// day in UTC. The figures then count all runs of the tenant.
+	// Limit and Date are set if a tenant's day is used up: [pipeline.LimitTokensPerDay] or
+	// [pipeline.LimitCostPerDay], and the day in UTC. The figures then count all runs of the
+	// tenant.
 	Limit string `json:"limit,omitempty"`
 	Date  string `json:"date,omitempty"`
 	Used  int64  `json:"used"`
@@ -59,8 +62,8 @@ type ExceededLimit struct {
 	Allowed int64 `json:"allowed"`
 }
 
-// LimitInterrupt is the input of ActivityLimitInterrupt, which records the question whether a run may continue. The output is a
-// ModelAnswer with the call that people decide about.
+// LimitInterrupt is the input of ActivityLimitInterrupt, which records the question whether a run
+// may continue. The output is a ModelAnswer with the call that people decide about.
 type LimitInterrupt struct {
 	Step
 	// Beginning is set in a run's first step.
@@ -83,8 +86,8 @@ func LimitsOfRun(l agents.Limits) Limits {
 // CountsCost reports whether models must have a price.
 func (l Limits) CountsCost() bool { return l.Cost > 0 || l.Soft != nil && l.Soft.Cost > 0 }
 
-// LimitsOfSubagent returns the limits of an agent that works for another one. They have no soft limits: a subagent does not ask
-// people whether it may continue.
+// LimitsOfSubagent returns the limits of an agent that works for another one. They have no soft
+// limits: a subagent does not ask people whether it may continue.
 func LimitsOfSubagent(l agents.Limits) Limits {
 	return Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools, Cost: int64(l.Cost)}
 }

@@ -6,12 +6,12 @@ type ModelAnswer struct {
 	Seq       uint64  `json:"seq"` // of the answer's last record
 	MessageID string  `json:"messageId,omitempty"`
 	Finish    string  `json:"finish,omitempty"`
-	// Calls are the tool calls of the message, in order, at most MaxCalls of them. CallCount is how many there are if they are
-	// more. The arguments are in the log.
+	// Calls are the tool calls of the message, in order, at most MaxCalls of them. CallCount is how
+	// many there are if they are more. The arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	// WaitCount is how many calls are interrupts, OrderedCount how many have a Queue or a Sequence. The run fails if Calls
-	// lacks one of them.
+	// WaitCount is how many calls are interrupts, OrderedCount how many have a Queue or a Sequence.
+	// The run fails if Calls lacks one of them.
 	WaitCount    int `json:"waitCount,omitempty"`
 	OrderedCount int `json:"orderedCount,omitempty"`
 	// Subagents are the agents that calls hand work to.
@@ -21,8 +21,8 @@ type ModelAnswer struct {
 	Usage   Usage    `json:"usage"`
 	// OtherUsage is the usage of summaries and of attempts that did not finish.
 	OtherUsage []Usage `json:"otherUsage,omitempty"`
-	// Exceeded tells that the model was not called, because people are to be asked first. All other members but Seq are zero
-	// then.
+	// Exceeded tells that the model was not called, because people are to be asked first. All other
+	// members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 }
 

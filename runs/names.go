@@ -1,10 +1,11 @@
 package runs
 
-// TaskQueue is the task queue of all workflows and of most activities. Activities on the workflow's own queue start eagerly,
-// without a round trip.
+// TaskQueue is the task queue of all workflows and of most activities. Activities on the workflow's
+// own queue start eagerly, without a round trip.
 const TaskQueue = "perdure"
 
-// The names of workflows, activities, updates and signals in Temporal. They are in histories: from 0.1.0 on they do not change.
+// The names of workflows, activities, updates and signals in Temporal. They are in histories: from
+// 0.1.0 on they do not change.
 const (
 	TypeRun                = "agent.run.v1"
 	TypeChild              = "agent.child.v1"

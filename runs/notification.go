@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Notification is the input of ActivityNotify, which tells the inbox and webhooks what happened to interrupts. It is sent at least
-// once, and possibly while a late attempt at an earlier notification still runs.
+// Notification is the input of ActivityNotify, which tells the inbox and webhooks what happened to
+// interrupts. It is sent at least once, and possibly while a late attempt at an earlier
+// notification still runs.
 type Notification struct {
 	Run      Ref               `json:"run"`
 	Agent    string            `json:"agent"`
@@ -41,8 +42,9 @@ type NotificationsInput struct {
 	Interrupts *Interrupts `json:"interrupts"`
 }
 
-// notify adds a notification about calls. It joins a pending one of the same event, except for the first, which may be under way:
-// so at most one of each event is pending, and that one. Calls of the client's own tools are left out.
+// notify adds a notification about calls. It joins a pending one of the same event, except for the
+// first, which may be under way: so at most one of each event is pending, and that one. Calls of
+// the client's own tools are left out.
 func (w *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Interrupt) bool { return !c.AsksPeople() })
 	if len(calls) == 0 {
@@ -78,7 +80,8 @@ func (w *Interrupts) NoteOpened() {
 // maxPending returns how many bytes all pending notifications may take.
 func (w *Interrupts) maxPending() int { return 7 * (96 + 3*len(w.Calls)) }
 
-// Notification returns the first pending one. It has no calls if all were decided meanwhile: the next notification tells that.
+// Notification returns the first pending one. It has no calls if all were decided meanwhile: the
+// next notification tells that.
 func (w *Interrupts) Notification(thread Ref) Notification {
 	news := w.Pending[0]
 	thread.ID = w.RunID

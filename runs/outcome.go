@@ -9,6 +9,7 @@ const (
 	OutcomeError     Outcome = "error"
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeInterrupt Outcome = "interrupt"
-	// OutcomeFenced is the outcome of an execution whose run another execution owns. It has no effect.
+	// OutcomeFenced is the outcome of an execution whose run another execution owns. It has no
+	// effect.
 	OutcomeFenced Outcome = "fenced"
 )

@@ -60,7 +60,8 @@ func Fits(value any) bool {
 	return err == nil && len(body) <= MaxPayload
 }
 
-// Encode encodes JSON without HTML escapes: an ID may be full of "<", which would take six times its length.
+// Encode encodes JSON without HTML escapes: an ID may be full of "<", which would take six times
+// its length.
 func Encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -32,8 +32,8 @@ func TestPayloadsAreBounded(t *testing.T) {
 	}
 }
 
-// Ids come from clients and may be as long and odd as the api accepts: they must never make a message
-// of the workflow too large for a history, where it would fail again and again.
+// Ids come from clients and may be as long and odd as the api accepts: they must never make a
+// message of the workflow too large for a history, where it would fail again and again.
 func TestTheOddestIDsFit(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{strings.Repeat(`"`, 1000), strings.Repeat("\u2028", 333), strings.Repeat("<", 1000)} {

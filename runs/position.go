@@ -7,30 +7,36 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// Position is how far a pipeline has come. The workflow carries it, and only the activity that advances interprets the cursor.
+// Position is how far a pipeline has come. The workflow carries it, and only the activity that
+// advances interprets the cursor.
 type Position struct {
 	Cursor pipeline.Cursor `json:"cursor"`
-	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have others.
+	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have
+	// others.
 	Origin string `json:"origin"`
 	Input  uint64 `json:"input,omitempty"`
-	// Number is the number of a program's step, Tree the record that has the step; 0 = the steps are the agent's.
+	// Number is the number of a program's step, Tree the record that has the step; 0 = the steps
+	// are the agent's.
 	Number int    `json:"number,omitempty"`
 	Tree   uint64 `json:"tree,omitempty"`
 	// Child is set if the pipeline is a subagent's.
 	Child *Child `json:"child,omitempty"`
-	// Items are the records with the items of the branches that led here, one for each branch in the cursor.
+	// Items are the records with the items of the branches that led here, one for each branch in
+	// the cursor.
 	Items []uint64 `json:"items,omitempty"`
-	// Active is the agent or call that the pipeline has reached, Branches are the branches, Wake is when a wait is over. At most
-	// one is set.
+	// Active is the agent or call that the pipeline has reached, Branches are the branches, Wake is
+	// when a wait is over. At most one is set.
 	Active   *ActiveStep `json:"active,omitempty"`
 	Branches *Branches   `json:"branches,omitempty"`
 	Wake     time.Time   `json:"wake,omitzero"`
 	// Answer has the call of an active step that is a call, until the call is made.
 	Answer *ModelAnswer `json:"answer,omitempty"`
-	// Event is how the active step ended; nil = it is under way. Answered is the message with which an agent ended.
+	// Event is how the active step ended; nil = it is under way. Answered is the message with which
+	// an agent ended.
 	Event    *pipeline.Event `json:"event,omitempty"`
 	Answered string          `json:"answered,omitempty"`
-	// LastAnswer is the last message with which an agent ended in a subagent's pipeline: it becomes the result of the call.
+	// LastAnswer is the last message with which an agent ended in a subagent's pipeline: it becomes
+	// the result of the call.
 	LastAnswer string `json:"lastAnswer,omitempty"`
 	// Advances counts the advances of this run.
 	Advances int `json:"advances,omitempty"`

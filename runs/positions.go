@@ -2,10 +2,12 @@ package runs
 
 import "slices"
 
-// Positions are the places in the run's log that an execution has reached. They tell the next activity what it must have
-// seen, and what attempts that failed may have left open. The zero value is that of a run that has not begun.
+// Positions are the places in the run's log that an execution has reached. They tell the next
+// activity what it must have seen, and what attempts that failed may have left open. The zero value
+// is that of a run that has not begun.
 type Positions struct {
-	// Main is the last record of the main lane, on which the run's agent speaks; 0 = the run has not begun.
+	// Main is the last record of the main lane, on which the run's agent speaks; 0 = the run has
+	// not begun.
 	Main uint64 `json:"main"`
 	// Lanes are the last records of the lanes of tool calls, by lane; 0 = none after Main is known.
 	Lanes []uint64 `json:"lanes,omitempty"`
@@ -13,7 +15,8 @@ type Positions struct {
 	Interrupts uint64 `json:"interrupts,omitempty"`
 	// OpenStep is the step whose STEP_FINISHED the next record carries; "" = none is open.
 	OpenStep string `json:"openStep,omitempty"`
-	// Unfinished are the lanes of calls that failed or were cancelled: a late attempt may still write to them.
+	// Unfinished are the lanes of calls that failed or were cancelled: a late attempt may still
+	// write to them.
 	Unfinished []Lane `json:"unfinished,omitempty"`
 	// Failed is the step that failed on the main lane since its last record.
 	Failed *FailedStep `json:"failed,omitempty"`
@@ -37,8 +40,8 @@ func (p *Positions) Retry(lane int) {
 	p.Unfinished = slices.DeleteFunc(p.Unfinished, func(l Lane) bool { return l.Index == lane })
 }
 
-// TakeOver notes that the record seq of the main lane closed what unfinished lanes and a failed step had left open. The
-// ends of the lanes of calls are unknown from then on.
+// TakeOver notes that the record seq of the main lane closed what unfinished lanes and a failed
+// step had left open. The ends of the lanes of calls are unknown from then on.
 func (p *Positions) TakeOver(seq uint64) {
 	for _, lane := range p.Unfinished {
 		if !lane.Branch {

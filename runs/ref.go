@@ -13,7 +13,8 @@ func (r Ref) With(id string) Ref {
 	return r
 }
 
-// LogAttrs returns the attributes of a log line about the run, followed by more. An empty agent is left out.
+// LogAttrs returns the attributes of a log line about the run, followed by more. An empty agent is
+// left out.
 func (r Ref) LogAttrs(agent string, more ...any) []any {
 	attrs := []any{"tenant", r.Tenant, "thread", r.Thread, "run", r.ID}
 	if agent != "" {

@@ -5,7 +5,8 @@ import "time"
 // MaxReminders bounds the reminders of one approval.
 const MaxReminders = 50
 
-// NextTime returns when time next changes a call: it expires, is escalated, or people are reminded; zero = never.
+// NextTime returns when time next changes a call: it expires, is escalated, or people are reminded;
+// zero = never.
 func (w *Interrupts) NextTime() time.Time {
 	var next time.Time
 	for i := range w.Calls {
@@ -27,7 +28,8 @@ func (w *Interrupts) NextTime() time.Time {
 	return next
 }
 
-// ApplyTime expires calls, escalates them, and reminds people, as of now. Events that were missed while no worker ran are one.
+// ApplyTime expires calls, escalates them, and reminds people, as of now. Events that were missed
+// while no worker ran are one.
 func (w *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
 	for i := range w.Calls {

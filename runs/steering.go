@@ -2,8 +2,8 @@ package runs
 
 import "slices"
 
-// Steering is what people said to the run while it was under way. Each model call is told what was said since the last one,
-// and a run does not end before all of it was told.
+// Steering is what people said to the run while it was under way. Each model call is told what was
+// said since the last one, and a run does not end before all of it was told.
 type Steering struct {
 	// Steered are the proposals with what was said, by sequence, oldest first.
 	Steered []uint64 `json:"steered,omitempty"`

@@ -10,14 +10,15 @@ type Step struct {
 	// ID is the same for every attempt of the step, and unique in the run.
 	ID   string `json:"step"`
 	Turn int    `json:"turn"`
-	// Name is the stepName of STEP_STARTED; "" = clients see no step. Closes is the step that is still open: its STEP_FINISHED
-	// comes first.
+	// Name is the stepName of STEP_STARTED; "" = clients see no step. Closes is the step that is
+	// still open: its STEP_FINISHED comes first.
 	Name   string `json:"name"`
 	Closes string `json:"closes,omitempty"`
-	// After is the last record of the lane on which the agent speaks, as far as the workflow knows. The activity must see it
-	// in the log, and late attempts of earlier steps are fenced by it.
+	// After is the last record of the lane on which the agent speaks, as far as the workflow knows.
+	// The activity must see it in the log, and late attempts of earlier steps are fenced by it.
 	After uint64 `json:"after"`
-	// Child is set in the steps of subagents and branches, Place in those of an agent or call of a pipeline.
+	// Child is set in the steps of subagents and branches, Place in those of an agent or call of a
+	// pipeline.
 	Child *Child     `json:"child,omitempty"`
 	Place *StepPlace `json:"place,omitempty"`
 	// Compensates tells that the step undoes another one: a cancel of the run does not stop it.
@@ -26,26 +27,27 @@ type Step struct {
 
 // Child tells the steps of a subagent or branch from those of the others.
 type Child struct {
-	// Lanes are the lanes of the calls and branches that led here, from the run's own agent on. Together they name the lane on
-	// which the child speaks.
+	// Lanes are the lanes of the calls and branches that led here, from the run's own agent on.
+	// Together they name the lane on which the child speaks.
 	Lanes []int `json:"lanes"`
-	// Depth is how many agents have handed on the work that arrived here, the run's own included. Branches do not count.
+	// Depth is how many agents have handed on the work that arrived here, the run's own included.
+	// Branches do not count.
 	Depth int `json:"depth,omitempty"`
 	// Since is the record after which the lane belongs to this child: lanes are used again.
 	Since uint64 `json:"since"`
-	// CallID is the tool call that a subagent works for, MessageID the message that has it, Index its index there. A branch
-	// has an ID of the same form, and its index among the branches.
+	// CallID is the tool call that a subagent works for, MessageID the message that has it, Index
+	// its index there. A branch has an ID of the same form, and its index among the branches.
 	CallID    string `json:"callId"`
 	MessageID string `json:"messageId"`
 	Index     int    `json:"index,omitempty"`
-	// Args is the digest of the approved arguments, if the call needed approval. Edit is the proposal with the arguments, if
-	// they are not the model's.
+	// Args is the digest of the approved arguments, if the call needed approval. Edit is the
+	// proposal with the arguments, if they are not the model's.
 	Args string `json:"args,omitempty"`
 	Edit uint64 `json:"edit,omitempty"`
 	// Prefix begins the IDs of the child's steps.
 	Prefix string `json:"prefix"`
-	// BranchPath is the path of the branch; "" = the child is a subagent. ParentCallID is the CallID of the subagent in whose
-	// pipeline the branch is; "" = the run's own.
+	// BranchPath is the path of the branch; "" = the child is a subagent. ParentCallID is the
+	// CallID of the subagent in whose pipeline the branch is; "" = the run's own.
 	BranchPath   string `json:"branchPath,omitempty"`
 	ParentCallID string `json:"parentCallId,omitempty"`
 	// Compensates tells that the child undoes something: a cancel of the run does not stop it.
@@ -71,7 +73,8 @@ type StepPlace struct {
 
 // Beginning is what a run's first record is made of.
 type Beginning struct {
-	// Input and Digest are those of the accepted input. A run without an input continues the run Continues.
+	// Input and Digest are those of the accepted input. A run without an input continues the run
+	// Continues.
 	Input     uint64 `json:"input,omitempty"`
 	Digest    string `json:"digest,omitempty"`
 	Continues string `json:"continues,omitempty"`
@@ -79,8 +82,9 @@ type Beginning struct {
 	Edits bool `json:"edits,omitempty"`
 }
 
-// FailedStep is a step that failed on the lane on which the agent speaks. The workflow does not know whether it began, and a
-// late attempt may still write: the next activity takes its place in the log before it writes.
+// FailedStep is a step that failed on the lane on which the agent speaks. The workflow does not
+// know whether it began, and a late attempt may still write: the next activity takes its place in
+// the log before it writes.
 type FailedStep struct {
 	ID      string     `json:"step"`
 	Name    string     `json:"name"`

@@ -1,6 +1,7 @@
 package runs
 
-// MaxDepth bounds how deep agents hand work on, the run's own agent included. MaxSubagents bounds the subagents of a run.
+// MaxDepth bounds how deep agents hand work on, the run's own agent included. MaxSubagents bounds
+// the subagents of a run.
 const (
 	MaxDepth     = 4
 	MaxSubagents = 100
@@ -21,7 +22,8 @@ type ChildInput struct {
 // TraceParent returns "": a child stays in the trace of the step that started it.
 func (ChildInput) TraceParent() string { return "" }
 
-// SubagentAnswer is the input of ActivityAnswerCall, which writes the result of the call that a subagent worked for.
+// SubagentAnswer is the input of ActivityAnswerCall, which writes the result of the call that a
+// subagent worked for.
 type SubagentAnswer struct {
 	// Step is the subagent's, Call the call that it worked for.
 	Step
@@ -31,9 +33,11 @@ type SubagentAnswer struct {
 	Message string   `json:"message,omitempty"` // never content
 	// MessageID is the message with the answer.
 	MessageID string `json:"messageId,omitempty"`
-	// IsPipeline tells that the subagent is a pipeline or a program, whose steps are in the log already.
+	// IsPipeline tells that the subagent is a pipeline or a program, whose steps are in the log
+	// already.
 	IsPipeline bool `json:"isPipeline,omitempty"`
-	// Interrupts are the open interrupts of the subagent and of those below it, by their names in the run.
+	// Interrupts are the open interrupts of the subagent and of those below it, by their names in
+	// the run.
 	Interrupts []string `json:"interrupts,omitempty"`
 	// Unfinished are the lanes whose step did not finish.
 	Unfinished []Lane  `json:"unfinished,omitempty"`
@@ -47,34 +51,39 @@ const (
 	SignalReply     = "reply"
 )
 
-// InterruptSignal is the payload of SignalInterrupt, from a child to its parent: the child, or one below it, waits for
-// interrupts, is cancelled meanwhile, or has nothing else under way. Each parent forwards it to its own.
+// InterruptSignal is the payload of SignalInterrupt, from a child to its parent: the child, or one
+// below it, waits for interrupts, is cancelled meanwhile, or has nothing else under way. Each
+// parent forwards it to its own.
 type InterruptSignal struct {
-	// Suspended is the state of the child that waits, Interrupts what it waits for; nil = the signal is about another matter.
+	// Suspended is the state of the child that waits, Interrupts what it waits for; nil = the
+	// signal is about another matter.
 	Suspended  SuspendedChild `json:"suspended,omitzero"`
 	Interrupts *Interrupts    `json:"interrupts,omitempty"`
-	// CallID names the child that waits. MustStay tells that it cannot end and begin again. Ancestors are the subagents between
-	// it and the thread, which end with it, by their present size.
+	// CallID names the child that waits. MustStay tells that it cannot end and begin again.
+	// Ancestors are the subagents between it and the thread, which end with it, by their present
+	// size.
 	CallID    string         `json:"callId,omitempty"`
 	MustStay  bool           `json:"mustStay,omitempty"`
 	Ancestors []AncestorSize `json:"ancestors,omitempty"`
-	// From is the workflow ID of the sender. Idle tells that nothing is under way there but waiting, as of the number of
-	// Replies that it has received: a later reply makes this outdated.
+	// From is the workflow ID of the sender. Idle tells that nothing is under way there but
+	// waiting, as of the number of Replies that it has received: a later reply makes this outdated.
 	From    string `json:"from,omitempty"`
 	Idle    bool   `json:"idle,omitempty"`
 	Replies int    `json:"replies,omitempty"`
-	// Cancelled tells that the child is cancelled. It expects a reply with what was decided until now.
+	// Cancelled tells that the child is cancelled. It expects a reply with what was decided until
+	// now.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// AncestorSize is how many bytes a subagent's state takes in a payload. It counts once for all children below it.
+// AncestorSize is how many bytes a subagent's state takes in a payload. It counts once for all
+// children below it.
 type AncestorSize struct {
 	CallID string `json:"callId"`
 	Size   int    `json:"size"` // in bytes
 }
 
-// ReplySignal is the payload of SignalReply, from the thread's workflow to a child that waits. Each workflow between them
-// forwards it.
+// ReplySignal is the payload of SignalReply, from the thread's workflow to a child that waits. Each
+// workflow between them forwards it.
 type ReplySignal struct {
 	// To is the CallID of the child that waits.
 	To string `json:"to,omitempty"`

@@ -7,14 +7,16 @@ type InterruptSource struct {
 	MessageID string
 	// CallID is the call that the agent works for; "" = it is the run's own agent.
 	CallID string
-	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the step.
+	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the
+	// step.
 	Step string
 	Tree uint64
 	// Question is the record with what an approve step asks; 0 = none.
 	Question uint64
 }
 
-// SuspendedChild is the state of a subagent or branch that ended with interrupts. The run that has the decisions begins it again.
+// SuspendedChild is the state of a subagent or branch that ended with interrupts. The run that has
+// the decisions begins it again.
 type SuspendedChild struct {
 	AgentRef
 	// CallID, MessageID and Index are those of its [Child], and so are Args and Edit.
@@ -28,12 +30,13 @@ type SuspendedChild struct {
 	AnswerID string `json:"answerId"`
 	// Subagents are the agents to which these calls hand work.
 	Subagents []AgentRef `json:"subagents,omitempty"`
-	// Branch is the index of a branch; nil = the child is a subagent. Position is set in a pipeline. Step and Tree are those of
-	// [InterruptSource].
+	// Branch is the index of a branch; nil = the child is a subagent. Position is set in a
+	// pipeline. Step and Tree are those of [InterruptSource].
 	Branch   *int      `json:"branch,omitempty"`
 	Position *Position `json:"position,omitempty"`
 	Step     string    `json:"step,omitempty"`
 	Tree     uint64    `json:"tree,omitempty"`
-	// Parent is the suspended child that started it, as an index from 1; 0 = the run's own agent did.
+	// Parent is the suspended child that started it, as an index from 1; 0 = the run's own agent
+	// did.
 	Parent int `json:"parent,omitempty"`
 }

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// ChainedAdvance is what the activity of a tool call needs to make the pipeline's next advance by itself, besides the call.
+// ChainedAdvance is what the activity of a tool call needs to make the pipeline's next advance by
+// itself, besides the call.
 type ChainedAdvance struct {
 	// ID is the advance's step ID.
 	ID string `json:"step"`
-	// Position is the pipeline's position, without the active step, which is the call, and its event.
+	// Position is the pipeline's position, without the active step, which is the call, and its
+	// event.
 	Position Position `json:"position"`
 	// Now is when the workflow scheduled the call. Deadlines are measured by this clock.
 	Now time.Time `json:"now"`
@@ -24,30 +26,32 @@ type ToolCall struct {
 	// Step.ID is the call's own, Open the ID of the step that all calls of the turn share.
 	Step
 	Open string `json:"open"`
-	// Lane is the lane that the call writes to, LaneAfter its last record; 0 = all its records are older than After.
+	// Lane is the lane that the call writes to, LaneAfter its last record; 0 = all its records are
+	// older than After.
 	Lane      int    `json:"lane"`
 	LaneAfter uint64 `json:"laneAfter,omitempty"`
-	// CallID is the call's ID; "" = the answer has more than MaxCalls calls, and Index, the index in the message, tells
-	// which one it is.
+	// CallID is the call's ID; "" = the answer has more than MaxCalls calls, and Index, the index
+	// in the message, tells which one it is.
 	CallID    string `json:"callId,omitempty"`
 	Index     int    `json:"index,omitempty"`
 	MessageID string `json:"messageId"`
 	// Decision is what was decided about the call; nil = it was no interrupt.
 	Decision *Decision `json:"decision,omitempty"`
-	// Question is the record with the question that the tool asked: the call is made again with the answer. 0 = none.
+	// Question is the record with the question that the tool asked: the call is made again with the
+	// answer. 0 = none.
 	Question uint64   `json:"question,omitempty"`
 	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
 	HandOverTo string `json:"handOverTo,omitempty"`
-	// Votes are those that approved before the deciding one. Remember is the digest of the rule under which the approval
-	// covers further calls; "" = it does not.
+	// Votes are those that approved before the deciding one. Remember is the digest of the rule
+	// under which the approval covers further calls; "" = it does not.
 	Votes    []Vote `json:"votes,omitempty"`
 	Remember string `json:"remember,omitempty"`
-	// Cancelled tells that the run was cancelled before the call began: the activity records the decision, and does not call
-	// the tool.
+	// Cancelled tells that the run was cancelled before the call began: the activity records the
+	// decision, and does not call the tool.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// OutlastsCancel tells that a cancel does not stop the call, because a step compensates for it: whether it took effect
-	// must be known.
+	// OutlastsCancel tells that a cancel does not stop the call, because a step compensates for it:
+	// whether it took effect must be known.
 	OutlastsCancel bool `json:"outlastsCancel,omitempty"`
 	// Chained is set if nothing but an advance can follow the call: the activity makes it, too.
 	Chained *ChainedAdvance `json:"chained,omitempty"`
@@ -57,19 +61,20 @@ type ToolCall struct {
 	Announces *ToolCall `json:"announces,omitempty"`
 }
 
-// AwaitQueue is the input of ActivityAwaitQueue, which waits for workers of a task queue. It fails after
-// PERDURE_TOOL_GRACE.
+// AwaitQueue is the input of ActivityAwaitQueue, which waits for workers of a task queue. It fails
+// after PERDURE_TOOL_GRACE.
 type AwaitQueue struct {
 	Queue string `json:"queue"`
 }
 
-// StoreResult is the first input of ActivityStoreResult; a ToolResult is the second. The activity puts the result into the
-// log, and returns the Decision that refers to it.
+// StoreResult is the first input of ActivityStoreResult; a ToolResult is the second. The activity
+// puts the result into the log, and returns the Decision that refers to it.
 type StoreResult struct {
 	Run Ref `json:"run"`
 }
 
-// DigestArgs returns the digest by which approved arguments are compared with those that are executed.
+// DigestArgs returns the digest by which approved arguments are compared with those that are
+// executed.
 func DigestArgs(arguments string) string {
 	sum := sha256.Sum256([]byte(arguments))
 	return hex.EncodeToString(sum[:16])
@@ -85,9 +90,9 @@ type AskedQuestion struct {
 	Expires time.Duration `json:"expires,omitempty"`
 }
 
-// ToolResult is the payload of SignalToolResult, for programs that have only Temporal's SDK: the result of a client's tool
-// call. It is the only content that enters a history, at most MaxPayload bytes of it. ActivityStoreResult moves it into the
-// log.
+// ToolResult is the payload of SignalToolResult, for programs that have only Temporal's SDK: the
+// result of a client's tool call. It is the only content that enters a history, at most MaxPayload
+// bytes of it. ActivityStoreResult moves it into the log.
 type ToolResult struct {
 	CallID string `json:"toolCallId"`
 	// Content is a JSON string, or a list of AG-UI content parts.

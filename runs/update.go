@@ -39,14 +39,14 @@ type Submitted struct {
 	Open bool `json:"open,omitempty"`
 }
 
-// Cancel is the payload of SignalCancel. A signal reaches a workflow that no worker can run at the moment. It names the run,
-// because the thread may have another one by now.
+// Cancel is the payload of SignalCancel. A signal reaches a workflow that no worker can run at the
+// moment. It names the run, because the thread may have another one by now.
 type Cancel struct {
 	RunID string `json:"run"`
 }
 
-// Steer is the payload of UpdateSteer: a message to the active run, by the sequence of its proposal in the log. The same
-// proposal is taken once.
+// Steer is the payload of UpdateSteer: a message to the active run, by the sequence of its proposal
+// in the log. The same proposal is taken once.
 type Steer struct {
 	RunID string `json:"run"`
 	Input uint64 `json:"input"`

@@ -19,7 +19,8 @@ type Usage struct {
 	Cost *int64 `json:"cost,omitempty"`
 	// Calls is how many model calls it is of.
 	Calls int64 `json:"calls,omitempty"`
-	// Estimated is the part of calls whose provider reported no usage, for instance because the answer was cut; nil = none.
+	// Estimated is the part of calls whose provider reported no usage, for instance because the
+	// answer was cut; nil = none.
 	Estimated *Estimate `json:"estimated,omitempty"`
 }
 
@@ -34,7 +35,8 @@ type Estimate struct {
 // MaxUsages bounds the entries of a run, since a provider may answer with another model each time.
 const MaxUsages = 8
 
-// addUsage adds usage to the entry of its provider and model. What exceeds MaxUsages goes to one entry without names.
+// addUsage adds usage to the entry of its provider and model. What exceeds MaxUsages goes to one
+// entry without names.
 func addUsage(sum []Usage, u Usage) []Usage {
 	if u == (Usage{}) {
 		return sum
@@ -81,7 +83,8 @@ func addEstimate(a, b *Estimate) *Estimate {
 	return &Estimate{Calls: a.Calls + b.Calls, Input: a.Input + b.Input, Output: a.Output + b.Output, Cost: a.Cost + b.Cost}
 }
 
-// total returns the provider's total, or else the sum of input and output; nil = none of them is known.
+// total returns the provider's total, or else the sum of input and output; nil = none of them is
+// known.
 func (u Usage) total() *int64 {
 	if u.Total != nil {
 		return u.Total
@@ -117,7 +120,8 @@ func Sum(usage ...[]Usage) []Usage {
 	return sum
 }
 
-// Cost returns the sum of all costs, in millionths; unknown ones are zero. known tells whether one is known.
+// Cost returns the sum of all costs, in millionths; unknown ones are zero. known tells whether one
+// is known.
 func Cost(usage []Usage) (sum int64, known bool) {
 	for _, u := range usage {
 		sum, known = sum+value(u.Cost), known || u.Cost != nil

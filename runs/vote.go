@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// An approval with a quorum is a vote. A proposal is the set of arguments that a vote is for: the model's, or those of an
-// edit. The call is made when the quorum votes for one proposal. Each person has one vote, the last one that they cast.
-// A decision that the call may not be made needs no quorum.
+// An approval with a quorum is a vote. A proposal is the set of arguments that a vote is for: the
+// model's, or those of an edit. The call is made when the quorum votes for one proposal. Each
+// person has one vote, the last one that they cast. A decision that the call may not be made needs
+// no quorum.
 
 // Contradicts reports whether one of the decisions differs from what was decided before.
 func (w *Interrupts) Contradicts(decisions []Decision) bool {
@@ -32,7 +33,8 @@ func (a *Approval) quorum() int { return max(1, a.Quorum) }
 // canonical returns the digest that calls with equal arguments share.
 func (a *Approval) canonical() string { return cmp.Or(a.Canonical, a.Args) }
 
-// maxVotes bounds the votes without a decision: one less than the quorum, for the model's arguments and for one edit.
+// maxVotes bounds the votes without a decision: one less than the quorum, for the model's arguments
+// and for one edit.
 func (a *Approval) maxVotes() int {
 	if a == nil {
 		return 0
@@ -40,8 +42,8 @@ func (a *Approval) maxVotes() int {
 	return 2 * (a.quorum() - 1)
 }
 
-// Decide takes a decision about a call, unless the call is decided or expired. An approval is a vote if a quorum is needed. now is
-// the workflow's time.
+// Decide takes a decision about a call, unless the call is decided or expired. An approval is a
+// vote if a quorum is needed. now is the workflow's time.
 func (w *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 	c := w.Find(d.CallID)
 	switch {
@@ -86,9 +88,9 @@ func (c *Interrupt) recorded(d Decision) DecisionResult {
 	return before
 }
 
-// vote counts an approval, in place of the person's earlier vote. open tells that the call stays undecided, and result what
-// happened to the vote. Otherwise the vote completes the quorum: d is the decision, and remembers only what the whole quorum
-// remembers.
+// vote counts an approval, in place of the person's earlier vote. open tells that the call stays
+// undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d is
+// the decision, and remembers only what the whole quorum remembers.
 func (c *Interrupt) vote(d *Decision) (result DecisionResult, open bool) {
 	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
 	if d.Args != c.Approval.Args {
@@ -122,7 +124,8 @@ func (c *Interrupt) votesOfOthers(by string) []Decision {
 	return slices.DeleteFunc(slices.Clone(c.Votes), func(v Decision) bool { return v.By == by })
 }
 
-// tallies counts the votes for each proposal: the model's arguments first, then the edit, if somebody votes for one.
+// tallies counts the votes for each proposal: the model's arguments first, then the edit, if
+// somebody votes for one.
 func (c *Interrupt) tallies() []Tally {
 	count := func(args string) Tally {
 		missing := c.missing(args)
@@ -135,7 +138,8 @@ func (c *Interrupt) tallies() []Tally {
 	return tallies
 }
 
-// Tallies counts the votes for each proposal while the call waits for a quorum; nil = nobody votes about it.
+// Tallies counts the votes for each proposal while the call waits for a quorum; nil = nobody votes
+// about it.
 func (c *Interrupt) Tallies() []Tally {
 	if c.Approval == nil || c.Approval.quorum() == 1 || c.Decision != nil {
 		return nil
@@ -143,7 +147,8 @@ func (c *Interrupt) Tallies() []Tally {
 	return c.tallies()
 }
 
-// missing returns how many further votes for some arguments complete the quorum; "" = the model's arguments.
+// missing returns how many further votes for some arguments complete the quorum; "" = the model's
+// arguments.
 func (c *Interrupt) missing(args string) int {
 	missing := c.Approval.quorum()
 	for _, v := range c.Votes {
@@ -170,7 +175,8 @@ func (c *Interrupt) DecidingVotes() []Vote {
 	return votes
 }
 
-// release decides the other calls that a remembered approval covers, and returns all calls that it decided.
+// release decides the other calls that a remembered approval covers, and returns all calls that it
+// decided.
 func (w *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
 	released := []*Interrupt{decided}
 	d := decided.Decision

@@ -1,6 +1,7 @@
 package runs
 
-// Delivery starts webhook.deliver.v1: it names an event, which the inbox has, and the webhook that receives it.
+// Delivery starts webhook.deliver.v1: it names an event, which the inbox has, and the webhook that
+// receives it.
 type Delivery struct {
 	Tenant  string `json:"tenant"`
 	Event   string `json:"event"` // its id

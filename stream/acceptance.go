@@ -2,26 +2,28 @@ package stream
 
 import "github.com/perdure/perdure/agui"
 
-// Acceptance tells what the conversation of a run is: the thread's first Keep messages, then Tail. It has the content of new messages
-// only, so its size does not depend on the conversation.
+// Acceptance tells what the conversation of a run is: the thread's first Keep messages, then Tail.
+// It has the content of new messages only, so its size does not depend on the conversation.
 type Acceptance struct {
 	Keep int `json:"keep"`
-	// Last is the ID of the last message that is kept ("" = none). It guards against a conversation that was
-	// cut after the input was judged and before its run started.
+	// Last is the ID of the last message that is kept ("" = none). It guards against a conversation
+	// that was cut after the input was judged and before its run started.
 	Last string `json:"last,omitempty"`
-	// Cut tells that the messages after the kept ones leave the conversation, unless Tail names them.
-	// Without Cut, messages that join the thread until the run starts are kept as well.
+	// Cut tells that the messages after the kept ones leave the conversation, unless Tail names
+	// them. Without Cut, messages that join the thread until the run starts are kept as well.
 	Cut bool `json:"cut,omitempty"`
-	// Append tells that the input only adds messages. It builds on none of the kept ones, so it also continues a
-	// conversation that was cut meanwhile.
+	// Append tells that the input only adds messages. It builds on none of the kept ones, so it
+	// also continues a conversation that was cut meanwhile.
 	Append bool   `json:"append,omitempty"`
 	Tail   []Said `json:"tail,omitempty"`
-	// Updated are new versions of kept system and developer messages. They take the place of the old ones.
+	// Updated are new versions of kept system and developer messages. They take the place of the
+	// old ones.
 	Updated []agui.Message `json:"updated,omitempty"`
 	// Differs tells that the conversation isn't what the client believes it to be.
 	Differs bool `json:"differs,omitempty"`
-	// Moved tells that a MESSAGES_SNAPSHOT alone does not put the client's list in the order of the conversation, because clients leave
-	// known messages in their places. Unmoved is how many messages precede the first one of the client that has to move.
+	// Moved tells that a MESSAGES_SNAPSHOT alone does not put the client's list in the order of the
+	// conversation, because clients leave known messages in their places. Unmoved is how many
+	// messages precede the first one of the client that has to move.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
 }
@@ -33,7 +35,8 @@ type Said struct {
 	Message *agui.Message `json:"message,omitempty"`
 }
 
-// WithoutContent returns the acceptance without messages, for the opening of a run: the proposal has them.
+// WithoutContent returns the acceptance without messages, for the opening of a run: the proposal
+// has them.
 func (a Acceptance) WithoutContent() Acceptance {
 	a.Tail, a.Updated = nil, nil
 	return a

@@ -11,12 +11,13 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// maxUnsent bounds the bytes that an attempt holds before the log has acknowledged them. Emit waits when it is reached, so that
-// the reader of the model waits, and nothing is dropped.
+// maxUnsent bounds the bytes that an attempt holds before the log has acknowledged them. Emit waits
+// when it is reached, so that the reader of the model waits, and nothing is dropped.
 const maxUnsent = 1 << 20
 
-// Attempt is the right of one attempt of a step to write to a lane. One goroutine at a time may call Emit. The attempt owns a
-// goroutine, which sends all events since the last acknowledgement as one frame. Close waits for it, and must be called.
+// Attempt is the right of one attempt of a step to write to a lane. One goroutine at a time may
+// call Emit. The attempt owns a goroutine, which sends all events since the last acknowledgement as
+// one frame. Close waits for it, and must be called.
 type Attempt struct {
 	log    *Log
 	place  Place
@@ -47,11 +48,12 @@ func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Atte
 	return a
 }
 
-// Resumed reports whether an earlier attempt of the step began and did not finish. Whether its side effects happened is unknown.
+// Resumed reports whether an earlier attempt of the step began and did not finish. Whether its side
+// effects happened is unknown.
 func (a *Attempt) Resumed() bool { return a.resume }
 
-// Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with the reason as its cause.
-// The step's work runs under it.
+// Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with
+// the reason as its cause. The step's work runs under it.
 func (a *Attempt) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
@@ -92,8 +94,8 @@ func (a *Attempt) ended(ctx context.Context) error {
 	return nil
 }
 
-// Note sets the attempt's note, which the next frame carries. The newest note replaces earlier ones; [Log.Spoken] returns it.
-// Note does not wait: Flush does.
+// Note sets the attempt's note, which the next frame carries. The newest note replaces earlier
+// ones; [Log.Spoken] returns it. Note does not wait: Flush does.
 func (a *Attempt) Note(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -198,7 +200,8 @@ func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	return rest, err
 }
 
-// Leave ends an attempt without finishing the step, after events that live readers see until another attempt begins.
+// Leave ends an attempt without finishing the step, after events that live readers see until
+// another attempt begins.
 func (a *Attempt) Leave(ctx context.Context, events ...agui.Event) error {
 	if err := a.Emit(ctx, events...); err != nil {
 		return err
@@ -208,8 +211,9 @@ func (a *Attempt) Leave(ctx context.Context, events ...agui.Event) error {
 	return err
 }
 
-// Fail ends an attempt of a step that is not attempted again: what it wrote is withdrawn, and the record keeps the detail
-// (see Log.Detail). Nothing can be written afterwards. It returns the record's sequence.
+// Fail ends an attempt of a step that is not attempted again: what it wrote is withdrawn, and the
+// record keeps the detail (see Log.Detail). Nothing can be written afterwards. It returns the
+// record's sequence.
 func (a *Attempt) Fail(ctx context.Context, detail string) (uint64, error) {
 	if _, err := a.drain(ctx, 0); err != nil {
 		return 0, err
@@ -249,8 +253,9 @@ func (a *Attempt) send() {
 	}
 }
 
-// next takes the events of the next frame, up to a frame's size, and the note. It waits for an event or a note, and ends
-// when the attempt does or when the rest is the last frame's. The last frame has a result, so it carries no note.
+// next takes the events of the next frame, up to a frame's size, and the note. It waits for an
+// event or a note, and ends when the attempt does or when the rest is the last frame's. The last
+// frame has a result, so it carries no note.
 func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -287,9 +292,10 @@ func (a *Attempt) idle() {
 	a.changed.Broadcast()
 }
 
-// FinishOn is Finish for a step that changes the state depending on its value. behind is the last mark of the run in the
-// snapshot that the caller has read. FinishOn returns ErrStale if there is a later one, and may be called again. The step
-// must not have emitted events. Events that are too many for one record are written by Finish, without a mark.
+// FinishOn is Finish for a step that changes the state depending on its value. behind is the last
+// mark of the run in the snapshot that the caller has read. FinishOn returns ErrStale if there is a
+// later one, and may be called again. The step must not have emitted events. Events that are too
+// many for one record are written by Finish, without a mark.
 func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.lines(events)
 	if err != nil {

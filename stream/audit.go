@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// LaneAudit has the audit entries of a run's interrupts. Its records follow the run's end, are shown to no reader, and change no snapshot.
+// LaneAudit has the audit entries of a run's interrupts. Its records follow the run's end, are
+// shown to no reader, and change no snapshot.
 const LaneAudit Lane = "audit"
 
-// AppendAudit appends an entry to the audit of a run, once for each ID. An ID has no blanks. The lane is short, so all of it is searched
-// for the ID: a late attempt finds its own entry also if others follow.
+// AppendAudit appends an entry to the audit of a run, once for each ID. An ID has no blanks. The
+// lane is short, so all of it is searched for the ID: a late attempt finds its own entry also if
+// others follow.
 func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) error {
 	body, err := json.Marshal(entry)
 	if err != nil {

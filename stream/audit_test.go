@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Whoever appends an entry, and how often: it stands there once, in the order in which the first came.
+// Whoever appends an entry, and how often: it stands there once, in the order in which the first
+// came.
 func TestAuditHasEachEntryOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

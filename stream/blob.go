@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// MaxLine is the largest line that a record holds itself, in bytes. A larger one is a blob in the object store, and the record has a
-// reference to it.
+// MaxLine is the largest line that a record holds itself, in bytes. A larger one is a blob in the
+// object store, and the record has a reference to it.
 const MaxLine = 128 << 10
 
 // blobPatience bounds the reading of a blob.
@@ -23,8 +23,8 @@ const blobPatience = 30 * time.Second
 // MaxFrame bounds the payload of a record.
 const MaxFrame = 256 << 10
 
-// reference stands for a line in the object store. No other line begins like it: events begin with {"type": and results have other
-// members.
+// reference stands for a line in the object store. No other line begins like it: events begin with
+// {"type": and results have other members.
 type reference struct {
 	Blob string `json:"$blob"`
 	Size int    `json:"size"`
@@ -70,8 +70,8 @@ func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore
 	return store, nil
 }
 
-// shrink replaces a line that is too large by a reference. The blob's name is the digest of the line, after the thread's name: written
-// twice it is one blob, and a purge of the thread finds it.
+// shrink replaces a line that is too large by a reference. The blob's name is the digest of the
+// line, after the thread's name: written twice it is one blob, and a purge of the thread finds it.
 func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, error) {
 	if len(line) <= MaxLine {
 		return line, nil
@@ -87,8 +87,8 @@ func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, 
 	return json.Marshal(reference{Blob: name, Size: len(line)})
 }
 
-// storeBlob stores a blob unless it exists: storing it again would remove the chunks that a reader is reading. Like append it retries
-// during outages, until ctx ends.
+// storeBlob stores a blob unless it exists: storing it again would remove the chunks that a reader
+// is reading. Like append it retries during outages, until ctx ends.
 func (l *Log) storeBlob(ctx context.Context, name string, data []byte) error {
 	pause := firstPause
 	for {
@@ -138,8 +138,8 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 	return loaded, nil
 }
 
-// loadBlob reads a blob that a record refers to. The blob was acknowledged before the record was written. A replica may not have it yet;
-// only the leader knows that it is lost.
+// loadBlob reads a blob that a record refers to. The blob was acknowledged before the record was
+// written. A replica may not have it yet; only the leader knows that it is lost.
 func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 	for pause := firstPause; ; pause *= 2 {
 		data, err := l.readBlob(ctx, name)
@@ -160,8 +160,9 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// readBlob reads a whole blob. Without a deadline of ctx the client library would give up after 5 s, which is too early on a slow line.
-// If ctx is canceled in the middle of a blob the library waits for that deadline too, so a read that has begun is not canceled.
+// readBlob reads a whole blob. Without a deadline of ctx the client library would give up after 5
+// s, which is too early on a slow line. If ctx is canceled in the middle of a blob the library
+// waits for that deadline too, so a read that has begun is not canceled.
 func (l *Log) readBlob(ctx context.Context, name string) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -8,8 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A cancel reaches the worker in three ways: a record on the run's control lane, so that it is not lost; Temporal's cancellation,
-// which decides; and a core NATS message, which arrives within a millisecond. This file is about the third.
+// A cancel reaches the worker in three ways: a record on the run's control lane, so that it is not
+// lost; Temporal's cancellation, which decides; and a core NATS message, which arrives within a
+// millisecond. This file is about the third.
 
 func (l *Log) cancelSubject(r Run) string {
 	return l.prefix + "-cancel." + Token(r.Tenant) + "." + Token(r.Thread.ID) + "." + Token(r.ID)

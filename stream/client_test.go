@@ -40,8 +40,8 @@ type remark struct {
 	Text  string `json:"text"`
 }
 
-// The reference clients of both generations read what joined readers and readers of threads are shown,
-// whenever these came, without a complaint, and end with what the log has.
+// The reference clients of both generations read what joined readers and readers of threads are
+// shown, whenever these came, without a complaint, and end with what the log has.
 func TestReferenceClientsReadJoins(t *testing.T) {
 	t.Parallel()
 	for folder, profile := range map[string]stream.Profile{"v0": stream.Profile0, "v1": stream.Profile1} {

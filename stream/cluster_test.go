@@ -104,7 +104,8 @@ func startNodes(t *testing.T) natsCluster {
 	return c
 }
 
-// freePort returns one that stays free while its node is down: outgoing connections take theirs from above.
+// freePort returns one that stays free while its node is down: outgoing connections take theirs
+// from above.
 func freePort(t *testing.T) int {
 	t.Helper()
 	const lowest, highest = 15000, 32000
@@ -168,9 +169,10 @@ func (c natsCluster) leader(t *testing.T, ctx context.Context, l *stream.Log) in
 	return 0
 }
 
-// A node of the cluster dies, in turn the one that leads the log and another one, while readers follow
-// at all nodes. Each gets every record, exactly once and in order, soon after it is written; none waits
-// for the node to come back. "go test ./stream -run Nodes -kills 100" goes on for longer.
+// A node of the cluster dies, in turn the one that leads the log and another one, while readers
+// follow at all nodes. Each gets every record, exactly once and in order, soon after it is written;
+// none waits for the node to come back. "go test ./stream -run Nodes -kills 100" goes on for
+// longer.
 func TestReadersSurviveNodes(t *testing.T) {
 	// Not in parallel: it measures, and its nodes take what others need.
 	const perNode, limit = 2, 12 * time.Second // with what the election of two leaders takes

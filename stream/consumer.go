@@ -11,23 +11,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A JetStream consumer lives in the memory of one node, which may die. The client library's ordered consumer then recreates itself, but
-// under one name until it succeeds: a cluster that has not noticed the death yet may place it on the dead node, and every request
-// under that name then waits for that node. It cannot be stopped while it waits, either. Here every request has a name of its own
-// and a deadline.
+// A JetStream consumer lives in the memory of one node, which may die. The client library's ordered
+// consumer then recreates itself, but under one name until it succeeds: a cluster that has not
+// noticed the death yet may place it on the dead node, and every request under that name then waits
+// for that node. It cannot be stopped while it waits, either. Here every request has a name of its
+// own and a deadline.
 
 const (
-	// consumerHeartbeat is the interval of heartbeats from the consumer's node. After two missing ones the consumer is replaced.
-	// Readers see no record meanwhile.
+	// consumerHeartbeat is the interval of heartbeats from the consumer's node. After two missing
+	// ones the consumer is replaced. Readers see no record meanwhile.
 	consumerHeartbeat = time.Second
-	// consumerBatch bounds the messages in flight: with the largest records less than the 64 MiB after which the client library
-	// drops messages.
+	// consumerBatch bounds the messages in flight: with the largest records less than the 64 MiB
+	// after which the client library drops messages.
 	consumerBatch = 200
-	// consumerLife is how long a consumer lives without requests: longer than a pull, which takes 30 s.
+	// consumerLife is how long a consumer lives without requests: longer than a pull, which takes
+	// 30 s.
 	consumerLife = time.Minute
 )
 
-// consumer delivers the records of the log in order, until it breaks or is stopped. It does not replace itself.
+// consumer delivers the records of the log in order, until it breaks or is stopped. It does not
+// replace itself.
 type consumer struct {
 	log     *Log
 	name    string
@@ -97,7 +100,8 @@ func (c *consumer) receive(msg jetstream.Msg, to deliver) {
 // breakOff ends the consumer: its node is silent or gone, it was deleted, or a message is missing.
 func (c *consumer) breakOff() { c.once.Do(func() { close(c.broken) }) }
 
-// stop ends the consumer. When it returns, no message is delivered any more. It does not wait for the log.
+// stop ends the consumer. When it returns, no message is delivered any more. It does not wait for
+// the log.
 func (c *consumer) stop() {
 	c.mu.Lock()
 	c.stopped = true
@@ -107,7 +111,8 @@ func (c *consumer) stop() {
 	c.requestDelete()
 }
 
-// requestDelete asks the server to delete the consumer, and waits for no answer: an unused consumer expires.
+// requestDelete asks the server to delete the consumer, and waits for no answer: an unused consumer
+// expires.
 func (c *consumer) requestDelete() {
 	c.log.nc.RemoveStatusListener(c.lost)
 	if c.log.nc.IsConnected() {
@@ -115,7 +120,8 @@ func (c *consumer) requestDelete() {
 	}
 }
 
-// consumeAgain starts a consumer as soon as the log answers. It fails when ctx or the connection ends.
+// consumeAgain starts a consumer as soon as the log answers. It fails when ctx or the connection
+// ends.
 func (l *Log) consumeAgain(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		if l.nc.IsConnected() { // otherwise the requests would be buffered and sent all together

@@ -10,8 +10,8 @@ import (
 )
 
 // A cluster may give a follower's new consumer to a node that has just died, and then all that is
-// asked for this consumer is in vain until the node is back. Readers do not wait for that: they go on
-// with another one, and with the very next record.
+// asked for this consumer is in vain until the node is back. Readers do not wait for that: they go
+// on with another one, and with the very next record.
 func TestReadersOutliveAConsumerOnADeadNode(t *testing.T) {
 	t.Parallel()
 	ctx, n := testContext(t), &network{server: streamtest.Server(t)}

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// msg reads "u1", "a1" or "u1=other words": the letter is the role, the words default to the ID. "U:a1" is a user's
-// message whose ID looks like that of an answer.
+// msg reads "u1", "a1" or "u1=other words": the letter is the role, the words default to the ID.
+// "U:a1" is a user's message whose ID looks like that of an answer.
 func msg(s string) agui.Message {
 	id, words, ok := strings.Cut(s, "=")
 	if !ok {
@@ -88,7 +88,8 @@ func words(messages []agui.Message) string {
 	return strings.Join(all, " ")
 }
 
-// conversationCases are lists of messages that clients send, and the conversations that they result in.
+// conversationCases are lists of messages that clients send, and the conversations that they result
+// in.
 var conversationCases = []struct {
 	name            string
 	mode            snapshot.History
@@ -273,7 +274,8 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	}
 }
 
-// A message that waits for its run is not dropped silently because another run has brought a message with the same ID.
+// A message that waits for its run is not dropped silently because another run has brought a
+// message with the same ID.
 func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -26,8 +26,8 @@ const (
 	Profile0 Profile = "0"
 )
 
-// Position is a place between two events: after the Index-th event that a reader is shown of the record Seq. The zero position is
-// before all events.
+// Position is a place between two events: after the Index-th event that a reader is shown of the
+// record Seq. The zero position is before all events.
 type Position struct {
 	Seq   uint64
 	Index int
@@ -41,8 +41,8 @@ func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// Cursor is the position of a reader. Its text is opaque to clients, and sorts in the order of the log. The zero cursor is that of an
-// event after which a reader cannot continue.
+// Cursor is the position of a reader. Its text is opaque to clients, and sorts in the order of the
+// log. The zero cursor is that of an event after which a reader cannot continue.
 type Cursor struct {
 	Position
 	Profile Profile
@@ -51,8 +51,8 @@ type Cursor struct {
 	Followed bool
 	// Heal tells that a full snapshot has to precede the run's last event.
 	Heal bool
-	// Unseen tells what the reader was not shown of attempts that are superseded after this position, the earliest first. What is
-	// retracted there depends on it.
+	// Unseen tells what the reader was not shown of attempts that are superseded after this
+	// position, the earliest first. What is retracted there depends on it.
 	Unseen []Unseen
 }
 
@@ -65,7 +65,8 @@ const (
 // IsZero reports whether the cursor is the zero cursor.
 func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Profile == "" && c.Epoch == "" }
 
-// String returns the cursor's text: the position first and of fixed width, so that texts sort. The zero cursor's text is empty.
+// String returns the cursor's text: the position first and of fixed width, so that texts sort. The
+// zero cursor's text is empty.
 func (c Cursor) String() string {
 	if c.IsZero() {
 		return ""
@@ -174,21 +175,25 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// Unseen tells what a reader was shown of attempts that were superseded: of those that were superseded up to the record SupersededAt,
-// and after that of the entry before, events up to Shown. Of attempts without an entry the reader was shown all events up to its
-// position. An entry whose record is that of the cursor tells that the reader is inside a retraction.
+// Unseen tells what a reader was shown of attempts that were superseded: of those that were
+// superseded up to the record SupersededAt, and after that of the entry before, events up to Shown.
+// Of attempts without an entry the reader was shown all events up to its position. An entry whose
+// record is that of the cursor tells that the reader is inside a retraction.
 //
-// The entries are determined by what the reader was shown and by its position, so an event has the same cursor for all readers that
-// were shown the same. Shown is the last event that the reader was shown of any of these attempts; zero = none.
+// The entries are determined by what the reader was shown and by its position, so an event has the
+// same cursor for all readers that were shown the same. Shown is the last event that the reader was
+// shown of any of these attempts; zero = none.
 type Unseen struct {
 	Shown        Position
 	SupersededAt uint64
 }
 
-// MaxUnseen bounds the entries. If a reader would need more, its last entry covers several attempts.
+// MaxUnseen bounds the entries. If a reader would need more, its last entry covers several
+// attempts.
 const MaxUnseen = 8
 
-// Retracted reports whether the position is inside a retraction, and returns a position in the run of the retracted attempt.
+// Retracted reports whether the position is inside a retraction, and returns a position in the run
+// of the retracted attempt.
 func (c Cursor) Retracted() (before Position, inside bool) {
 	if len(c.Unseen) == 0 || c.Unseen[0].SupersededAt != c.Seq {
 		return Position{}, false
@@ -196,7 +201,8 @@ func (c Cursor) Retracted() (before Position, inside bool) {
 	return c.Unseen[0].Shown, true
 }
 
-// ProfileOf returns the profile for the protocolVersion of an input. Clients from before AG-UI 1.0 send none.
+// ProfileOf returns the profile for the protocolVersion of an input. Clients from before AG-UI 1.0
+// send none.
 func ProfileOf(protocolVersion string) Profile {
 	if protocolVersion == "" {
 		return Profile0
@@ -204,7 +210,8 @@ func ProfileOf(protocolVersion string) Profile {
 	return Profile1
 }
 
-// Check returns ErrGone if the record of a cursor was purged. It does not judge a position that the log has not reached.
+// Check returns ErrGone if the record of a cursor was purged. It does not judge a position that the
+// log has not reached.
 func (l *Log) Check(ctx context.Context, c Cursor) error {
 	if c.Seq == 0 {
 		return nil

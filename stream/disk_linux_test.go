@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// The file system under the log is full: nothing is acknowledged that is not kept, whoever writes waits
-// and the log is not ready. When there is room and the server was started again, writers and readers go
-// on where they were.
+// The file system under the log is full: nothing is acknowledged that is not kept, whoever writes
+// waits and the log is not ready. When there is room and the server was started again, writers and
+// readers go on where they were.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -4,16 +4,18 @@
 //	                                                     │        one consumer
 //	                                                     └─► package snapshot ──► messages and state
 //
-// Writing (lane.go, attempt.go): a lane is a subject with one writer, which has one message in flight. The message's expected
-// last sequence is its fence: it orders the lane, and refuses a writer that another one has replaced. Changes of the state
-// that depend on its value are fenced across lanes as well (mark.go). What comes from outside is a proposal
-// (proposal.go).
+// Writing (lane.go, attempt.go): a lane is a subject with one writer, which has one message in
+// flight. The message's expected last sequence is its fence: it orders the lane, and refuses a
+// writer that another one has replaced. Changes of the state that depend on its value are fenced
+// across lanes as well (mark.go). What comes from outside is a proposal (proposal.go).
 //
-// Reading (read.go, follow.go, consumer.go): live records come from one consumer per process, earlier ones by direct gets; a
-// Tail joins them by sequence. A cursor (cursor.go) is the position of a client.
+// Reading (read.go, follow.go, consumer.go): live records come from one consumer per process,
+// earlier ones by direct gets; a Tail joins them by sequence. A cursor (cursor.go) is the position
+// of a client.
 //
-// Threads: a bucket has the list of threads (index.go). A thread may begin as a fork of another one (fork.go), and be removed
-// (purge.go). Package snapshot computes what a thread is at a record, package view shows it to readers.
+// Threads: a bucket has the list of threads (index.go). A thread may begin as a fork of another one
+// (fork.go), and be removed (purge.go). Package snapshot computes what a thread is at a record,
+// package view shows it to readers.
 //
 // Rules:
 //   - A write is durable when JetStream has acknowledged it, and not before.

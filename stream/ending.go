@@ -20,7 +20,8 @@ type sealing struct {
 	Agent string `json:"agent"`
 }
 
-// sealedFor returns the agent that has the thread after a terminal record; "" = the agent with which the run began.
+// sealedFor returns the agent that has the thread after a terminal record; "" = the agent with
+// which the run began.
 func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	var note sealing
 	if !r.HasResult() {

@@ -12,23 +12,25 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrInterrupted tells that the node has stopped following the log, or cannot read a record. Nothing is lost: a new reader continues with
-// the last cursor, on this node or another one.
+// ErrInterrupted tells that the node has stopped following the log, or cannot read a record.
+// Nothing is lost: a new reader continues with the last cursor, on this node or another one.
 var ErrInterrupted = errors.New("stream: the node does not follow the log any more")
 
-// Bounds of the records that a node keeps of a followed thread. A reader that lags further reads the log.
+// Bounds of the records that a node keeps of a followed thread. A reader that lags further reads
+// the log.
 const (
 	feedRecords = 1024
 	feedBytes   = 4 << 20
 )
 
-// logReads bounds how many readers of a node read the log concurrently. A reader has its turn for one part, and not while its client
-// takes the part.
+// logReads bounds how many readers of a node read the log concurrently. A reader has its turn for
+// one part, and not while its client takes the part.
 const logReads = 32
 
-// Follower reads the log once for all readers of a process. It has one consumer, whatever the number of runs, and hands records to the
-// feeds of the threads that have readers. It drops records of other threads unparsed. A consumer that breaks is replaced by one that
-// continues where it ended. A Follower is safe for concurrent use.
+// Follower reads the log once for all readers of a process. It has one consumer, whatever the
+// number of runs, and hands records to the feeds of the threads that have readers. It drops records
+// of other threads unparsed. A consumer that breaks is replaced by one that continues where it
+// ended. A Follower is safe for concurrent use.
 //
 //	JetStream ──one consumer──► Follower ──► feed of a thread ──► reader, reader, …
 //	JetStream ──direct get of the past, and of what has left the feed ──┘ spliced by sequence
@@ -66,7 +68,8 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	return f, nil
 }
 
-// Stop ends the follower, and waits for its goroutine, which does not wait for the log. Its readers end with ErrInterrupted.
+// Stop ends the follower, and waits for its goroutine, which does not wait for the log. Its readers
+// end with ErrInterrupted.
 func (f *Follower) Stop() {
 	f.stop()
 	<-f.done
@@ -105,7 +108,8 @@ func (f *Follower) end() {
 	}
 }
 
-// deliver hands one record to its feed. The consumer's goroutine calls it for one record after the other.
+// deliver hands one record to its feed. The consumer's goroutine calls it for one record after the
+// other.
 func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	seq := meta.Sequence.Stream
 	thread, _, lane, ok := splitSubject(msg.Subject())
@@ -124,7 +128,8 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	feed.push(r)
 }
 
-// attach returns the thread's feed and the position of the follower. The feed gets every record of the thread after that position.
+// attach returns the thread's feed and the position of the follower. The feed gets every record of
+// the thread after that position.
 func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
 	key := f.log.ThreadSubject(t)
 	f.mu.Lock()
@@ -161,8 +166,8 @@ func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([
 // reached reports whether all records up to one have gone to their feeds.
 func (f *Follower) reached(seq uint64) bool { return f.position() >= seq }
 
-// Tail reads the records of one run, or of all runs of a thread: first those that the log has, then live ones. It is used by one
-// goroutine, which closes it.
+// Tail reads the records of one run, or of all runs of a thread: first those that the log has, then
+// live ones. It is used by one goroutine, which closes it.
 type Tail struct {
 	follower *Follower
 	feed     *feed
@@ -176,7 +181,8 @@ type Tail struct {
 // Log returns the log that is followed.
 func (f *Follower) Log() *Log { return f.log }
 
-// Tail attaches to a run. It misses no record that is written from now on, so attach before the run is started.
+// Tail attaches to a run. It misses no record that is written from now on, so attach before the run
+// is started.
 func (f *Follower) Tail(run Run) *Tail {
 	return f.tail(run.Thread, Token(run.ID), f.log.RunSubject(run)+".>")
 }
@@ -210,8 +216,9 @@ func (t *Tail) Close() {
 	t.follower.detach(t.thread, t.feed)
 }
 
-// Past yields the records that the log has by now, from a sequence on and without proposals. It is called once, before Next, and may be
-// left out for a new run. The leader is asked for the last record after the feed was attached, so later records arrive by the feed.
+// Past yields the records that the log has by now, from a sequence on and without proposals. It is
+// called once, before Next, and may be left out for a new run. The leader is asked for the last
+// record after the feed was attached, so later records arrive by the feed.
 func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		last, err := t.follower.log.Last(ctx, t.subject)
@@ -231,8 +238,9 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 	}
 }
 
-// Between yields the records from one sequence to another one, which must exist, without proposals. It takes from the feed what that
-// has: otherwise thousands of readers that come at once would each read the log.
+// Between yields the records from one sequence to another one, which must exist, without proposals.
+// It takes from the feed what that has: otherwise thousands of readers that come at once would each
+// read the log.
 func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		from, err := t.skipTo(ctx, from, to)
@@ -255,7 +263,8 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 	}
 }
 
-// skipTo returns where the records from one sequence to another begin, if the feed has some of them: then it may have all.
+// skipTo returns where the records from one sequence to another begin, if the feed has some of
+// them: then it may have all.
 func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	if !t.follower.reached(to) || !t.feed.begins(from, to, t.token) {
 		return from, nil
@@ -267,7 +276,8 @@ func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	return max(from, first.Seq), nil
 }
 
-// partOf returns the next records from one sequence to another, of the feed or of the log. It may return none of the feed.
+// partOf returns the next records from one sequence to another, of the feed or of the log. It may
+// return none of the feed.
 func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 	if t.follower.reached(to) {
 		if found, ok := t.feed.part(from, to, t.token); ok {
@@ -277,9 +287,9 @@ func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 	return t.follower.part(ctx, t.subject, from, to)
 }
 
-// Next returns the next records, or none after idle has passed without any. A reader that lags reads the log until it has caught up with
-// the feed. The error is ErrInterrupted, ErrGone if the thread was purged before the reader had all of it, a failure of the log,
-// or the cause of ctx.
+// Next returns the next records, or none after idle has passed without any. A reader that lags
+// reads the log until it has caught up with the feed. The error is ErrInterrupted, ErrGone if the
+// thread was purged before the reader had all of it, a failure of the log, or the cause of ctx.
 func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) {
 	t.idle.Reset(idle)
 	for {
@@ -305,8 +315,9 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 	}
 }
 
-// catchUp reads the next part of the records that have left the feed before the reader took them. evicted, the last of them, is a record
-// of the thread but not always of the run, so catchUp reads the thread. During an outage the reader waits, as it would at the feed.
+// catchUp reads the next part of the records that have left the feed before the reader took them.
+// evicted, the last of them, is a record of the thread but not always of the run, so catchUp reads
+// the thread. During an outage the reader waits, as it would at the feed.
 func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
 	part, err := t.follower.part(ctx, t.follower.log.ThreadSubject(t.thread)+".>", t.at+1, evicted)
 	if errors.Is(err, ErrUnavailable) && !isPermanent(err) && ctx.Err() == nil {
@@ -370,7 +381,8 @@ type news struct {
 	records []*Record
 	at      uint64 // the sequence that they reach
 	evicted uint64 // not 0: the feed lacks records up to here
-	// changed is closed when more records arrive; again tells when to look again. One of them is nil.
+	// changed is closed when more records arrive; again tells when to look again. One of them is
+	// nil.
 	changed <-chan struct{}
 	again   <-chan time.Time
 }
@@ -410,7 +422,8 @@ func (fd *feed) after(seq uint64, run string) (news, error) {
 	return found, nil
 }
 
-// part returns the next records of a run, or of all, from one sequence to another; ok is false if the feed lacks some.
+// part returns the next records of a run, or of all, from one sequence to another; ok is false if
+// the feed lacks some.
 func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -426,7 +439,8 @@ func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
 	return p.records, true
 }
 
-// begins reports whether the feed lacks the records from one sequence on, and has later ones up to another one.
+// begins reports whether the feed lacks the records from one sequence on, and has later ones up to
+// another one.
 func (fd *feed) begins(from, to uint64, run string) bool {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -435,7 +449,8 @@ func (fd *feed) begins(from, to uint64, run string) bool {
 	})
 }
 
-// search returns the index of the first record after seq. It searches from the end, where most readers are.
+// search returns the index of the first record after seq. It searches from the end, where most
+// readers are.
 func (fd *feed) search(seq uint64) int {
 	i := len(fd.recs)
 	for i > 0 && fd.recs[i-1].Seq > seq {

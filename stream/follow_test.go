@@ -154,8 +154,8 @@ func proposed(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
 	})).Seq
 }
 
-// Nobody waits for a slow reader. What it lacks and the node has no more it gets from the log, and it is back at the feed when
-// it has caught up: it is shown the same as one that keeps up.
+// Nobody waits for a slow reader. What it lacks and the node has no more it gets from the log, and
+// it is back at the feed when it has caught up: it is shown the same as one that keeps up.
 func TestSlowReaderGetsEverything(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -175,7 +175,8 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	sameFrames(t, append(got, more...), readAll(t, ctx, follower, view.Options{}))
 }
 
-// A reader of one run that lags gets that run's records, whatever other runs of the thread have said meanwhile.
+// A reader of one run that lags gets that run's records, whatever other runs of the thread have
+// said meanwhile.
 func TestSlowReaderAmongOtherRuns(t *testing.T) {
 	t.Parallel()
 	const records = 1500
@@ -209,7 +210,8 @@ func TestSlowReaderAmongOtherRuns(t *testing.T) {
 	}
 }
 
-// A reader that lags when its thread is purged is told so, and is not shown what comes later as if that followed.
+// A reader that lags when its thread is purged is told so, and is not shown what comes later as if
+// that followed.
 func TestSlowReaderOfAPurgedThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -263,7 +265,8 @@ func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	}
 }
 
-// What a node keeps for those who are slow is bounded in bytes as well, however few records that is.
+// What a node keeps for those who are slow is bounded in bytes as well, however few records that
+// is.
 func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	const size, few = 32 << 10, 100 // few are 3 MiB, twice as many are more than is kept

@@ -11,14 +11,16 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// A fork is a thread that begins with the conversation and the state that another thread had at the end of one of its runs. Its first
-// record has them, so the threads are independent from then on: each may be edited or purged.
+// A fork is a thread that begins with the conversation and the state that another thread had at the
+// end of one of its runs. Its first record has them, so the threads are independent from then on:
+// each may be edited or purged.
 
 // Errors of forking.
 var (
 	// ErrRunActive tells that the run has not ended.
 	ErrRunActive = errors.New("stream: the run has not ended")
-	// ErrThreadExists tells that the log has records of the thread, and that they are not of the same fork.
+	// ErrThreadExists tells that the log has records of the thread, and that they are not of the
+	// same fork.
 	ErrThreadExists = errors.New("stream: the thread exists")
 )
 
@@ -32,11 +34,12 @@ type Origin struct {
 	ProtocolVersion string `json:"protocolVersion,omitempty"`
 }
 
-// forkRun takes the place of a run's token in the subject of a fork's first record. No run has this token.
+// forkRun takes the place of a run's token in the subject of a fork's first record. No run has this
+// token.
 const forkRun = "~fork"
 
-// Fork is what the first record of a fork says of its origin. The record also has the conversation and the state that
-// the thread begins with (see package snapshot).
+// Fork is what the first record of a fork says of its origin. The record also has the conversation
+// and the state that the thread begins with (see package snapshot).
 type Fork struct {
 	Thread string `json:"thread"` // ID of the new thread
 	Origin Origin `json:"origin"`
@@ -52,8 +55,9 @@ func (n *Fork) Agent() string {
 	return n.Origin.Agent
 }
 
-// WriteFork writes the first record of a thread, and lists the thread in the index. note is what the record holds: it
-// contains the members of fork. The error is ErrThreadExists if the thread has records of another origin.
+// WriteFork writes the first record of a thread, and lists the thread in the index. note is what
+// the record holds: it contains the members of fork. The error is ErrThreadExists if the thread has
+// records of another origin.
 func (l *Log) WriteFork(ctx context.Context, to Thread, fork *Fork, note any) error {
 	rec, err := l.writeFork(ctx, to, fork.Origin, note)
 	if err != nil {
@@ -110,8 +114,8 @@ func (r *Record) forks(ctx context.Context, of Origin) error {
 	return nil
 }
 
-// FindRun returns the threads of a tenant that have a run with an ID. The server searches the subjects of all threads of the tenant,
-// in memory.
+// FindRun returns the threads of a tenant that have a run with an ID. The server searches the
+// subjects of all threads of the tenant, in memory.
 func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {

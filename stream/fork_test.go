@@ -37,8 +37,8 @@ func wantWords(t *testing.T, what string, l *stream.Log, of stream.Thread, want 
 	}
 }
 
-// What a client sends a fork first is judged like on any thread; who has nothing of what the fork inherits
-// only adds to it.
+// What a client sends a fork first is judged like on any thread; who has nothing of what the fork
+// inherits only adds to it.
 func TestForkGoesOnFromItsParent(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{
@@ -167,7 +167,8 @@ func TestForksAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A conversation that is too large for a record is inherited whole, and found by nodes that were not there.
+// A conversation that is too large for a record is inherited whole, and found by nodes that were
+// not there.
 func TestForkOfALargeConversation(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
@@ -190,8 +191,8 @@ func TestForkOfALargeConversation(t *testing.T) {
 	}
 }
 
-// Who follows a fork that nobody has used yet is told what it has, as a run that is over, and then what
-// follows; cut at whatever event, it goes on behind it.
+// Who follows a fork that nobody has used yet is told what it has, as a run that is over, and then
+// what follows; cut at whatever event, it goes on behind it.
 func TestFollowersOfAFork(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)

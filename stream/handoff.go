@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// An agent may hand its thread over to another one, by a tool call of its model. The other agent then has the thread, in later runs
-// too, although clients still name the first one. This ends when the thread is handed on or back, or when a run of an agent begins
-// that did not take part.
+// An agent may hand its thread over to another one, by a tool call of its model. The other agent
+// then has the thread, in later runs too, although clients still name the first one. This ends when
+// the thread is handed on or back, or when a run of an agent begins that did not take part.
 
 // Handoff tells that a thread was handed over. It is part of the tool call's result.
 type Handoff struct {
@@ -37,7 +37,8 @@ type Handed struct {
 	From []string `json:"from"`
 }
 
-// MaxHanded bounds Handed.From. The first agent is forgotten: it has the thread again if a client names it.
+// MaxHanded bounds Handed.From. The first agent is forgotten: it has the thread again if a client
+// names it.
 const MaxHanded = 8
 
 // HandOver returns Handed.From after one more handoff.

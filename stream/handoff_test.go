@@ -56,7 +56,8 @@ func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 	}
 }
 
-// Whoever has handed a thread over does not speak on it until it gets it back, or another agent is asked for.
+// Whoever has handed a thread over does not speak on it until it gets it back, or another agent is
+// asked for.
 func TestHandoffs(t *testing.T) {
 	t.Parallel()
 	h := &handing{t: t, log: streamtest.Open(t)}

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// A held run stays open while it waits. Custom events in an open record tell readers what it waits for.
+// A held run stays open while it waits. Custom events in an open record tell readers what it waits
+// for.
 const (
 	// CustomApproval has one interrupt.
 	CustomApproval = "perdure.approval"

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// tellHeld tells of a run that is held for a question and a call of its client's, which are answered in
-// their own time.
+// tellHeld tells of a run that is held for a question and a call of its client's, which are
+// answered in their own time.
 func (s *story) tellHeld() {
 	s.begin(run, user, "")
 	ask, pick := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: "c2", Name: "pick", Arguments: `{}`}

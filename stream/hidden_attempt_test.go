@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// speaker is one of several subagents that speak at the same time: the first writes a text, the second a text
-// and a call, the third thinks and changes the state, and so on.
+// speaker is one of several subagents that speak at the same time: the first writes a text, the
+// second a text and a call, the third thinks and changes the state, and so on.
 type speaker struct {
 	kind    int
 	lane    stream.Lane
@@ -174,8 +174,8 @@ func audienceOf(t *testing.T, script string) *audience {
 	}
 }
 
-// read returns what a reader is shown who comes, behind an event or nil, when the log has so many records, and
-// stays.
+// read returns what a reader is shown who comes, behind an event or nil, when the log has so many
+// records, and stays.
 func (a *audience) read(behind *view.Frame, has int) []view.Frame {
 	a.t.Helper()
 	var from *stream.Cursor
@@ -196,8 +196,8 @@ func (a *audience) had(f view.Frame) int {
 	return 1 + slices.IndexFunc(a.records, func(r *stream.Record) bool { return r.Seq == f.Cursor.Seq })
 }
 
-// exact checks that whoever is cut behind an event, and is back when the log has as many records as when the
-// reader came, is shown what the reader is shown, with the same cursors.
+// exact checks that whoever is cut behind an event, and is back when the log has as many records as
+// when the reader came, is shown what the reader is shown, with the same cursors.
 func (a *audience) exact(what string, frames []view.Frame, has int) {
 	a.t.Helper()
 	for k := range frames {
@@ -210,7 +210,8 @@ func (a *audience) exact(what string, frames []view.Frame, has int) {
 	}
 }
 
-// alike checks that events have the cursors that they had for all others who had been shown the same up to there.
+// alike checks that events have the cursors that they had for all others who had been shown the
+// same up to there.
 func (a *audience) alike(what string, frames []view.Frame) {
 	a.t.Helper()
 	var shown [sha256.Size]byte
@@ -224,8 +225,8 @@ func (a *audience) alike(what string, frames []view.Frame) {
 	}
 }
 
-// right checks that the reference client takes what it is shown, and ends with what the log has. The order of
-// what was said at the same time says nothing.
+// right checks that the reference client takes what it is shown, and ends with what the log has.
+// The order of what was said at the same time says nothing.
 func (a *audience) right(what string, frames []view.Frame) {
 	a.t.Helper()
 	a.alike(what, frames)
@@ -239,8 +240,9 @@ func (a *audience) right(what string, frames []view.Frame) {
 	}
 }
 
-// An event has the same cursor for all who were shown the same, wherever they were cut on the way: for those
-// who came when all was over, and for those who had been shown a part of what died when they were cut.
+// An event has the same cursor for all who were shown the same, wherever they were cut on the way:
+// for those who came when all was over, and for those who had been shown a part of what died when
+// they were cut.
 func TestCursorsDoNotTellWhereTheirReadersWereCut(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -321,7 +323,8 @@ func (a *audience) deaths() (at []int) {
 	return at
 }
 
-// Readers who were cut at different places in what died since are shown of each attempt what they were not.
+// Readers who were cut at different places in what died since are shown of each attempt what they
+// were not.
 func TestReadersWhoAreCutInOneAttemptAfterTheOther(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
@@ -364,8 +367,8 @@ func TestCursorsOfReadersWhoAreCutManyTimes(t *testing.T) {
 	}
 }
 
-// What cursors tell of attempts that died is where the reader was shown the last of them, and nothing where
-// it was shown none.
+// What cursors tell of attempts that died is where the reader was shown the last of them, and
+// nothing where it was shown none.
 func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ c a b c a+ c b+ c a b a! b! c!")
@@ -399,8 +402,8 @@ func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 	}
 }
 
-// Cursors are read that tell, as they once did, where the reader was cut or was shown something last, instead
-// of what it was shown of the attempt.
+// Cursors are read that tell, as they once did, where the reader was cut or was shown something
+// last, instead of what it was shown of the attempt.
 func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b a b a a+ b a b a! b b!")

@@ -15,9 +15,10 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// The index of threads is a bucket with one entry for each thread, so that threads can be listed. It is a cache of the log. An entry
-// is about one record, and is written after that record. An attempt that finds the record written writes the entry again, so an
-// attempt that died in between leaves no gap. An entry never replaces one about a later record.
+// The index of threads is a bucket with one entry for each thread, so that threads can be listed.
+// It is a cache of the log. An entry is about one record, and is written after that record. An
+// attempt that finds the record written writes the entry again, so an attempt that died in between
+// leaves no gap. An entry never replaces one about a later record.
 
 // IndexEntry is what the index has of a thread.
 type IndexEntry struct {
@@ -38,9 +39,11 @@ const (
 	indexBucket = "threads"
 	// IndexPrefix begins the keys of entries: tenant and thread follow, each a token.
 	IndexPrefix = "thread."
-	// restoredKey exists if the bucket has an entry for every thread of the log. A new bucket does not have it.
+	// restoredKey exists if the bucket has an entry for every thread of the log. A new bucket does
+	// not have it.
 	restoredKey = "restored"
-	// purgedFor is how long an entry about a purge is kept: longer than any write that was in flight.
+	// purgedFor is how long an entry about a purge is kept: longer than any write that was in
+	// flight.
 	purgedFor = 24 * time.Hour
 	// markerLife is how long the bucket keeps the marker of such an entry's expiry.
 	markerLife = time.Minute
@@ -55,7 +58,8 @@ func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
 // Index returns the bucket of the index.
 func (l *Log) Index() jetstream.KeyValue { return l.index }
 
-// indexKey returns the key of a thread, by its subject. Keys must not have the character that begins the tokens of long IDs.
+// indexKey returns the key of a thread, by its subject. Keys must not have the character that
+// begins the tokens of long IDs.
 func (l *Log) indexKey(threadSubject string) string {
 	return IndexPrefix + IndexToken(strings.TrimPrefix(threadSubject, l.prefix+"."))
 }
@@ -109,8 +113,9 @@ func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent strin
 	return l.list(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
-// ListPaused lists that a run was paused, or resumed. It does nothing if the index has a later run of the thread, or the end of this one.
-// It waits for the entry of a run that is about to begin. If ctx ends before that, nothing is listed.
+// ListPaused lists that a run was paused, or resumed. It does nothing if the index has a later run
+// of the thread, or the end of this one. It waits for the entry of a run that is about to begin. If
+// ctx ends before that, nothing is listed.
 func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	from, to := StatusRunning, StatusPaused
 	if !paused {
@@ -159,8 +164,8 @@ func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
 	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
 }
 
-// list writes an entry, unless there is one about a later record. An entry without an agent keeps the agent of the one before. Like append
-// it retries during outages, until ctx ends.
+// list writes an entry, unless there is one about a later record. An entry without an agent keeps
+// the agent of the one before. Like append it retries during outages, until ctx ends.
 func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry) error {
 	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -201,7 +206,8 @@ func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool,
 	return err == nil, nil
 }
 
-// replaces reports whether an entry is newer than another one. That of a purge is as new as the thread's last record.
+// replaces reports whether an entry is newer than another one. That of a purge is as new as the
+// thread's last record.
 func (e *IndexEntry) replaces(was *IndexEntry) bool {
 	return e.Seq > was.Seq || e.Seq == was.Seq && e.Purged && !was.Purged
 }
@@ -223,7 +229,8 @@ func (l *Log) listed(ctx context.Context, key string) (was IndexEntry, revision 
 	return was, m.Seq, nil
 }
 
-// agentOf finds the agent of a run that ends: in the entry before if that is about the run, else in the run's opening.
+// agentOf finds the agent of a run that ends: in the entry before if that is about the run, else in
+// the run's opening.
 func (l *Log) agentOf(ctx context.Context, was, entry *IndexEntry) (string, error) {
 	if was.RunID == entry.RunID && was.Agent != "" {
 		return was.Agent, nil
@@ -243,8 +250,9 @@ func (l *Log) agentOf(ctx context.Context, was, entry *IndexEntry) (string, erro
 	return o.Agent, nil
 }
 
-// RestoreIndex writes the index from the log if the bucket is new, else it does nothing. Several processes may do so concurrently, also
-// while others write. It reads the main lanes of all runs, and keeps one entry for each thread in memory.
+// RestoreIndex writes the index from the log if the bucket is new, else it does nothing. Several
+// processes may do so concurrently, also while others write. It reads the main lanes of all runs,
+// and keeps one entry for each thread in memory.
 func (l *Log) RestoreIndex(ctx context.Context) error {
 	_, err := l.index.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {

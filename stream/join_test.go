@@ -108,8 +108,8 @@ func answer(id, call, content string) (agui.Event, agui.Message) {
 
 func says(messages ...agui.Message) *stream.Result { return &stream.Result{Messages: messages} }
 
-// callTools writes a turn that calls two tools at once, one of which takes two attempts, and both of
-// which change the state.
+// callTools writes a turn that calls two tools at once, one of which takes two attempts, and both
+// of which change the state.
 func (s *story) callTools(m string) {
 	s.t.Helper()
 	c1, c2 := agui.ToolCall{ID: m + "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: m + "c2", Name: "g", Arguments: `{}`}
@@ -231,7 +231,8 @@ type screen struct {
 }
 
 // show gives frames to a client with a list, by the reference client's rules. The run's healing
-// snapshot is left out unless healed: but for a client with an old list everything must be right without.
+// snapshot is left out unless healed: but for a client with an old list everything must be right
+// without.
 func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, healed bool) screen {
 	t.Helper()
 	var verifier agui.Verifier
@@ -251,15 +252,16 @@ func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, h
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 	}
-	// What remains of a reasoning that was withdrawn, where the thread has no other, is an empty message:
-	// clients have no way to forget it.
+	// What remains of a reasoning that was withdrawn, where the thread has no other, is an empty
+	// message: clients have no way to forget it.
 	messages := slices.DeleteFunc(client.Messages(), func(m agui.Message) bool {
 		return m.Role == agui.RoleReasoning && m.Content.Text() == ""
 	})
 	return screen{messages, client.State()}
 }
 
-// checkCursors holds that a prelude has a cursor at its last event only, and what follows everywhere.
+// checkCursors holds that a prelude has a cursor at its last event only, and what follows
+// everywhere.
 func checkCursors(t *testing.T, what string, frames []view.Frame) {
 	t.Helper()
 	last := ""
@@ -296,8 +298,8 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 	return asJSON(t, v)
 }
 
-// withoutStale leaves out what a client can't be told to forget as long as the thread has no reasoning:
-// that of an attempt that died while the client was away.
+// withoutStale leaves out what a client can't be told to forget as long as the thread has no
+// reasoning: that of an attempt that died while the client was away.
 func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Message {
 	reasons := func(m agui.Message) bool { return m.Role == agui.RoleReasoning }
 	if slices.ContainsFunc(log.Messages(), reasons) {
@@ -393,9 +395,9 @@ func (h *held) poll(ctx context.Context, upTo uint64) {
 	}
 }
 
-// Whenever a reader joins, it ends with the conversation and the state that the log has: one with an
-// empty list, and one that had read on until then. Cut behind the prelude, at whatever event, and back
-// at whatever time, it goes on exactly.
+// Whenever a reader joins, it ends with the conversation and the state that the log has: one with
+// an empty list, and one that had read on until then. Cut behind the prelude, at whatever event,
+// and back at whatever time, it goes on exactly.
 func TestJoinAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	for name, tell := range stories {
@@ -469,8 +471,8 @@ func TestJoinAtEveryRecord(t *testing.T) {
 	}
 }
 
-// What a reader is shown when it joins: complete messages in the snapshot, what goes on from its start,
-// one cursor.
+// What a reader is shown when it joins: complete messages in the snapshot, what goes on from its
+// start, one cursor.
 func TestPrelude(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -578,8 +580,8 @@ func TestCursorOfAnotherRun(t *testing.T) {
 	}
 }
 
-// Who says something to a run gets the place of that as a cursor, though nobody is shown it: behind it
-// comes what the log has from there on.
+// Who says something to a run gets the place of that as a cursor, though nobody is shown it: behind
+// it comes what the log has from there on.
 func TestCursorOfAProposal(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

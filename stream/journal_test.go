@@ -195,8 +195,8 @@ func (s *display) agrees(t *testing.T, what string, log known) {
 	}
 }
 
-// At every record, and for readers who come or come back at any time: what the reference client made of
-// what it was shown is what the log is reduced to.
+// At every record, and for readers who come or come back at any time: what the reference client
+// made of what it was shown is what the log is reduced to.
 func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -303,7 +303,8 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 	}
 }
 
-// A client that says it has no state, on a thread that has one, is told before it is sent changes of it.
+// A client that says it has no state, on a thread that has one, is told before it is sent changes
+// of it.
 func TestAKeptStateIsTold(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -353,7 +354,8 @@ func TestAKeptStateIsTold(t *testing.T) {
 	}
 }
 
-// Older clients keep an activity that a snapshot lacks, and cannot be told otherwise: it is emptied.
+// Older clients keep an activity that a snapshot lacks, and cannot be told otherwise: it is
+// emptied.
 func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -1,16 +1,18 @@
 package stream
 
-// The lane protocol. A lane has one writer at a time, with at most one message in flight. Its expected last sequence is the
-// fence: JetStream refuses the record of a writer that another one has replaced. A step writes, over all its attempts:
+// The lane protocol. A lane has one writer at a time, with at most one message in flight. Its
+// expected last sequence is the fence: JetStream refuses the record of a writer that another one
+// has replaced. A step writes, over all its attempts:
 //
 //	main: … done(step 1)   open(step 2)  attempt(w1) events(w1) events(w1) ✗
 //	                                     attempt(w2) events(w2) done(w2)     open(step 3) …
 //
-// open is written once, by the attempt that comes first. attempt voids what the attempt before it left unfinished. done has
-// the result: a later attempt that finds it returns it and does nothing.
+// open is written once, by the attempt that comes first. attempt voids what the attempt before it
+// left unfinished. done has the result: a later attempt that finds it returns it and does nothing.
 //
-// Every writer names the last record that the workflow knows (after). That tells a late attempt of an earlier step from a new
-// attempt of the present one: if the lane has later records of other steps, the late attempt is fenced.
+// Every writer names the last record that the workflow knows (after). That tells a late attempt of
+// an earlier step from a new attempt of the present one: if the lane has later records of other
+// steps, the late attempt is fenced.
 
 import (
 	"context"
@@ -38,10 +40,11 @@ func (r *Record) writtenFor(execution string) bool {
 	return strings.HasPrefix(r.Writer, executionTag(execution)+".")
 }
 
-// Open writes the lifecycle events of a step once, and returns Place.After for its attempt. note is stored with the events, for
-// snapshot; nil = none.
+// Open writes the lifecycle events of a step once, and returns Place.After for its attempt. note is
+// stored with the events, for snapshot; nil = none.
 //
-// It writes first, and reads the lane only if the write is refused: usually the lane ends where the workflow knows.
+// It writes first, and reads the lane only if the write is refused: usually the lane ends where the
+// workflow knows.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		_, steers := note.(Steering)
@@ -67,8 +70,9 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 	}
 }
 
-// Begin makes the caller the only writer of a lane, for one attempt of a step. If an earlier attempt finished the step, Begin
-// returns its last record and writes nothing. Place.After may be what Open returned. The caller must Close the attempt.
+// Begin makes the caller the only writer of a lane, for one attempt of a step. If an earlier
+// attempt finished the step, Begin returns its last record and writes nothing. Place.After may be
+// what Open returned. The caller must Close the attempt.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
 	resumed := false
 	for last := p.After; ; {
@@ -95,8 +99,9 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 	}
 }
 
-// Succeed prepares a lane for a step after one that failed. It opens the failed step, unless that was done, with note and events
-// like [Log.Open], voids what the step left, and returns Place.After for the next step.
+// Succeed prepares a lane for a step after one that failed. It opens the failed step, unless that
+// was done, with note and events like [Log.Open], voids what the step left, and returns Place.After
+// for the next step.
 func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
@@ -125,9 +130,10 @@ func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...
 	}
 }
 
-// Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. With keep, what the unfinished attempt
-// said is kept and closed; otherwise it is retracted. A tool's lane is taken over even if its step has not begun, so that a
-// late attempt does not call the tool. A finished step, and an idle main lane, are left alone.
+// Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. With
+// keep, what the unfinished attempt said is kept and closed; otherwise it is retracted. A tool's
+// lane is taken over even if its step has not begun, so that a late attempt does not call the tool.
+// A finished step, and an idle main lane, are left alone.
 func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	var partial saying
 	for {
@@ -159,8 +165,8 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	}
 }
 
-// Seal ends a run with its terminal events. If the run has ended before, Seal returns the record that ended it and writes
-// nothing.
+// Seal ends a run with its terminal events. If the run has ended before, Seal returns the record
+// that ended it and writes nothing.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))

@@ -27,7 +27,8 @@ func place(step string, after uint64) stream.Place {
 
 func text(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: id, Delta: s} }
 
-// testContext ends with the test. What does not end is shown by the time-out of go test, with all goroutines.
+// testContext ends with the test. What does not end is shown by the time-out of go test, with all
+// goroutines.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	return t.Context()
@@ -75,7 +76,8 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A reader must not have a tool's result of a step that is not finished: a snapshot would take it away.
+// A reader must not have a tool's result of a step that is not finished: a snapshot would take it
+// away.
 func TestTheLastEventsComeWithTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -159,8 +161,8 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	}
 }
 
-// Whoever goes on with the next step finishes the present one first: an attempt of that which comes later is not fenced off
-// by what it would have gone on with itself, and by nothing else less.
+// Whoever goes on with the next step finishes the present one first: an attempt of that which comes
+// later is not fenced off by what it would have gone on with itself, and by nothing else less.
 func TestLateAttemptFindsWhatItGoesOnWith(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -205,8 +207,8 @@ func TestAnotherExecutionIsRefused(t *testing.T) {
 	}
 }
 
-// The run's end does not fence a tool's lane, which is another subject: the lane has to be taken over
-// even before its step begins, or a late attempt would call the tool of a run that is over.
+// The run's end does not fence a tool's lane, which is another subject: the lane has to be taken
+// over even before its step begins, or a late attempt would call the tool of a run that is over.
 func TestSupersededStepDoesNotBeginAnyMore(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -16,9 +16,11 @@ import (
 // Options configure a Log. The zero value is the embedded default.
 type Options struct {
 	// Stream is the JetStream stream's name and, in lower case, the first token of its subjects;
-	// blobs, checkpoints and agents live in buckets whose names begin with it. Defaults to "PERDURE".
+	// blobs, checkpoints and agents live in buckets whose names begin with it. Defaults to
+	// "PERDURE".
 	Stream string
-	// Replicas is the number of copies, 1 to 5. It counts only when the stream is created. Defaults to 1.
+	// Replicas is the number of copies, 1 to 5. It counts only when the stream is created. Defaults
+	// to 1.
 	Replicas int
 	// MaxBytes bounds the stream; when it is full, writes are refused and runs wait. 0 = no bound.
 	MaxBytes int64
@@ -34,7 +36,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Log is the event log. It is safe for concurrent use. It owns no goroutine and needs no Close; the caller owns the connection.
+// Log is the event log. It is safe for concurrent use. It owns no goroutine and needs no Close; the
+// caller owns the connection.
 type Log struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
@@ -47,12 +50,12 @@ type Log struct {
 	index    jetstream.KeyValue
 }
 
-// epochKey is the member of the stream's metadata with the epoch. The epoch is random, created with the stream and kept by
-// backups, so that a cursor of another log is recognized.
+// epochKey is the member of the stream's metadata with the epoch. The epoch is random, created with
+// the stream and kept by backups, so that a cursor of another log is recognized.
 const epochKey = "perdure.epoch"
 
-// Open opens the log and creates what is missing. Several processes may do so concurrently. It fails if the NATS server is older
-// than 2.12.
+// Open opens the log and creates what is missing. Several processes may do so concurrently. It
+// fails if the NATS server is older than 2.12.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	o = o.withDefaults()
 	js, err := jetstream.New(nc)
@@ -78,8 +81,9 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 
 // ensureStream creates or finds the stream, and returns its epoch.
 //
-// The stream has no age limit, and refuses new records when it is full. If it discarded old ones, a lane in use would accept
-// expected sequence 0 again, and parked threads would lose their beginning.
+// The stream has no age limit, and refuses new records when it is full. If it discarded old ones, a
+// lane in use would accept expected sequence 0 again, and parked threads would lose their
+// beginning.
 func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	cfg := jetstream.StreamConfig{
 		Name:        l.name,
@@ -127,8 +131,9 @@ func (l *Log) Epoch() string { return l.epoch }
 // ErrFull: the log answers, but has no room. Writes wait until it has.
 var ErrFull = errors.New("stream: the log is full")
 
-// Ready checks that the log answers and takes writes. The error is ErrFull if it has no room. A full stream still takes records
-// that fit, so Ready compares its size; a write to a bucket shows whether the server has room.
+// Ready checks that the log answers and takes writes. The error is ErrFull if it has no room. A
+// full stream still takes records that fit, so Ready compares its size; a write to a bucket shows
+// whether the server has room.
 func (l *Log) Ready(ctx context.Context) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -151,7 +156,8 @@ func (l *Log) Ready(ctx context.Context) error {
 // codesNoRoom are JetStream's error codes if an account or a server has no room.
 var codesNoRoom = []jetstream.ErrorCode{10002, 10023, 10047}
 
-// Blobs returns the object store with the lines that are too large for a record, and the checkpoints of snapshots.
+// Blobs returns the object store with the lines that are too large for a record, and the
+// checkpoints of snapshots.
 func (l *Log) Blobs() jetstream.ObjectStore { return l.blobs }
 
 // Conn returns the connection that the log uses.

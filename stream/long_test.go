@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// tellLong writes short runs and checkpoints, as workers do. The last run cuts the conversation, differs
-// from what its client knows, and says so much that a checkpoint stands behind it: readers who come to
-// its start need the thread as it was before that.
+// tellLong writes short runs and checkpoints, as workers do. The last run cuts the conversation,
+// differs from what its client knows, and says so much that a checkpoint stands behind it: readers
+// who come to its start need the thread as it was before that.
 func tellLong(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread, runs int) (last stream.Run) {
 	t.Helper()
 	for i := range runs {
@@ -124,8 +124,8 @@ func see(ctx context.Context, v *view.View) error {
 	}
 }
 
-// newcomer counts what a process that has nothing yet receives from the log when it opens a thread, in
-// messages: records, and the pieces of checkpoints.
+// newcomer counts what a process that has nothing yet receives from the log when it opens a thread,
+// in messages: records, and the pieces of checkpoints.
 func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.Run, open func(context.Context, *stream.Log, *stream.Follower, stream.Run) error) uint64 {
 	t.Helper()
 	l := streamtest.OpenOn(t, s)
@@ -137,7 +137,8 @@ func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.R
 	return l.Conn().Stats().InMsgs - before
 }
 
-// A thread of 400 runs costs no more to open than what lies behind its last checkpoint, whoever comes.
+// A thread of 400 runs costs no more to open than what lies behind its last checkpoint, whoever
+// comes.
 func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -154,8 +155,9 @@ func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
 			t.Errorf("%s: %d messages from the log, more than %d", name, n, bound)
 		}
 	}
-	// A page is read without what follows it. The conversation that a run in it began with is reduced
-	// from the thread's beginning if no checkpoint is as old. Batches are read ahead, the second has 512 records.
+	// A page is read without what follows it. The conversation that a run in it began with is
+	// reduced from the thread's beginning if no checkpoint is as old. Batches are read ahead, the
+	// second has 512 records.
 	before := int(early[0].Seq)
 	if n := newcomer(t, ctx, s, last, pageOf(l.CursorAt(early[1].Seq))); n > uint64(before+3*bound) {
 		t.Errorf("a page behind the 40th run: %d messages from the log, %d of them before it", n, before)

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// The test's program is also the nodes of its clusters, which are processes so that they can be killed.
+// The test's program is also the nodes of its clusters, which are processes so that they can be
+// killed.
 func TestMain(m *testing.M) {
 	if options := os.Getenv(nodeOptions); options != "" {
 		serveNode(options)

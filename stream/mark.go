@@ -13,13 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A lane orders the records of its writer; nothing orders different lanes. Two branches that read the same counter and each
-// write it plus one would lose an increment.
+// A lane orders the records of its writer; nothing orders different lanes. Two branches that read
+// the same counter and each write it plus one would lose an increment.
 //
-// A step that changes the state depending on its value therefore writes two records at once: a mark, on a lane that all of
-// the run share, and its own record. The mark must follow the last mark that the step has seen. If it does not, the state
-// was changed meanwhile: neither record is written, and the step reads the state again. JetStream writes both or neither
-// (atomic batches, ADR-50, NATS 2.12).
+// A step that changes the state depending on its value therefore writes two records at once: a
+// mark, on a lane that all of the run share, and its own record. The mark must follow the last mark
+// that the step has seen. If it does not, the state was changed meanwhile: neither record is
+// written, and the step reads the state again. JetStream writes both or neither (atomic batches,
+// ADR-50, NATS 2.12).
 
 // ErrStale: the state was changed after the caller read it. Nothing was written.
 var ErrStale = errors.New("stream: the state was changed meanwhile")

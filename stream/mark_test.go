@@ -35,7 +35,8 @@ func (c *counter) begin(ctx context.Context, n int) (*stream.Attempt, error) {
 	return a, err
 }
 
-// count adds one to the number that it finds in the state. stale is how often it had changed meanwhile.
+// count adds one to the number that it finds in the state. stale is how often it had changed
+// meanwhile.
 func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
 	a, err := c.begin(ctx, n)
 	if err != nil {
@@ -74,7 +75,8 @@ func opened(t *testing.T, ctx context.Context, l *stream.Log) {
 	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 }
 
-// Who changes the state by what it was is refused when it is something else, writes nothing then, and may try again.
+// Who changes the state by what it was is refused when it is something else, writes nothing then,
+// and may try again.
 func TestAStaleStateIsNotChanged(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -149,7 +151,8 @@ func TestAZombieDoesNotCount(t *testing.T) {
 	}
 }
 
-// Many count at the same time, on all nodes of a cluster, of which one dies after the other: no count is lost.
+// Many count at the same time, on all nodes of a cluster, of which one dies after the other: no
+// count is lost.
 func TestCountersSurviveNodes(t *testing.T) {
 	// Not in parallel: its nodes take what others need.
 	const counters, each = 6, 20

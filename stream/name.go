@@ -30,7 +30,8 @@ const (
 	LaneMain Lane = "main"
 	// LaneControl has the request to cancel.
 	LaneControl Lane = "ctl"
-	// LaneAsks has interrupts of branches and subagents that are announced while others of the run work.
+	// LaneAsks has interrupts of branches and subagents that are announced while others of the run
+	// work.
 	LaneAsks Lane = "ask"
 	// laneState has marks (see Attempt.FinishOn).
 	laneState Lane = "state"
@@ -39,11 +40,13 @@ const (
 // MaxToolLanes bounds how many tool calls of one agent write concurrently.
 const MaxToolLanes = 8
 
-// Tool returns the i-th slot for parallel tool calls of the agent that speaks on a lane, 0 ≤ i < MaxToolLanes.
-// Those of the run's own agent are t0 to t7, those of a subagent on s2 are s2t0 to s2t7.
+// Tool returns the i-th slot for parallel tool calls of the agent that speaks on a lane, 0 ≤ i <
+// MaxToolLanes. Those of the run's own agent are t0 to t7, those of a subagent on s2 are s2t0 to
+// s2t7.
 func (l Lane) Tool(i int) Lane { return l.slot('t', i) }
 
-// Subagent returns the lane of a subagent that works for the call in the i-th slot: s2, or within another s2s0.
+// Subagent returns the lane of a subagent that works for the call in the i-th slot: s2, or within
+// another s2s0.
 func (l Lane) Subagent(i int) Lane { return l.slot('s', i) }
 
 func (l Lane) slot(kind byte, i int) Lane {
@@ -72,8 +75,9 @@ func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPr
 
 var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Token returns an ID in subjects and in Temporal's IDs: the ID itself if it consists of at most 64 letters, digits, "-" and "_", else "~"
-// and 160 bits of its SHA-256. Different IDs have different tokens: no plain ID begins with "~".
+// Token returns an ID in subjects and in Temporal's IDs: the ID itself if it consists of at most 64
+// letters, digits, "-" and "_", else "~" and 160 bits of its SHA-256. Different IDs have different
+// tokens: no plain ID begins with "~".
 func Token(id string) string {
 	if isPlain(id) {
 		return id
@@ -96,8 +100,9 @@ func isPlain(id string) bool {
 	return true
 }
 
-// Identify derives an ID from a run and a place in it. All attempts of a step derive the same ID. The run ID is part of it, because IDs
-// must be unique in their thread. The parts are separated by NUL, which no ID has.
+// Identify derives an ID from a run and a place in it. All attempts of a step derive the same ID.
+// The run ID is part of it, because IDs must be unique in their thread. The parts are separated by
+// NUL, which no ID has.
 func (r Run) Identify(kind, place string) string {
 	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.Thread.ID + "\x00" + r.ID + "\x00" + kind + "\x00" + place))
 	return kind + "_" + tokenEncoding.EncodeToString(sum[:15])

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// FuzzToken holds any two ids apart: neither is the other's token, nor does one match the other where
-// NATS takes tokens for patterns.
+// FuzzToken holds any two ids apart: neither is the other's token, nor does one match the other
+// where NATS takes tokens for patterns.
 func FuzzToken(f *testing.F) {
 	ids := []string{"a", "A", "é", "e\u0301", "a.b", "a*", "*", ">", "", ".", "~a", "a b", "a/b", "\x00", "\xff", strings.Repeat("x", 64), strings.Repeat("x", 65), "$JS", "default"}
 	for i, id := range ids {
@@ -40,8 +40,8 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzIdentify: no two places of no two runs have one id, whatever the names are. Control characters
-// aside, of which the api takes none: NUL separates what is hashed.
+// FuzzIdentify: no two places of no two runs have one id, whatever the names are. Control
+// characters aside, of which the api takes none: NUL separates what is hashed.
 func FuzzIdentify(f *testing.F) {
 	f.Add("t", "r", "t", "r2", "1/model", "1/model")
 	f.Add("t", "r", "tr", "", "1/model", "1/model")

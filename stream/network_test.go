@@ -16,16 +16,17 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// network is the way between a client and a server that may be started again. When a test wants it to
-// a publication, or its acknowledgement, gets lost, or new consumers are given to a node that is dead.
+// network is the way between a client and a server that may be started again. When a test wants it
+// to a publication, or its acknowledgement, gets lost, or new consumers are given to a node that is
+// dead.
 type network struct {
 	mu     sync.Mutex
 	server *server.Server
 	conn   net.Conn // the last one
 	lose   loss
 	lost   int
-	// dead is how many consumers, by their names, go to the dead node from now on; buried are those that
-	// have gone there: what is asked for them is never answered.
+	// dead is how many consumers, by their names, go to the dead node from now on; buried are those
+	// that have gone there: what is asked for them is never answered.
 	dead   int
 	buried map[string]bool
 	given  chan struct{}
@@ -83,9 +84,9 @@ func (n *network) awaitReconnect(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// giveToTheDead lets the next consumers be made on a node that never answers, as a cluster does that has
-// not noticed its death, and then cuts the connection, so that one has to be made. given is closed when
-// the first one has been.
+// giveToTheDead lets the next consumers be made on a node that never answers, as a cluster does
+// that has not noticed its death, and then cuts the connection, so that one has to be made. given
+// is closed when the first one has been.
 func (n *network) giveToTheDead(t *testing.T, consumers int) (given <-chan struct{}) {
 	t.Helper()
 	n.mu.Lock()

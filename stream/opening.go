@@ -15,23 +15,26 @@ type Opening struct {
 	Execution string `json:"execution"`
 	Agent     string `json:"agent"`
 	Revision  string `json:"revision"`
-	// Input is the sequence of the accepted proposal, Digest that of its decoded content. A run without an input continues the run
-	// Continues.
+	// Input is the sequence of the accepted proposal, Digest that of its decoded content. A run
+	// without an input continues the run Continues.
 	Input     uint64 `json:"input"`
 	Digest    string `json:"digest"`
 	Continues string `json:"continues,omitempty"`
 	// ProtocolVersion is that of the input. Readers without a cursor get that generation.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
 	Accepted        Acceptance `json:"accepted"` // without content, which the proposal has
-	// Edits tells that approvers have edited arguments of the run's tool calls, which readers may have seen before.
+	// Edits tells that approvers have edited arguments of the run's tool calls, which readers may
+	// have seen before.
 	Edits bool `json:"edits,omitempty"`
-	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" = none.
+	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" =
+	// none.
 	Keeps string `json:"keeps,omitempty"`
 	// StateKept tells that the run begins with a state that its client does not know.
 	StateKept bool `json:"stateKept,omitempty"`
 }
 
-// OpenRun writes the first record of a run and lists the run in the index of threads. A later attempt does both again.
+// OpenRun writes the first record of a run and lists the run in the index of threads. A later
+// attempt does both again.
 func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
 	seq, err := l.Open(ctx, p, o, events...)
 	if err != nil {
@@ -40,7 +43,8 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Eve
 	return seq, l.listOpened(ctx, p.Run, o.Agent, seq)
 }
 
-// Metadata is that of the event RUN_STARTED: the revision of the agent, under the key that capabilities use.
+// Metadata is that of the event RUN_STARTED: the revision of the agent, under the key that
+// capabilities use.
 func (o Opening) Metadata() (agui.Metadata, error) {
 	if o.Revision == "" {
 		return nil, nil

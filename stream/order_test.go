@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Clients leave the messages that a snapshot repeats in their places. Whatever part of the conversation a client sends, it ends with
-// the whole conversation in the order of the log.
+// Clients leave the messages that a snapshot repeats in their places. Whatever part of the
+// conversation a client sends, it ends with the whole conversation in the order of the log.
 func TestClientHasTheOrderOfTheThread(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, sent string }{

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// saying follows the messages of an open attempt. Each call reads only the records since the one before.
+// saying follows the messages of an open attempt. Each call reads only the records since the one
+// before.
 type saying struct {
 	writer string
 	upTo   uint64
@@ -15,7 +16,8 @@ type saying struct {
 	said   *agui.Reducer
 }
 
-// read returns the messages up to a record, the lane's last; nil = the attempt has written no event.
+// read returns the messages up to a record, the lane's last; nil = the attempt has written no
+// event.
 func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Result, error) {
 	if s.writer != last.Writer {
 		*s = saying{writer: last.Writer, upTo: max(p.After, p.Since), said: agui.NewReducer(nil, nil)}
@@ -38,7 +40,8 @@ func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Resu
 	return &Result{Messages: s.said.Messages()}, nil
 }
 
-// ApplyEvents applies the events of a record to a reducer, except for hidden ones; hidden nil = none.
+// ApplyEvents applies the events of a record to a reducer, except for hidden ones; hidden nil =
+// none.
 func ApplyEvents(ctx context.Context, to *agui.Reducer, rec *Record, hidden func(writer string, at Position) bool) error {
 	events, err := rec.Events(ctx)
 	if err != nil {

@@ -20,23 +20,27 @@ type Place struct {
 	Lane Lane
 	// Step is the step's ID: the same for all its attempts, and unique in the run.
 	Step string
-	// Then is the ID of the step that the activity of this one continues with; "" = none. Records of that step do not fence a
-	// late attempt of this one.
+	// Then is the ID of the step that the activity of this one continues with; "" = none. Records
+	// of that step do not fence a late attempt of this one.
 	Then string
-	// Execution is the Temporal run ID of the execution that began the run. A run of another execution is not written to.
+	// Execution is the Temporal run ID of the execution that began the run. A run of another
+	// execution is not written to.
 	Execution string
 	// After is the lane's last record as the workflow knows it; 0 = none.
 	After uint64
-	// Since is the record after which the lane belongs to this use: lanes are used again. It counts until the step has written.
+	// Since is the record after which the lane belongs to this use: lanes are used again. It counts
+	// until the step has written.
 	Since uint64
-	// Agent is the agent that has the thread after a handoff; it is set where a run is sealed, "" = the run's own.
+	// Agent is the agent that has the thread after a handoff; it is set where a run is sealed, "" =
+	// the run's own.
 	Agent string
 	// Subagent is the subagentRunId of the events; "" = they are the run's own agent's.
 	Subagent string
 }
 
-// judgeLast judges the last record of the lane for a step. begun tells that it is a record of the step. The error is ErrOver if
-// another step or execution has written, and ErrLogLost if the record After is missing.
+// judgeLast judges the last record of the lane for a step. begun tells that it is a record of the
+// step. The error is ErrOver if another step or execution has written, and ErrLogLost if the record
+// After is missing.
 func (p Place) judgeLast(last *Record) (begun bool, err error) {
 	switch found := lastSeq(last); {
 	case found == p.After, p.After == 0 && found <= p.Since:

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// What clients from before the protocol's first version refuse a run over, and what they get instead.
+// What clients from before the protocol's first version refuse a run over, and what they get
+// instead.
 func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 	t.Parallel()
 	image := agui.ContentPart{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceURL, Value: "https://example.com/i.png"}}

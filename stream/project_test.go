@@ -140,7 +140,8 @@ func (s *story) tell() {
 	s.step()
 }
 
-// tellConcurrently writes a run in which two lanes speak at the same time, and attempts die on each while the other goes on.
+// tellConcurrently writes a run in which two lanes speak at the same time, and attempts die on each
+// while the other goes on.
 func (s *story) tellConcurrently() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
@@ -239,8 +240,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(must[[]byte](t)(json.MarshalIndent(v, "", " ")))
 }
 
-// Whoever seals a run may not know of an attempt that got in between. Readers get a legal end all the
-// same, each the same one.
+// Whoever seals a run may not know of an attempt that got in between. Readers get a legal end all
+// the same, each the same one.
 func TestEndClosesWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -329,7 +330,8 @@ func cutEverywhere(t *testing.T, tell func(*story)) {
 	records := 0
 	s := &story{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
-		// The live reader takes in what there is by now; then readers come back at every event so far.
+		// The live reader takes in what there is by now; then readers come back at every event so
+		// far.
 		records++
 		live.poll(ctx, s.last())
 		seen = live.frames

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Input is the input of a run: the client's RunAgentInput without messages, and what the messages mean for the conversation.
+// Input is the input of a run: the client's RunAgentInput without messages, and what the messages
+// mean for the conversation.
 type Input struct {
 	Input    agui.RunAgentInput `json:"input"`
 	Accepted Acceptance         `json:"accepted"`
@@ -21,7 +22,8 @@ type Input struct {
 	Requester *auth.Principal `json:"requester,omitempty"`
 	// Late are answers to interrupts that had been decided before. They change nothing.
 	Late []LateAnswer `json:"late,omitempty"`
-	// Answers are those to interrupts that were open when the input came. A concurrent decision may win.
+	// Answers are those to interrupts that were open when the input came. A concurrent decision may
+	// win.
 	Answers []LateAnswer `json:"answers,omitempty"`
 }
 
@@ -37,8 +39,9 @@ type Proposal struct {
 	Digest string `json:"digest"`
 }
 
-// ProposeInput writes the input of a run once: the same input again is the same record. No reader sees it, and it decides nothing: the
-// workflow of the run accepts it. An input that was refused before, and has late answers now, is another record.
+// ProposeInput writes the input of a run once: the same input again is the same record. No reader
+// sees it, and it decides nothing: the workflow of the run accepts it. An input that was refused
+// before, and has late answers now, is another record.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
 	if len(in.Late) == 0 {
 		return l.propose(ctx, run, digest, in)
@@ -56,13 +59,15 @@ type Decision struct {
 	Args json.RawMessage `json:"args,omitempty"`
 	// Result replaces the result of the call, as a tool message.
 	Result *agui.Message `json:"result,omitempty"`
-	// Question is the number of the call's question, from 1; 0 = the decision is about the call itself. Content is the answer.
+	// Question is the number of the call's question, from 1; 0 = the decision is about the call
+	// itself. Content is the answer.
 	Question int             `json:"question,omitempty"`
 	Content  json.RawMessage `json:"content,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	// Remember is the scope of an approval that covers further calls.
 	Remember string `json:"remember,omitempty"`
-	// By is the caller, Channel what the client says of itself (docs/guides/inbox.md). The record has the time.
+	// By is the caller, Channel what the client says of itself (docs/guides/inbox.md). The record
+	// has the time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
 }
@@ -88,7 +93,8 @@ type Vote struct {
 	Proposal uint64 `json:"proposal,omitempty"`
 }
 
-// Remembered is an approval that covers further calls of a tool in the thread, as long as the rule is the same.
+// Remembered is an approval that covers further calls of a tool in the thread, as long as the rule
+// is the same.
 type Remembered struct {
 	Tool string `json:"tool"`
 	Rule string `json:"rule"` // digest
@@ -117,7 +123,8 @@ func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
 	return &d, nil
 }
 
-// DecisionIn returns the decision that a thread's log holds at a sequence; nil = the record there is not one.
+// DecisionIn returns the decision that a thread's log holds at a sequence; nil = the record there
+// is not one.
 func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decision, error) {
 	if seq == 0 {
 		return nil, nil
@@ -182,8 +189,8 @@ type Cancel struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// RequestCancel writes a request to cancel a run, once, and reports whether it was the first. The first activity of the run looks for
-// it, so a cancel before the start is not lost.
+// RequestCancel writes a request to cancel a run, once, and reports whether it was the first. The
+// first activity of the run looks for it, so a cancel before the start is not lost.
 func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool, err error) {
 	c.At = time.Time{}
 	body, err := json.Marshal(c)
@@ -226,7 +233,8 @@ func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) 
 // DecisionToolResult is the kind of a decision that has the result of a client tool call.
 const DecisionToolResult = "result"
 
-// ClientResult returns the result of a client tool call as a decision, with its digest: over the call, the content and the error.
+// ClientResult returns the result of a client tool call as a decision, with its digest: over the
+// call, the content and the error.
 func ClientResult(m *agui.Message) (*Decision, [32]byte) {
 	said := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
 	return &Decision{CallID: m.ToolCallID, Kind: DecisionToolResult, Result: &said}, said.Digest()

@@ -12,14 +12,17 @@ import (
 
 // Errors that the callers of this package tell apart.
 var (
-	// ErrFenced tells that another writer owns the lane. The writer stops, and reports no error to readers: the other writer does
-	// the step now. It need not be the later attempt, so the step may be attempted again.
+	// ErrFenced tells that another writer owns the lane. The writer stops, and reports no error to
+	// readers: the other writer does the step now. It need not be the later attempt, so the step
+	// may be attempted again.
 	ErrFenced = errors.New("stream: fenced: the lane has another writer")
-	// ErrOver is an ErrFenced that is final: the lane has a later step, the run is sealed, or it belongs to another execution.
+	// ErrOver is an ErrFenced that is final: the lane has a later step, the run is sealed, or it
+	// belongs to another execution.
 	ErrOver = fmt.Errorf("%w: the step is over", ErrFenced)
 	// ErrUnavailable tells that the log does not answer. The same call may succeed later.
 	ErrUnavailable = errors.New("stream: the log is out of reach")
-	// ErrLogLost tells that the log lacks a record that was acknowledged, for instance after a restore from an older copy.
+	// ErrLogLost tells that the log lacks a record that was acknowledged, for instance after a
+	// restore from an older copy.
 	ErrLogLost = errors.New("stream: the log lacks acknowledged records")
 )
 
@@ -32,11 +35,11 @@ const (
 // codeWrongLastSequence is JetStream's answer to an expected sequence that isn't the lane's last.
 const codeWrongLastSequence = 10071
 
-// append writes one record directly after the sequence expected of its lane (0 = first), and returns its sequence. It retries during
-// outages, and while the stream is full, until ctx ends.
+// append writes one record directly after the sequence expected of its lane (0 = first), and
+// returns its sequence. It retries during outages, and while the stream is full, until ctx ends.
 //
-// An error code alone never means fenced: an acknowledgement may be lost, and the writer's own retry is refused then. The lane's
-// last record decides.
+// An error code alone never means fenced: an acknowledgement may be lost, and the writer's own
+// retry is refused then. The lane's last record decides.
 func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint64) (uint64, error) {
 	pause := firstPause
 	for try := 0; ; try++ {
@@ -60,8 +63,9 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 	}
 }
 
-// resolve finds out what became of a record whose publication had no clear answer. It returns the sequence if the record was written, 0 if
-// it was not, and ErrFenced if the lane has a record of another writer.
+// resolve finds out what became of a record whose publication had no clear answer. It returns the
+// sequence if the record was written, 0 if it was not, and ErrFenced if the lane has a record of
+// another writer.
 func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
 	last, err := l.lastOfLane(ctx, subject)
 	if err != nil {
@@ -98,7 +102,8 @@ func isPermanent(err error) bool {
 		errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// asUnavailable marks a failure to reach the log as ErrUnavailable, unless the caller's context has ended.
+// asUnavailable marks a failure to reach the log as ErrUnavailable, unless the caller's context has
+// ended.
 func asUnavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, ErrLogLost) {
 		return err
@@ -113,7 +118,8 @@ func lastSeq(r *Record) uint64 {
 	return r.Seq
 }
 
-// publish sends one message and waits for its acknowledgement. The client library's retries are off: append decides when to send again.
+// publish sends one message and waits for its acknowledgement. The client library's retries are
+// off: append decides when to send again.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
@@ -124,8 +130,8 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint
 	return ack.Sequence, nil
 }
 
-// refused reports whether JetStream answered that the lane's last sequence is another one. Only after this answer can the lane be read at
-// once.
+// refused reports whether JetStream answered that the lane's last sequence is another one. Only
+// after this answer can the lane be read at once.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence

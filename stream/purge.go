@@ -14,11 +14,11 @@ import (
 // ErrGone tells that the record of a cursor was purged, with its thread.
 var ErrGone = errors.New("stream: what the cursor stands behind was purged")
 
-// Purge removes the records of a thread and their blobs, the records last: they name the blobs. A caller that is interrupted purges again.
-// No run of the thread may be active.
+// Purge removes the records of a thread and their blobs, the records last: they name the blobs. A
+// caller that is interrupted purges again. No run of the thread may be active.
 //
-// No mark stays in the log. A cursor tells that its record is gone, and a snapshot in memory is void without its last record, so the
-// thread may begin again at once.
+// No mark stays in the log. A cursor tells that its record is gone, and a snapshot in memory is
+// void without its last record, so the thread may begin again at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
 	all := l.ThreadSubject(t) + ".>"
 	last, err := l.Last(ctx, all)
@@ -79,8 +79,8 @@ func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	return nil
 }
 
-// Missing judges a sequence without a record. It returns ErrGone if the log has passed it, because only a purge removes records, and nil if
-// the log has not reached it.
+// Missing judges a sequence without a record. It returns ErrGone if the log has passed it, because
+// only a purge removes records, and nil if the log has not reached it.
 func (l *Log) Missing(ctx context.Context, seq uint64) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {

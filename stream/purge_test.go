@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Nothing is left of a thread that was purged, neither here nor where it was known, and its id begins a
-// thread like any other one. Its neighbors are left alone.
+// Nothing is left of a thread that was purged, neither here nor where it was known, and its id
+// begins a thread like any other one. Its neighbors are left alone.
 func TestPurgeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)

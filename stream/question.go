@@ -40,7 +40,8 @@ type QuestionSource struct {
 	AskedAt  time.Time `json:"askedAt"`
 }
 
-// QuestionSourceOf reads the source of an interrupt. Its number is 0 if no tool asks: the interrupt is an approval of the call.
+// QuestionSourceOf reads the source of an interrupt. Its number is 0 if no tool asks: the interrupt
+// is an approval of the call.
 func QuestionSourceOf(question agui.Interrupt) (QuestionSource, error) {
 	var by QuestionSource
 	raw, ok := question.Metadata[MetadataQuestion]

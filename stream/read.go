@@ -13,9 +13,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A cluster needs reads that are more exact than the client library's. The last record of a lane or a thread is asked from the leader,
-// never from a replica that may lag. Other records are fetched in batches by JetStream's direct get (ADR-31), which needs no
-// consumer, until they reach the sequence that the leader named.
+// A cluster needs reads that are more exact than the client library's. The last record of a lane or
+// a thread is asked from the leader, never from a replica that may lag. Other records are fetched
+// in batches by JetStream's direct get (ADR-31), which needs no consumer, until they reach the
+// sequence that the leader named.
 
 const (
 	readPatience = 2 * time.Second
@@ -68,8 +69,8 @@ func (l *Log) At(ctx context.Context, seq uint64) (*Record, error) {
 	return l.sendGet(ctx, getRequest{Seq: seq})
 }
 
-// Kept decodes into v what a step has kept for later steps (see Result.Kept). The error is ErrLogLost if the record is not one of the
-// thread, or keeps nothing.
+// Kept decodes into v what a step has kept for later steps (see Result.Kept). The error is
+// ErrLogLost if the record is not one of the thread, or keeps nothing.
 func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
@@ -88,8 +89,9 @@ func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	return nil
 }
 
-// Detail reads what a record says about a failure: of an attempt that failed for good, or of a finished step that keeps a detail (see
-// Result.Kept). It returns "" if the thread has no such record.
+// Detail reads what a record says about a failure: of an attempt that failed for good, or of a
+// finished step that keeps a detail (see Result.Kept). It returns "" if the thread has no such
+// record.
 func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil || rec == nil || rec.thread != l.ThreadSubject(t) || !rec.HasResult() {
@@ -153,8 +155,9 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 // errStale tells that the leader has a record that the asked replicas do not have yet.
 var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
 
-// Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the sequence of a record under that subject
-// which the leader has: a replica that lacks it is asked again. A replica that keeps lagging is ErrUnavailable, not ErrLogLost.
+// Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
+// sequence of a record under that subject which the leader has: a replica that lacks it is asked
+// again. A replica that keeps lagging is ErrUnavailable, not ErrLogLost.
 func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		pause, size := firstPause, firstBatch
@@ -213,8 +216,9 @@ func (p *part) add(r *Record) bool {
 	return true
 }
 
-// part returns the next records under a subject with from ≤ sequence ≤ to, at least one. As for Records, to must exist; ErrGone tells that
-// it was purged. No request is in flight when it returns, so a reader may take as long as it likes.
+// part returns the next records under a subject with from ≤ sequence ≤ to, at least one. As for
+// Records, to must exist; ErrGone tells that it was purged. No request is in flight when it
+// returns, so a reader may take as long as it likes.
 func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	for pause := firstPause; pause <= longestPause; pause *= 2 {
 		var p part
@@ -239,7 +243,8 @@ func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Rec
 	return nil, l.missingRecordError(ctx, to)
 }
 
-// missingRecordError judges a record that existed and was not found: it was purged, or the replicas lag.
+// missingRecordError judges a record that existed and was not found: it was purged, or the replicas
+// lag.
 func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
@@ -251,8 +256,9 @@ func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	return fmt.Errorf("%w: record %d", errStale, seq)
 }
 
-// batch yields the records of one direct get: at most size, up to the one that reaches a number of bytes. A batch that breaks off, or
-// that lost a message on the way, ends early: each message names the one before it.
+// batch yields the records of one direct get: at most size, up to the one that reaches a number of
+// bytes. A batch that breaks off, or that lost a message on the way, ends early: each message names
+// the one before it.
 func (l *Log) batch(ctx context.Context, subject string, from uint64, size, bytes int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: bytes})
@@ -315,7 +321,8 @@ func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
 	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, at, msg.Header.Get(header), msg.Data)
 }
 
-// LastRevision returns the revision of the newest change to the keys of a bucket that match keys; 0 = there was none.
+// LastRevision returns the revision of the newest change to the keys of a bucket that match keys; 0
+// = there was none.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
 	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
 	if err != nil || m == nil {

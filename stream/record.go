@@ -17,23 +17,25 @@ import (
 type Kind string
 
 const (
-	// KindOpen has the lifecycle events of a step. The first attempt writes it; it is never retracted.
+	// KindOpen has the lifecycle events of a step. The first attempt writes it; it is never
+	// retracted.
 	KindOpen Kind = "open"
-	// KindAttempt takes a lane over for a new attempt. It supersedes the events of an unfinished attempt. With a result it ends a
-	// step that failed for good.
+	// KindAttempt takes a lane over for a new attempt. It supersedes the events of an unfinished
+	// attempt. With a result it ends a step that failed for good.
 	KindAttempt Kind = "attempt"
 	// KindEvents has events. Its result, if any, is the attempt's note (see Attempt.Note).
 	KindEvents Kind = "events"
 	// KindDone is the last record of an attempt, with the step's result.
 	KindDone Kind = "done"
-	// KindSupersede takes a lane over without a new attempt. The events of the unfinished attempt are kept if the record has a result,
-	// and retracted if it has none.
+	// KindSupersede takes a lane over without a new attempt. The events of the unfinished attempt
+	// are kept if the record has a result, and retracted if it has none.
 	KindSupersede Kind = "supersede"
 	// KindTerminal ends the run. Later records of the run do not count.
 	KindTerminal Kind = "terminal"
 	// KindProposal has something from outside. It decides nothing, and no reader sees it.
 	KindProposal Kind = "proposal"
-	// KindMark precedes a record whose change of the state depends on its value (see Attempt.FinishOn). No reader sees it.
+	// KindMark precedes a record whose change of the state depends on its value (see
+	// Attempt.FinishOn). No reader sees it.
 	KindMark Kind = "mark"
 	// KindCancel is a request to cancel the run.
 	KindCancel Kind = "cancel"
@@ -43,8 +45,9 @@ const (
 	KindAudit Kind = "audit"
 )
 
-// header is the header of a record: kind, step, writer, frame number and number of events, separated by blanks, and the word shared if
-// some of the events change what lanes share. It is one header instead of six, because it is parsed for every token.
+// header is the header of a record: kind, step, writer, frame number and number of events,
+// separated by blanks, and the word shared if some of the events change what lanes share. It is one
+// header instead of six, because it is parsed for every token.
 const header = "Perdure"
 
 const sharedMark = "shared"
@@ -160,7 +163,8 @@ func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
 // Is reports whether the record belongs to a run, of any thread.
 func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
 
-// Events returns the record's AG-UI events as JSON. Large ones are loaded from the object store, once for all readers; ctx bounds that.
+// Events returns the record's AG-UI events as JSON. Large ones are loaded from the object store,
+// once for all readers; ctx bounds that.
 func (r *Record) Events(ctx context.Context) ([][]byte, error) { return r.load(ctx, 0, r.events) }
 
 // HasResult reports whether the record has a result.
@@ -181,8 +185,9 @@ func (r *Record) Result(ctx context.Context, v any) error {
 	return nil
 }
 
-// load returns the lines from one to another, with blobs in the place of references. It does not load other lines: a reader of events does
-// not need a result, which may be large. A failure is not kept for other readers: it may be the deadline of this one.
+// load returns the lines from one to another, with blobs in the place of references. It does not
+// load other lines: a reader of events does not need a result, which may be large. A failure is not
+// kept for other readers: it may be the deadline of this one.
 func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	if !hasReference(r.lines[from:to]) {
 		return r.lines[from:to], nil

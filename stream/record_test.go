@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// FuzzDecodeRecord: what stands in the stream, and was not written by us, is an error and nothing worse.
+// FuzzDecodeRecord: what stands in the stream, and was not written by us, is an error and nothing
+// worse.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add("p.t.t.r.main", "events 1/model w.x 3 1", []byte(`{"type":"X"}`))
 	f.Add("p.t.t.r.main", "done - - 0 0 shared", []byte("{}"))

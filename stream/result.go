@@ -8,8 +8,9 @@ import (
 
 // Result is what a finished step leaves, for snapshots and for a later attempt of the step.
 type Result struct {
-	// Messages are the finished messages, in the order of the conversation. Changes of the state and the content of activities are
-	// in the step's events. An activity of the main lane has its ID here, for its place among the messages.
+	// Messages are the finished messages, in the order of the conversation. Changes of the state
+	// and the content of activities are in the step's events. An activity of the main lane has its
+	// ID here, for its place among the messages.
 	Messages []agui.Message `json:"messages,omitempty"`
 	// Edited are the arguments that approvers have set, by tool call ID.
 	Edited map[string]string `json:"edited,omitempty"`
@@ -19,7 +20,8 @@ type Result struct {
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Question is the question with which the tool call ended, instead of a result.
 	Question *ToolQuestion `json:"question,omitempty"`
-	// ProviderIDs are the provider's IDs of the tool calls, by their IDs in the thread. The provider wants its own back.
+	// ProviderIDs are the provider's IDs of the tool calls, by their IDs in the thread. The
+	// provider wants its own back.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string `json:"scope,omitempty"`
@@ -46,12 +48,13 @@ type failed struct {
 	Detail string `json:"detail"`
 }
 
-// ToolQuestion is the question with which a tool call ended: what people are asked, and what the call needs to be made again with the
-// answer.
+// ToolQuestion is the question with which a tool call ended: what people are asked, and what the
+// call needs to be made again with the answer.
 type ToolQuestion struct {
 	CallID string `json:"call"`
 	Tool   string `json:"tool"`
-	// Number counts the questions of the call, from 1. Index is the question's index among those whose answers count.
+	// Number counts the questions of the call, from 1. Index is the question's index among those
+	// whose answers count.
 	Number int `json:"number"`
 	Index  int `json:"index"`
 	// Args is the digest of the call's arguments, Key its idempotency key.

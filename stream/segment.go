@@ -8,8 +8,9 @@ import (
 // SegmentMark is in no ID of a client: the API refuses such IDs.
 const SegmentMark = "\x00segment\x00"
 
-// Segment returns the n-th segment of a run, from 1. Some clients, such as CopilotKit, answer the interrupts of a run with the run's own ID.
-// In the log each answer begins a run of its own, a segment; the client sees one ID.
+// Segment returns the n-th segment of a run, from 1. Some clients, such as CopilotKit, answer the
+// interrupts of a run with the run's own ID. In the log each answer begins a run of its own, a
+// segment; the client sees one ID.
 func (r Run) Segment(n int) Run {
 	if n > 1 {
 		r.ID = r.Shown() + SegmentMark + strconv.Itoa(n)

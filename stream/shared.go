@@ -15,8 +15,8 @@ func sharesEvent(t agui.EventType) bool {
 	return false
 }
 
-// Shares reports whether snapshots must read an event of a lane. Subagents write concurrently with others, so this includes the
-// beginning of their messages: clients have a message where it begins.
+// Shares reports whether snapshots must read an event of a lane. Subagents write concurrently with
+// others, so this includes the beginning of their messages: clients have a message where it begins.
 func (l Lane) Shares(t agui.EventType) bool { return sharesEvent(t) || l.Begins(t) }
 
 // Begins reports whether an event may begin a message of a subagent.

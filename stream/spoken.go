@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Spoken is what one attempt of a step has written to a lane. The next attempt uses it to count the model call of one that died.
+// Spoken is what one attempt of a step has written to a lane. The next attempt uses it to count the
+// model call of one that died.
 type Spoken struct {
 	Step   string
 	Writer string
@@ -21,8 +22,9 @@ type Spoken struct {
 	Done *Record
 }
 
-// Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in their order. It depends on the log alone:
-// once all attempts of a lane have ended, it always returns the same.
+// Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in
+// their order. It depends on the log alone: once all attempts of a lane have ended, it always
+// returns the same.
 func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
 	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
 	last, err := l.lastOfLane(ctx, subject)

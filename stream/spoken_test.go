@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// What attempts have noted and said is the same for everyone who takes the lane over, however the attempts ended.
+// What attempts have noted and said is the same for everyone who takes the lane over, however the
+// attempts ended.
 func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -86,7 +87,8 @@ func TestNoteAloneIsNothingToKeep(t *testing.T) {
 	}
 }
 
-// A thread adds up what its runs say of estimates, and totals of answers that have none. It keeps what each run says.
+// A thread adds up what its runs say of estimates, and totals of answers that have none. It keeps
+// what each run says.
 func TestThreadAddsUpEstimates(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -26,9 +26,11 @@ type Status string
 const (
 	// StatusRunning: a run is active. A held run is active.
 	StatusRunning Status = "running"
-	// StatusPaused: an operator has paused the active run. Only the index of threads has this status.
+	// StatusPaused: an operator has paused the active run. Only the index of threads has this
+	// status.
 	StatusPaused Status = "paused"
-	// StatusWaiting: the last run ended with interrupts, or client tool calls, that are not resolved.
+	// StatusWaiting: the last run ended with interrupts, or client tool calls, that are not
+	// resolved.
 	StatusWaiting Status = "waiting"
 	// StatusIdle: no run is active, and none waits.
 	StatusIdle Status = "idle"

@@ -11,10 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A subagent has a lane of its own, and one for each of its parallel tool calls. The lanes belong to the slot of the call that it works
-// for, so several subagents use a lane one after the other.
+// A subagent has a lane of its own, and one for each of its parallel tool calls. The lanes belong
+// to the slot of the call that it works for, so several subagents use a lane one after the other.
 
-// Announced returns the last step of the subagent that uses a lane now; "" = the subagent has not been announced.
+// Announced returns the last step of the subagent that uses a lane now; "" = the subagent has not
+// been announced.
 func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 	switch {
@@ -26,8 +27,8 @@ func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 	return last.Step, nil
 }
 
-// SupersedeSubagents supersedes all lanes of the subagents in a slot, if their owner died before it did so. Place.Lane is the lane of the
-// outermost one.
+// SupersedeSubagents supersedes all lanes of the subagents in a slot, if their owner died before it
+// did so. Place.Lane is the lane of the outermost one.
 func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error {
 	lanes, err := l.lanes(ctx, p.Run)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 
 func init() { stories["two subagents"] = (*story).delegate }
 
-// delegate writes a turn that hands work to two subagents at once, of which one needs a second attempt.
+// delegate writes a turn that hands work to two subagents at once, of which one needs a second
+// attempt.
 func (s *story) delegate() {
 	s.begin(run, user, "")
 	c1, c2 := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{}`}, agui.ToolCall{ID: "c2", Name: "f", Arguments: `{}`}
@@ -63,7 +64,8 @@ func quiet(t *testing.T) *story {
 	return &story{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}
 }
 
-// What several agents say at once stands in the conversation where each message began, as clients have it.
+// What several agents say at once stands in the conversation where each message began, as clients
+// have it.
 func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
 	t.Parallel()
 	s := quiet(t)
@@ -86,8 +88,8 @@ func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
 	}
 }
 
-// A slot is used by one subagent after the other: the second one begins where the first has ended, and
-// who comes back from the first may write nothing.
+// A slot is used by one subagent after the other: the second one begins where the first has ended,
+// and who comes back from the first may write nothing.
 func TestASlotIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := quiet(t)

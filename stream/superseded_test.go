@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// claims starts and ends a run whose client says something about the conversation, and returns the thread then.
+// claims starts and ends a run whose client says something about the conversation, and returns the
+// thread then.
 func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answered ...agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
@@ -29,8 +30,8 @@ func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answe
 	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 }
 
-// What an edit takes out of a conversation is listed with the run that did it, and the run before can be forked to
-// continue with it.
+// What an edit takes out of a conversation is listed with the run that did it, and the run before
+// can be forked to continue with it.
 func TestSuperseded(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -72,7 +73,8 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// Whatever lists clients send, no message disappears: each stands in the conversation or among what is superseded.
+// Whatever lists clients send, no message disappears: each stands in the conversation or among what
+// is superseded.
 func TestNothingDisappears(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
@@ -112,8 +114,8 @@ func TestNothingDisappears(t *testing.T) {
 	}
 }
 
-// someClaim returns the list of a client: right, lost, stale, trimmed, edited, shortened, with new IDs or new instructions, and
-// usually with a new message.
+// someClaim returns the list of a client: right, lost, stale, trimmed, edited, shortened, with new
+// IDs or new instructions, and usually with a new message.
 func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
 	c := snapshot.Claim{History: []snapshot.History{"", "", "", "", "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace}[random.IntN(8)]}
 	list = slices.DeleteFunc(slices.Clone(list), func(m agui.Message) bool { return m.Role == agui.RoleReasoning && random.IntN(2) == 0 })

@@ -23,8 +23,8 @@ func asks(id, content string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(content)}
 }
 
-// tellThread writes three runs: one with tools and a state; one that cuts the conversation, reasoning
-// and all, brings a state and fails; one that is cancelled while it speaks.
+// tellThread writes three runs: one with tools and a state; one that cuts the conversation,
+// reasoning and all, brings a state and fails; one that is cancelled while it speaks.
 func (s *story) tellThread() {
 	s.begin(runNamed("r1"), user, `{"given":1}`)
 	s.callTools("m1")
@@ -49,8 +49,8 @@ func (s *story) tellThread() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
 }
 
-// tellAbandoned writes a run that never ends, since its workflow was stopped from outside, and the next
-// one; somebody looks after the first when it is too late.
+// tellAbandoned writes a run that never ends, since its workflow was stopped from outside, and the
+// next one; somebody looks after the first when it is too late.
 func (s *story) tellAbandoned() {
 	s.begin(runNamed("r1"), user, "")
 	lost := s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
@@ -67,8 +67,8 @@ func (s *story) tellAbandoned() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3"})
 }
 
-// ended reports whether frames reach the end of the story's last run. Old clients are told of a cancelled
-// one as an error.
+// ended reports whether frames reach the end of the story's last run. Old clients are told of a
+// cancelled one as an error.
 func ended(frames []view.Frame) bool {
 	if len(frames) == 0 {
 		return false
@@ -95,8 +95,8 @@ func follows(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	}
 }
 
-// Whenever a reader comes to a thread, it is told what is and then what follows, run after run. Cut at
-// whatever event, and back at whatever time, it goes on exactly.
+// Whenever a reader comes to a thread, it is told what is and then what follows, run after run. Cut
+// at whatever event, and back at whatever time, it goes on exactly.
 func TestThreadAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(*story){"three runs": (*story).tellThread, "an abandoned run": (*story).tellAbandoned} {
@@ -171,8 +171,8 @@ func TestThreadAtEveryRecord(t *testing.T) {
 	}
 }
 
-// crossed takes the cursors of a thread's readers to the endpoint of the run that they are in, where
-// they give the same up to that run's end, and to the others, which refuse them.
+// crossed takes the cursors of a thread's readers to the endpoint of the run that they are in,
+// where they give the same up to that run's end, and to the others, which refuse them.
 func crossed(t *testing.T, ctx context.Context, follower *stream.Follower, read []reading) {
 	t.Helper()
 	taken := map[string]bool{}

@@ -23,7 +23,8 @@ type Problem struct {
 	Reason  string // what was expected
 }
 
-// ArgumentsError is why arguments are refused. Its text is for the model, which has to correct them.
+// ArgumentsError is why arguments are refused. Its text is for the model, which has to correct
+// them.
 type ArgumentsError struct {
 	Problems []Problem // at least one, at most eight
 }
@@ -44,8 +45,8 @@ func refused(pointer, format string, args ...any) *ArgumentsError {
 	return &ArgumentsError{Problems: []Problem{{Pointer: pointer, Reason: fmt.Sprintf(format, args...)}}}
 }
 
-// decodeArguments decodes a JSON object strictly. With encoding/json the last of two equal keys would win, so the tool might get other arguments
-// than an approver was shown.
+// decodeArguments decodes a JSON object strictly. With encoding/json the last of two equal keys
+// would win, so the tool might get other arguments than an approver was shown.
 func decodeArguments(raw []byte) (map[string]any, error) {
 	value, err := decodeValue(raw)
 	if err != nil {
@@ -186,7 +187,8 @@ func jsonType(value any) string {
 	}
 }
 
-// typeProblem translates an error of encoding/json about a value that fits the schema and not the Go type, such as 1e3 for an int8.
+// typeProblem translates an error of encoding/json about a value that fits the schema and not the
+// Go type, such as 1e3 for an int8.
 func typeProblem(err error) *ArgumentsError {
 	mismatch := (*json.UnmarshalTypeError)(nil)
 	if !errors.As(err, &mismatch) {

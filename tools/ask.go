@@ -21,16 +21,19 @@ type askingKey struct{}
 
 // Ask asks people a question during a call, and returns their answer.
 //
-// Without an answer it returns an error that the tool must return, wrapped or unchanged, which ends the call. The run then waits, for days if
-// necessary, without using resources. When people have answered, the tool is called again from its beginning with the same arguments, and Ask
-// returns the answer. A tool may ask several times, one after the other. Its questions are recognized by their position and their content: a
-// question whose content has changed is asked again, with all that follow.
+// Without an answer it returns an error that the tool must return, wrapped or unchanged, which ends
+// the call. The run then waits, for days if necessary, without using resources. When people have
+// answered, the tool is called again from its beginning with the same arguments, and Ask returns
+// the answer. A tool may ask several times, one after the other. Its questions are recognized by
+// their position and their content: a question whose content has changed is asked again, with all
+// that follow.
 //
-// Therefore everything that the tool does before it asks is repeated, and so are its reports. Ask first and act then, or use the call's
-// [IdempotencyKey], which stays the same.
+// Therefore everything that the tool does before it asks is repeated, and so are its reports. Ask
+// first and act then, or use the call's [IdempotencyKey], which stays the same.
 //
-// If nobody is going to answer, the error is a *RefusedError, whose text the tool may return to the model. It is a *QuestionError if the question
-// is invalid or the answer does not fit T, and [ErrNobodyToAsk] outside of a call. A question without a schema gets the schema of T.
+// If nobody is going to answer, the error is a *RefusedError, whose text the tool may return to the
+// model. It is a *QuestionError if the question is invalid or the answer does not fit T, and
+// [ErrNobodyToAsk] outside of a call. A question without a schema gets the schema of T.
 func Ask[T any](ctx context.Context, q Question) (T, error) {
 	var answer T
 	if len(q.ResponseSchema) == 0 {
@@ -83,8 +86,9 @@ func AskJSON(ctx context.Context, q Question) (Answer, error) {
 	return answer, nil
 }
 
-// Raise ends a call with a question after those that have answers. It is for tools that do not begin again but continue with the [Answers]. It
-// always returns an error: one that the tool must return, a *QuestionError, or [ErrNobodyToAsk].
+// Raise ends a call with a question after those that have answers. It is for tools that do not
+// begin again but continue with the [Answers]. It always returns an error: one that the tool must
+// return, a *QuestionError, or [ErrNobodyToAsk].
 func Raise(ctx context.Context, q Question) error {
 	q, err := q.complete()
 	if err != nil {
@@ -97,7 +101,8 @@ func Raise(ctx context.Context, q Question) error {
 	return &Raised{Question: q, Index: len(a.answers)}
 }
 
-// Answers returns the answers of the call's questions so far. A tool with a State finds it in the last one.
+// Answers returns the answers of the call's questions so far. A tool with a State finds it in the
+// last one.
 func Answers(ctx context.Context) []Answer {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
 		return a.answers
@@ -117,5 +122,6 @@ func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 	return a.answers[index], index, true
 }
 
-// ErrNobodyToAsk is returned for a question outside of a call, or in a call whose caller does not ask people.
+// ErrNobodyToAsk is returned for a question outside of a call, or in a call whose caller does not
+// ask people.
 var ErrNobodyToAsk = errors.New("tools: there is nobody to ask")

@@ -31,7 +31,8 @@ func order(called *int) tools.Tool {
 	})
 }
 
-// answer calls a tool as the engine does, with answers to the questions that it raises, until it has a result.
+// answer calls a tool as the engine does, with answers to the questions that it raises, until it
+// has a result.
 func answer(t *testing.T, tool tools.Tool, given ...tools.Answer) (tools.Result, []tools.Raised) {
 	t.Helper()
 	var answers []tools.Answer

@@ -6,10 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxFailure is the most bytes of a failure's text that a model receives: enough to act on, too little for an HTML error page.
+// maxFailure is the most bytes of a failure's text that a model receives: enough to act on, too
+// little for an HTML error page.
 const maxFailure = 4 << 10
 
-// bounded returns text as valid UTF-8 of at most limit bytes. If something was cut, the last line says so.
+// bounded returns text as valid UTF-8 of at most limit bytes. If something was cut, the last line
+// says so.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {

@@ -23,7 +23,8 @@ type options struct {
 // Timeout bounds one call; the default is [DefaultTimeout].
 func Timeout(d time.Duration) Option { return func(o *options) { o.spec.Timeout = d } }
 
-// MaxResult bounds the content of a result in bytes; the default is [DefaultMaxResult]. A longer result is cut, with a note.
+// MaxResult bounds the content of a result in bytes; the default is [DefaultMaxResult]. A longer
+// result is cut, with a note.
 func MaxResult(bytes int) Option { return func(o *options) { o.spec.MaxResult = bytes } }
 
 // Idempotent tells that calling the tool twice has the same effect as calling it once.
@@ -35,27 +36,34 @@ func Attempts(n int) Option { return func(o *options) { o.spec.Attempts = n } }
 // TaskQueue sets the Temporal task queue whose workers make the calls; see [Spec].
 func TaskQueue(name string) Option { return func(o *options) { o.spec.TaskQueue = name } }
 
-// Sequential makes the calls of one turn run one after the other, in the model's order. Calls of other tools run concurrently with them.
+// Sequential makes the calls of one turn run one after the other, in the model's order. Calls of
+// other tools run concurrently with them.
 func Sequential() Option { return func(o *options) { o.spec.Sequence = o.spec.Name } }
 
-// Refine changes the schema that is derived from the type of the arguments, for what a Go type cannot express: enumerations, ranges, patterns.
+// Refine changes the schema that is derived from the type of the arguments, for what a Go type
+// cannot express: enumerations, ranges, patterns.
 //
-// encoding/json matches keys to fields without regard to case. Keep additionalProperties forbidden; otherwise unchecked keys reach the fields.
+// encoding/json matches keys to fields without regard to case. Keep additionalProperties forbidden;
+// otherwise unchecked keys reach the fields.
 func Refine(change func(schema *jsonschema.Schema)) Option {
 	return func(o *options) { o.refine = append(o.refine, change) }
 }
 
 // Func makes a tool from a Go function.
 //
-// The schema of the arguments derives from In, a struct or a map with string keys: fields have their JSON names, a jsonschema tag is the
-// description of a field, and fields without omitempty or omitzero are required. fn is called only with arguments that fit the schema, possibly
-// many times concurrently.
+// The schema of the arguments derives from In, a struct or a map with string keys: fields have
+// their JSON names, a jsonschema tag is the description of a field, and fields without omitempty or
+// omitzero are required. fn is called only with arguments that fit the schema, possibly many times
+// concurrently.
 //
-// An Out that is a string is the text of the result. A [Result] is returned as it is, and may have media. Other types are encoded as JSON. The text
-// of an error is for the model, up to 4 KiB: it should say what to do differently, and contain no secret. An error after ctx has ended counts as
-// the end of ctx, and an [*UnavailableError] as a call without an outcome. fn may use [IdempotencyKey], [Report] and [Ask] with its ctx.
+// An Out that is a string is the text of the result. A [Result] is returned as it is, and may have
+// media. Other types are encoded as JSON. The text of an error is for the model, up to 4 KiB: it
+// should say what to do differently, and contain no secret. An error after ctx has ended counts as
+// the end of ctx, and an [*UnavailableError] as a call without an outcome. fn may use
+// [IdempotencyKey], [Report] and [Ask] with its ctx.
 //
-// [NewRegistry] and every Call report a mistake in the definition, such as an invalid name or a type without a schema.
+// [NewRegistry] and every Call report a mistake in the definition, such as an invalid name or a
+// type without a schema.
 func Func[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...Option) Tool {
 	o := options{spec: Spec{Name: name, Description: description}}
 	for _, option := range opts {

@@ -88,8 +88,8 @@ func (g *guarded) run(ctx context.Context, call Call) (result Result, err error)
 	return g.inner.Call(ctx, call)
 }
 
-// explain classifies the error of a call: the end of the caller's context and a failed server are errors; the tool's own timeout and other failures
-// are results for the model.
+// explain classifies the error of a call: the end of the caller's context and a failed server are
+// errors; the tool's own timeout and other failures are results for the model.
 func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, g.interrupted(ctx)

@@ -17,7 +17,8 @@ const (
 	MaxMedia = 16 << 20
 )
 
-// boundedParts returns the parts that a result may have, and a note for the model about those that were removed.
+// boundedParts returns the parts that a result may have, and a note for the model about those that
+// were removed.
 func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) {
 	media, omitted := 0, 0
 	for _, part := range parts {
@@ -50,8 +51,8 @@ func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) 
 	return kept, note
 }
 
-// usable reports whether media have a type and a source. Media that a provider refuses must not get into the conversation, because every later call
-// would be refused.
+// usable reports whether media have a type and a source. Media that a provider refuses must not get
+// into the conversation, because every later call would be refused.
 func usable(m llm.Media) bool {
 	switch m.Kind {
 	case llm.MediaImage, llm.MediaAudio, llm.MediaVideo, llm.MediaDocument:

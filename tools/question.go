@@ -12,7 +12,8 @@ import (
 
 // Bounds of a question.
 const (
-	// MaxQuestion bounds the message of a question in bytes. MaxQuestionSchema bounds the schema of its answer, its metadata and its state, each.
+	// MaxQuestion bounds the message of a question in bytes. MaxQuestionSchema bounds the schema of
+	// its answer, its metadata and its state, each.
 	MaxQuestion       = 4 << 10
 	MaxQuestionSchema = 16 << 10
 	// MaxQuestions is how many questions a call may ask, including those that it asks again.
@@ -29,19 +30,21 @@ const (
 
 // Question is what a tool asks people during a call.
 type Question struct {
-	// Reason is the kind of question, by which clients choose a view; empty = ReasonInput. At most 64 bytes. tool_call and names with the prefix
-	// core: are reserved.
+	// Reason is the kind of question, by which clients choose a view; empty = ReasonInput. At most
+	// 64 bytes. tool_call and names with the prefix core: are reserved.
 	Reason string
 	// Message is the text for people.
 	Message string
-	// ResponseSchema is the JSON Schema of the answer. Answers that do not fit are refused before the tool receives them. Empty means the schema of
-	// the type of [Ask], otherwise any answer.
+	// ResponseSchema is the JSON Schema of the answer. Answers that do not fit are refused before
+	// the tool receives them. Empty means the schema of the type of [Ask], otherwise any answer.
 	ResponseSchema json.RawMessage
-	// Metadata is for clients; values are encoded as JSON. Keys with the prefix perdure. are reserved.
+	// Metadata is for clients; values are encoded as JSON. Keys with the prefix perdure. are
+	// reserved.
 	Metadata map[string]any
 	// ExpiresIn is the time to answer, at least a second; 0 = unlimited.
 	ExpiresIn time.Duration
-	// State is opaque to Perdure. It comes back with the answer, so that a tool can continue instead of beginning again.
+	// State is opaque to Perdure. It comes back with the answer, so that a tool can continue
+	// instead of beginning again.
 	State []byte
 }
 
@@ -100,7 +103,8 @@ type Answer struct {
 	// Question is what a tool asks people during a call.
 	Question string
 	Status   AnswerStatus
-	// Content is the answer, JSON that fits the question's schema. It is empty unless Status is Answered.
+	// Content is the answer, JSON that fits the question's schema. It is empty unless Status is
+	// Answered.
 	Content json.RawMessage
 	// Words is the reason of a person who declined; may be empty.
 	Words string
@@ -157,10 +161,12 @@ func (e *QuestionError) Error() string {
 
 func (e *QuestionError) Unwrap() error { return e.Err }
 
-// Raised is the error of a call that waits for an answer. The caller asks the question, and makes the call again with all answers.
+// Raised is the error of a call that waits for an answer. The caller asks the question, and makes
+// the call again with all answers.
 type Raised struct {
 	Question
-	// Index is the position of the question in the call, from 0. Answers before it remain valid, later ones do not.
+	// Index is the position of the question in the call, from 0. Answers before it remain valid,
+	// later ones do not.
 	Index int
 }
 

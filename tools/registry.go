@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// Registry has tools by name, and sources of more tools. It does not change, and is safe for concurrent use.
+// Registry has tools by name, and sources of more tools. It does not change, and is safe for
+// concurrent use.
 type Registry struct {
 	tools   map[string]Tool
 	sources []Source // sorted by name
 }
 
-// NewRegistry guards and collects tools. It returns all mistakes as joined *SpecError: invalid descriptions, and tools with the same name. The
-// error names a tool with a method Origin() string by its origin.
+// NewRegistry guards and collects tools. It returns all mistakes as joined *SpecError: invalid
+// descriptions, and tools with the same name. The error names a tool with a method Origin() string
+// by its origin.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]Tool, len(tools))}
 	var wrong []error
@@ -42,14 +44,16 @@ func (r *Registry) Lookup(name string) (Tool, bool) {
 	return tool, ok
 }
 
-// Select returns the tools that match the patterns, each once, in the order of the patterns and by name within a pattern. The same patterns always
-// return the same list, which keeps a provider's prompt cache valid.
+// Select returns the tools that match the patterns, each once, in the order of the patterns and by
+// name within a pattern. The same patterns always return the same list, which keeps a provider's
+// prompt cache valid.
 //
-// A pattern is a name, or has * for any characters. A pattern without a match is no error. An unknown name is an *UnknownToolError; all of them are
-// joined. Names of tools outside the worker, such as client:open_map, are unknown here: the caller removes them first.
+// A pattern is a name, or has * for any characters. A pattern without a match is no error. An
+// unknown name is an *UnknownToolError; all of them are joined. Names of tools outside the worker,
+// such as client:open_map, are unknown here: the caller removes them first.
 //
-// mcp:server/pattern matches tools of a source by the source's own names. Other patterns match none of them. An unknown source is an
-// *UnknownToolError too.
+// mcp:server/pattern matches tools of a source by the source's own names. Other patterns match none
+// of them. An unknown source is an *UnknownToolError too.
 func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	var selected []Tool
 	var wrong []error
@@ -105,8 +109,9 @@ type UnknownToolError struct {
 
 func (e *UnknownToolError) Error() string { return fmt.Sprintf("unknown tool %q", e.Name) }
 
-// With returns a registry with sources. A source owns the prefix of its tools' names, so conflicts do not depend on which tools it has at the
-// moment: a tool of the registry with such a prefix, or two sources with the same name, are a *SpecError.
+// With returns a registry with sources. A source owns the prefix of its tools' names, so conflicts
+// do not depend on which tools it has at the moment: a tool of the registry with such a prefix, or
+// two sources with the same name, are a *SpecError.
 func (r *Registry) With(sources ...Source) (*Registry, error) {
 	all := &Registry{tools: r.tools, sources: slices.Concat(r.sources, sources)}
 	slices.SortStableFunc(all.sources, func(a, b Source) int { return strings.Compare(a.Name(), b.Name()) })

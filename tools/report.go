@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Bounds of the reports of one call. A report beyond them is refused with a *ReportError, and changes nothing.
+// Bounds of the reports of one call. A report beyond them is refused with a *ReportError, and
+// changes nothing.
 const (
 	// MaxReports is how many reports a call may make.
 	MaxReports = 1000
@@ -23,28 +24,31 @@ const (
 	MaxReportName = 128
 )
 
-// Reporter reports the progress of a tool to clients, while the tool runs. The model does not receive reports, except the state if its agent may
-// see it.
+// Reporter reports the progress of a tool to clients, while the tool runs. The model does not
+// receive reports, except the state if its agent may see it.
 //
-// Reports become permanent when the call ends, whatever its result. If the process dies before, they are retracted, and an idempotent tool is
-// called again.
+// Reports become permanent when the call ends, whatever its result. If the process dies before,
+// they are retracted, and an idempotent tool is called again.
 //
-// All methods are safe for concurrent use until the call returns. They block while the log is slower than the tool. A *ReportError means that the
-// report is invalid; any other error means that the call is over.
+// All methods are safe for concurrent use until the call returns. They block while the log is
+// slower than the tool. A *ReportError means that the report is invalid; any other error means that
+// the call is over.
 type Reporter interface {
-	// Activity shows or replaces an activity: a message for people that changes as the work proceeds. The name identifies the activity within the
-	// call, clients choose a view by kind, and content is encoded as a JSON object.
+	// Activity shows or replaces an activity: a message for people that changes as the work
+	// proceeds. The name identifies the activity within the call, clients choose a view by kind,
+	// and content is encoded as a JSON object.
 	Activity(name, kind string, content any) error
 
 	// PatchActivity changes the content of an activity of this call.
 	PatchActivity(name string, ops ...Op) error
 
-	// State returns the state that the agent shares with its clients, as of the beginning of the call and with the changes of this call. It must
-	// not be modified.
+	// State returns the state that the agent shares with its clients, as of the beginning of the
+	// call and with the changes of this call. It must not be modified.
 	State() json.RawMessage
 
-	// PatchState changes the shared state: all operations or, if one does not apply, none. Concurrent calls change it too, and overwrite each
-	// other's members: use different members, or append.
+	// PatchState changes the shared state: all operations or, if one does not apply, none.
+	// Concurrent calls change it too, and overwrite each other's members: use different members, or
+	// append.
 	PatchState(ops ...Op) error
 
 	// Custom sends an event of the application. Its name should have a prefix of the application.
@@ -54,7 +58,8 @@ type Reporter interface {
 	Raw(source string, event any) error
 }
 
-// Report returns the reporter of the call of ctx. Outside of a call, or if nobody receives reports, it does nothing and has an empty state.
+// Report returns the reporter of the call of ctx. Outside of a call, or if nobody receives reports,
+// it does nothing and has an empty state.
 func Report(ctx context.Context) Reporter {
 	if r, ok := ctx.Value(reporterKey{}).(Reporter); ok {
 		return r

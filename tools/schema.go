@@ -16,7 +16,8 @@ import (
 
 const maxSchema = 256 << 10
 
-// schemaURL is the URL of every schema. No loader knows its scheme, so a reference in a schema never reads a file or the network.
+// schemaURL is the URL of every schema. No loader knows its scheme, so a reference in a schema
+// never reads a file or the network.
 const schemaURL = "parameters:///schema"
 
 // Schema is a compiled JSON Schema of arguments. It is safe for concurrent use.
@@ -24,8 +25,9 @@ type Schema struct {
 	compiled *jsonschema.Schema
 }
 
-// CompileSchema compiles a JSON Schema of at most 256 KiB, by default of draft 2020-12. A reference to another document is an error: it is never
-// loaded. As in the draft, format is an annotation and is not checked.
+// CompileSchema compiles a JSON Schema of at most 256 KiB, by default of draft 2020-12. A reference
+// to another document is an error: it is never loaded. As in the draft, format is an annotation and
+// is not checked.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("schema is larger than %d bytes", maxSchema)
@@ -46,7 +48,8 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled: compiled}, nil
 }
 
-// Validate checks that arguments are a JSON object that fits the schema; empty arguments are {}. The error is an *ArgumentsError.
+// Validate checks that arguments are a JSON object that fits the schema; empty arguments are {}.
+// The error is an *ArgumentsError.
 func (s *Schema) Validate(arguments json.RawMessage) error {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		arguments = json.RawMessage("{}")
@@ -93,7 +96,8 @@ func (s *Schema) explain(invalid *jsonschema.ValidationError) *ArgumentsError {
 	return found
 }
 
-// collect returns the leaves of the validator's tree of errors: inner nodes only say that a node below them failed.
+// collect returns the leaves of the validator's tree of errors: inner nodes only say that a node
+// below them failed.
 func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsError) {
 	add := func(path []string, format string, args ...any) {
 		found.Problems = append(found.Problems, Problem{pointer(path), fmt.Sprintf(format, args...)})

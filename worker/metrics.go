@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// metricsServer serves /metrics, if that is configured. A worker listens on nothing else. nil serves nothing.
+// metricsServer serves /metrics, if that is configured. A worker listens on nothing else. nil
+// serves nothing.
 type metricsServer struct {
 	http    http.Server
 	address string

@@ -1,5 +1,5 @@
-// Package worker runs Perdure's worker in a program of yours, with additional tools in Go, agents that are Go programs, and workflows and
-// activities of your own.
+// Package worker runs Perdure's worker in a program of yours, with additional tools in Go, agents
+// that are Go programs, and workflows and activities of your own.
 //
 //	func main() {
 //		worker.Main(worker.Additions{
@@ -9,8 +9,9 @@
 //		})
 //	}
 //
-// It has the flags and environment variables of the command worker, which is this package without additions. Several workers may run
-// concurrently, with the same configuration. "perdure dev --no-worker" runs no worker of its own.
+// It has the flags and environment variables of the command worker, which is this package without
+// additions. Several workers may run concurrently, with the same configuration. "perdure dev
+// --no-worker" runs no worker of its own.
 package worker
 
 import (
@@ -50,7 +51,8 @@ type Additions struct {
 	Tools []tools.Tool
 	// Programs are agents that are workflows, by the names in definitions.
 	Programs workflows.Programs
-	// Agents are definitions that are published when the worker starts, like those of the API's folder. Newer ones from HTTP stay.
+	// Agents are definitions that are published when the worker starts, like those of the API's
+	// folder. Newer ones from HTTP stay.
 	Agents []*agents.Definition
 	// Register adds workflows and activities to the worker of the main task queue; nil = none.
 	Register func(r worker.Registry)
@@ -66,8 +68,8 @@ func Main(a Additions) {
 	}
 }
 
-// Run runs the worker until ctx ends; other workers continue what it could not finish. It logs to out only. Arguments and environment are those of
-// the command worker.
+// Run runs the worker until ctx ends; other workers continue what it could not finish. It logs to
+// out only. Arguments and environment are those of the command worker.
 func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {
@@ -197,8 +199,9 @@ func openFolder(cfg *config.Config) (*agents.Folder, error) {
 	return agents.LoadDir(cfg.Agents)
 }
 
-// identity returns a name of this process that no other process gets, not even the next one with the same host and process ID, because other
-// workers act on it. It has at most 64 letters, digits and dashes, because it is part of a key in a NATS bucket.
+// identity returns a name of this process that no other process gets, not even the next one with
+// the same host and process ID, because other workers act on it. It has at most 64 letters, digits
+// and dashes, because it is part of a key in a NATS bucket.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -54,7 +54,8 @@ func (p interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	}
 }
 
-// advanceAfterCancel finds out whether a cancelled advance was recorded: compensation must come after it.
+// advanceAfterCancel finds out whether a cancelled advance was recorded: compensation must come
+// after it.
 func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -69,8 +70,9 @@ const cancelPatience = 5 * time.Second
 
 func (p interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	options := p.run.options(ctx, "next step")
-	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
-	// is disturbed, by a log that is down say, it has to have the time to.
+	// The time of the step that has ended, or of the run, may be over: that is what the advance is
+	// to deal with, and where it is disturbed, by a log that is down say, it has to have the time
+	// to.
 	left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), compensationTime)
 	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
 	return p.runAdvanceWith(ctx, options, in, next)

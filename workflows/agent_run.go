@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached, the run is cancelled or a
-// step fails for good. It continues as new between turns when its history grows long, and at its end with the run that waits
-// longest for its thread.
+// AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
+// the run is cancelled or a step fails for good. It continues as new between turns when its history
+// grows long, and at its end with the run that waits longest for its thread.
 func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run: a cancel does not end the wait after its end
 	t := newThread(running, in, cancel)
@@ -26,7 +26,8 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	if err != nil {
 		return runs.Result{}, err
 	}
-	// A client that has seen the end in the log may answer before the activity that wrote it reports here.
+	// A client that has seen the end in the log may answer before the activity that wrote it
+	// reports here.
 	t.awaitBehind(running, t.waitsBehind(end))
 	result, err := t.finish(running, end)
 	if err == nil && t.open() != nil && result.Outcome == end.outcome {

@@ -17,12 +17,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Branches of a pipeline step are child workflows that run in parallel. Each has a position and a lane of its own, and clients
-// see it as a subagent. A branch that waits for interrupts keeps its slot, so that no more branches wait at a time than there
-// are slots. When nothing else is under way it ends, like any child, and begins again in the run that has the decisions.
+// Branches of a pipeline step are child workflows that run in parallel. Each has a position and a
+// lane of its own, and clients see it as a subagent. A branch that waits for interrupts keeps its
+// slot, so that no more branches wait at a time than there are slots. When nothing else is under
+// way it ends, like any child, and begins again in the run that has the decisions.
 
-// maxFailures bounds the branches that may fail, since the history names each: after that no further branch begins. maxReasons
-// bounds the different failures, maxWords the bytes of their messages.
+// maxFailures bounds the branches that may fail, since the history names each: after that no
+// further branch begins. maxReasons bounds the different failures, maxWords the bytes of their
+// messages.
 const (
 	maxFailures = 1000
 	maxReasons  = 16
@@ -63,7 +65,8 @@ func (p interpreter) runBranches(ctx workflow.Context) (end ending, over bool, e
 	}
 }
 
-// runSomeBranches runs branches until none is under way. more tells that others are left, since the history has grown long.
+// runSomeBranches runs branches until none is under way. more tells that others are left, since the
+// history has grown long.
 func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
@@ -133,7 +136,8 @@ func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.Suspen
 	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
 }
 
-// await waits until a branch ends or has interrupts, or those of one are resolved, and processes that.
+// await waits until a branch ends or has interrupts, or those of one are resolved, and processes
+// that.
 func (f *branches) await(ctx workflow.Context) {
 	f.children.await(ctx, f.changes, f.fan.Deadline)
 	if f.isOverdue(ctx) && f.children.isInterrupted() {
@@ -152,7 +156,8 @@ func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
 	return waits
 }
 
-// branchSlot is where a branch runs: its index, the lane of its slot, and the record after which it writes there.
+// branchSlot is where a branch runs: its index, the lane of its slot, and the record after which it
+// writes there.
 type branchSlot struct {
 	index, slot int
 	since       uint64

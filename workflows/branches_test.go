@@ -45,7 +45,8 @@ func (k *walking) wantSet(result runs.Result, outcome runs.Outcome, code, did st
 	k.want(result, outcome, code, want...)
 }
 
-// As many branches as may be are under way at a time, each in a slot that nobody else has; what they have used is the run's.
+// As many branches as may be are under way at a time, each in a slot that nobody else has; what
+// they have used is the run's.
 func TestBranchesHaveSlots(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 10, 3
@@ -98,8 +99,8 @@ steps:
 	}
 }
 
-// The first branch that fails stops the others: those under way are cancelled, those behind do not begin. The step fails with what
-// stopped them.
+// The first branch that fails stops the others: those under way are cancelled, those behind do not
+// begin. The step fails with what stopped them.
 func TestABranchStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, `
@@ -170,7 +171,8 @@ steps:
 	}
 }
 
-// A branch that finds the run cancelled cancels the others; what they have done is compensated for, and so are branches that were done.
+// A branch that finds the run cancelled cancels the others; what they have done is compensated for,
+// and so are branches that were done.
 func TestBranchesOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range map[string]func(*walking){"by Temporal": (*walking).cancel, "by the log": func(*walking) {}} {
@@ -204,7 +206,8 @@ steps:
 	}
 }
 
-// A branch whose workflow itself fails fails the step: where its lane ends is not known, and it is closed.
+// A branch whose workflow itself fails fails the step: where its lane ends is not known, and it is
+// closed.
 func TestABranchIsLost(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, `
@@ -258,8 +261,8 @@ steps:
 	}
 }
 
-// Branches that wait for people keep their slots, and go on where they were when everybody has answered. The others take turns in
-// the slots that are left.
+// Branches that wait for people keep their slots, and go on where they were when everybody has
+// answered. The others take turns in the slots that are left.
 func TestBranchesWait(t *testing.T) {
 	t.Parallel()
 	for asks, c := range map[string]struct {
@@ -304,7 +307,8 @@ steps:
 	}
 }
 
-// The answer to one branch does not keep it from failing, nor the others from being compensated for.
+// The answer to one branch does not keep it from failing, nor the others from being compensated
+// for.
 func TestBranchesAreRefused(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, `
@@ -319,7 +323,8 @@ steps:
 	k.wantSet(k.walk(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
 }
 
-// The workflows of branches have ids of their own, also of branches in branches and in the run that goes on with them; each knows where it is.
+// The workflows of branches have ids of their own, also of branches in branches and in the run that
+// goes on with them; each knows where it is.
 func TestBranchesHaveIDs(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, `

@@ -51,8 +51,9 @@ func beyondDay(used int64) runs.ExceededLimit {
 	return runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
 
-// A run whose tenant has used up its soft budget of the day ends with a question, in a turn in which the model was not
-// called. The one that goes on may go as far as people have allowed, and asks again; who rejects ends it.
+// A run whose tenant has used up its soft budget of the day ends with a question, in a turn in
+// which the model was not called. The one that goes on may go as far as people have allowed, and
+// asks again; who rejects ends it.
 func TestADayAsks(t *testing.T) {
 	t.Parallel()
 	var by tenant
@@ -82,7 +83,8 @@ func TestADayAsks(t *testing.T) {
 	}
 }
 
-// A turn in which people are asked is none, in a run with soft limits of its own and in one without.
+// A turn in which people are asked is none, in a run with soft limits of its own and in one
+// without.
 func TestADayTakesNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"alone": nil, "with soft limits": {Turns: 40}} {
@@ -177,8 +179,8 @@ func TestADayBelongsToItsInput(t *testing.T) {
 	}
 }
 
-// A program's agent that is not called as its tenant's day is used up has taken no turn of its own; it goes on in the run
-// that has the answer.
+// A program's agent that is not called as its tenant's day is used up has taken no turn of its own;
+// it goes on in the run that has the answer.
 func TestADayOfAProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {

@@ -6,23 +6,27 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A tool call of a pipeline is followed by an advance, and in most cases the workflow decides nothing in between. The activity
-// that makes the call then makes the advance, too:
+// A tool call of a pipeline is followed by an advance, and in most cases the workflow decides
+// nothing in between. The activity that makes the call then makes the advance, too:
 //
 //	advance ──► call, advance ──► call, advance ──► end
 //
-// In the log these are two steps with a record each, as if they were two activities: an attempt that finds the result of the
-// call continues after it, and one that finds both returns both. If the activity does not make the advance, for whatever
-// reason, the workflow schedules it. So only time depends on it.
+// In the log these are two steps with a record each, as if they were two activities: an attempt
+// that finds the result of the call continues after it, and one that finds both returns both. If
+// the activity does not make the advance, for whatever reason, the workflow schedules it. So only
+// time depends on it.
 //
-// What the workflow checks between steps it checks after the advance: whether the run is paused, cancelled, at a limit, or is
-// to continue as new. Clients have seen the next step begin by then, but it has not done anything.
+// What the workflow checks between steps it checks after the advance: whether the run is paused,
+// cancelled, at a limit, or is to continue as new. Clients have seen the next step begin by then,
+// but it has not done anything.
 //
-// The workflow may not learn that a call has ended: its worker died, or the run was cancelled. It then reports the call as
-// failed to an advance with the same step ID, which finds what was written, and that counts.
+// The workflow may not learn that a call has ended: its worker died, or the run was cancelled. It
+// then reports the call as failed to an advance with the same step ID, which finds what was
+// written, and that counts.
 
-// chainAdvance returns what the activity of a call needs to make the next advance; nil = it must not. It must not if people or
-// other workers take part in the call, if the run is paused, or compensates.
+// chainAdvance returns what the activity of a call needs to make the next advance; nil = it must
+// not. It must not if people or other workers take part in the call, if the run is paused, or
+// compensates.
 func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
 	l := p.run.activeStep()
 	switch {
@@ -46,8 +50,8 @@ func (p interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	return next
 }
 
-// mayHaveEnded reports whether the active call may have ended without the workflow knowing. The next advance finds out, and what
-// needs compensation.
+// mayHaveEnded reports whether the active call may have ended without the workflow knowing. The
+// next advance finds out, and what needs compensation.
 func (p interpreter) mayHaveEnded() bool {
 	l := p.run.activeStep()
 	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0

@@ -24,7 +24,8 @@ func (k *walking) rode() string {
 	return strings.Join(ids, " ")
 }
 
-// Calls of steps go on by themselves, but for those that others decide about, that others make, or that compensate.
+// Calls of steps go on by themselves, but for those that others decide about, that others make, or
+// that compensate.
 func TestCallsGoOn(t *testing.T) {
 	t.Parallel()
 	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
@@ -62,8 +63,8 @@ func TestCallsGoOn(t *testing.T) {
 	}
 }
 
-// Who pauses a run while a call is under way finds the next one not made, however long that takes; and a call that begins
-// in a run that is about to pause does not go on.
+// Who pauses a run while a call is under way finds the next one not made, however long that takes;
+// and a call that begins in a run that is about to pause does not go on.
 func TestPauseBehindACall(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
@@ -102,7 +103,8 @@ func TestPauseBehindACall(t *testing.T) {
 	}
 }
 
-// What rides on a call leaves it the room that a history has: what would be too large goes by itself.
+// What rides on a call leaves it the room that a history has: what would be too large goes by
+// itself.
 func TestLargeWalksDoNotRide(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0

@@ -4,9 +4,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A subagent works for one tool call of another agent. It is a child workflow with turns of its own, and lanes of its own in
-// the run's log. It ends with the result of the call, so the agent that made the call sees a tool like any other. Clients
-// talk to the thread only. A cancel reaches the subagent as a child of the cancelled workflow.
+// A subagent works for one tool call of another agent. It is a child workflow with turns of its
+// own, and lanes of its own in the run's log. It ends with the result of the call, so the agent
+// that made the call sees a tool like any other. Clients talk to the thread only. A cancel reaches
+// the subagent as a child of the cancelled workflow.
 
 // child is what a subagent or branch has besides its run; nil = the run is a thread's own.
 type child struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A subagent or branch that waits for interrupts, however deep it is, signals the thread's workflow. Its siblings continue,
-// and it continues itself as soon as its interrupts are decided.
+// A subagent or branch that waits for interrupts, however deep it is, signals the thread's
+// workflow. Its siblings continue, and it continues itself as soon as its interrupts are decided.
 //
 //	child                        parent                       thread
 //	  │ SignalInterrupt ──────────▶ │ SignalInterrupt ─────────▶ interrupt.announce.v1: readers and the inbox are told
@@ -19,13 +19,14 @@ import (
 //	  │ ◀──────────── SignalReply   │ ◀─────────── SignalReply
 //	  ▼ continues
 //
-// The thread checks decisions, counts votes and watches the clock; the child receives the result. Each workflow knows which
-// of its children wait, and signals its parent when all of them do. So the thread knows when nothing is under way but
-// waiting. Then it tells these children to end, and the run ends with their interrupts, if a payload has room for them. A
-// held run waits instead, and so does one whose program waits: a program cannot end and begin again.
+// The thread checks decisions, counts votes and watches the clock; the child receives the result.
+// Each workflow knows which of its children wait, and signals its parent when all of them do. So
+// the thread knows when nothing is under way but waiting. Then it tells these children to end, and
+// the run ends with their interrupts, if a payload has room for them. A held run waits instead, and
+// so does one whose program waits: a program cannot end and begin again.
 //
-// People were told that their decision counts. A child that is cancelled, with the run or because a sibling failed, therefore
-// receives what was decided before, and records it.
+// People were told that their decision counts. A child that is cancelled, with the run or because a
+// sibling failed, therefore receives what was decided before, and records it.
 
 // tellParent signals the parent, also when this workflow is cancelled.
 func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow.Future {
@@ -35,7 +36,8 @@ func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow
 	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, runs.SignalInterrupt, in)
 }
 
-// sendInterrupt signals the interrupts of the turn to the thread. over tells that the child ends, because it could not.
+// sendInterrupt signals the interrupts of the turn to the thread. over tells that the child ends,
+// because it could not.
 func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
 	waits.Position = nil // Suspended has it
@@ -49,8 +51,8 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// awaitReply waits for the thread's reply, and does what it says. The wait does not count against the deadline. over tells
-// that the child ends.
+// awaitReply waits for the thread's reply, and does what it says. The wait does not count against
+// the deadline. over tells that the child ends.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
 	come := func() bool { return replies.Len() > 0 }
@@ -78,7 +80,8 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 // replyPatience is how long a cancelled child waits to hear what was decided.
 const replyPatience = 10 * time.Second
 
-// addInterrupt adds the interrupts of a child. They are announced when all signals that arrived with it are processed.
+// addInterrupt adds the interrupts of a child. They are announced when all signals that arrived
+// with it are processed.
 func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	r := c.run
 	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, runs.ModelAnswer{})}
@@ -95,7 +98,8 @@ func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.I
 	a.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
 }
 
-// announceAll announces the interrupts that were added, unless the run is about to end with them. ok is false if that failed.
+// announceAll announces the interrupts that were added, unless the run is about to end with them.
+// ok is false if that failed.
 func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 	if c.run.child != nil || c.isIdle() && c.canSuspend(ctx) {
 		return true
@@ -124,7 +128,8 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	return true
 }
 
-// replyToCancelled tells a cancelled child what was decided until now. Its interrupts are cancelled.
+// replyToCancelled tells a cancelled child what was decided until now. Its interrupts are
+// cancelled.
 func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == by && a.isOpen() })
 	if i < 0 {
@@ -149,8 +154,9 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Calls})
 }
 
-// canSuspend reports whether the run can end with all open interrupts: a payload has room for them, and nothing else is about to
-// happen. A run that cannot stays open until enough of them are decided.
+// canSuspend reports whether the run can end with all open interrupts: a payload has room for them,
+// and nothing else is about to happen. A run that cannot stays open until enough of them are
+// decided.
 func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
 	if c.stopped() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return a.mustStay && a.isOpen() }) {
@@ -175,12 +181,12 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 	return waits.FitsWith(r.in, room)
 }
 
-// roomToEnd bounds the bytes that each suspended subagent adds to the payload when it ends, besides its state: its index,
-// when it asked, and that it waits.
+// roomToEnd bounds the bytes that each suspended subagent adds to the payload when it ends, besides
+// its state: its index, when it asked, and that it waits.
 const roomToEnd = 80
 
-// suspend tells the children that wait to end, if the run can end with their interrupts. Until the run has ended, or
-// continues after all, no decision is taken.
+// suspend tells the children that wait to end, if the run can end with their interrupts. Until the
+// run has ended, or continues after all, no decision is taken.
 func (c *children) suspend(ctx workflow.Context) {
 	if !c.canSuspend(ctx) {
 		return
@@ -205,7 +211,8 @@ func (c *children) suspend(ctx workflow.Context) {
 	}
 }
 
-// cancelInterrupts cancels interrupts: no decision is awaited any more. In a child, the thread does so.
+// cancelInterrupts cancels interrupts: no decision is awaited any more. In a child, the thread does
+// so.
 func (r *run) cancelInterrupts(ctx workflow.Context, all ...*runs.Interrupts) {
 	if r.child != nil {
 		r.interrupts.withdraw(all...)

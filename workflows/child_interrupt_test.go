@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// branching is a world whose agent is one step with branches. The first is busy for an hour; each of the others
-// asks whether its call, named by its number, may be made.
+// branching is a world whose agent is one step with branches. The first is busy for an hour; each
+// of the others asks whether its call, named by its number, may be made.
 type branching struct {
 	*world
 	fan     runs.Branches
@@ -131,7 +131,8 @@ func steppedInput() runs.Input {
 	return in
 }
 
-// Each branch goes on when it is answered, while its sibling is at work, and the run ends with none of it.
+// Each branch goes on when it is answered, while its sibling is at work, and the run ends with none
+// of it.
 func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 4)
@@ -162,8 +163,8 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	}
 }
 
-// What nobody has answered when the others are done is what the run ends with; what was answered of it before
-// goes on with it, and nobody is told of it twice.
+// What nobody has answered when the others are done is what the run ends with; what was answered of
+// it before goes on with it, and nobody is told of it twice.
 func TestBranchesAskToTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
@@ -224,8 +225,8 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	}
 }
 
-// Somebody asks, and nothing but questions is left; in the same moment another one is answered, and goes on. People are told
-// of the question by then, and not when that one has ended.
+// Somebody asks, and nothing but questions is left; in the same moment another one is answered, and
+// goes on. People are told of the question by then, and not when that one has ended.
 func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 4)
@@ -344,7 +345,8 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	}
 }
 
-// A run whose branches wait while another one works lists their calls, without those that have a decision.
+// A run whose branches wait while another one works lists their calls, without those that have a
+// decision.
 func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
@@ -362,7 +364,8 @@ func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
 	}
 }
 
-// A run does not end with more questions than it could go on with: it stays open until so many are answered that it can.
+// A run does not end with more questions than it could go on with: it stays open until so many are
+// answered that it can.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 30)
@@ -414,8 +417,8 @@ func TestBranchesAskUntilTheEnd(t *testing.T) {
 	}
 }
 
-// The step's time is over while its branches end with their interrupts. A branch that is cancelled meanwhile reports nothing: the
-// next step finds in the log what it has used.
+// The step's time is over while its branches end with their interrupts. A branch that is cancelled
+// meanwhile reports nothing: the next step finds in the log what it has used.
 func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
@@ -441,7 +444,8 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	}
 }
 
-// What was decided about calls of a branch that goes on with none of them stands in the log, whatever ended the branch.
+// What was decided about calls of a branch that goes on with none of them stands in the log,
+// whatever ended the branch.
 func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	t.Parallel()
 	cancels := func(b *branching) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
@@ -507,8 +511,9 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	}
 }
 
-// Who decides while questions of branches go to the end of the run is told what counts: it stands in the next one. So does a
-// cancel: branches that have ended have what is to be compensated for, and begin again in the run behind it, cancelled.
+// Who decides while questions of branches go to the end of the run is told what counts: it stands
+// in the next one. So does a cancel: branches that have ended have what is to be compensated for,
+// and begin again in the run behind it, cancelled.
 func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, cancelled := range map[string]bool{"it ends with the questions": false, "it is cancelled": true} {
@@ -542,8 +547,8 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 	}
 }
 
-// Branches that were suspended are begun again also if the run that goes on with them is cancelled before: they compensate for
-// what they have done.
+// Branches that were suspended are begun again also if the run that goes on with them is cancelled
+// before: they compensate for what they have done.
 func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	t.Parallel()
 	first := newBranching(t, 3)
@@ -575,8 +580,8 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	}
 }
 
-// Branches in branches end with their questions only if the run can end with all of them: what comes to them by then counts,
-// whatever is the last byte that has room.
+// Branches in branches end with their questions only if the run can end with all of them: what
+// comes to them by then counts, whatever is the last byte that has room.
 func TestRoomForBranchesInBranches(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {

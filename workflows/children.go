@@ -10,23 +10,25 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// children are the child workflows of a turn or a step that are under way: subagents or branches. It knows which of them wait,
-// and passes their interrupts to the thread and the replies back (child_interrupt.go). Only coroutines of the workflow touch
-// it.
+// children are the child workflows of a turn or a step that are under way: subagents or branches.
+// It knows which of them wait, and passes their interrupts to the thread and the replies back
+// (child_interrupt.go). Only coroutines of the workflow touch it.
 type children struct {
 	run *run
-	// ctx is that of the turn or the step. stopped tells that no interrupts are taken any more; fails stops the turn or step.
+	// ctx is that of the turn or the step. stopped tells that no interrupts are taken any more;
+	// fails stops the turn or step.
 	ctx     workflow.Context
 	stopped func() bool
 	fails   func(error)
-	// otherWork is how many activities are under way besides, interruptsSoFar what the run would end with already.
+	// otherWork is how many activities are under way besides, interruptsSoFar what the run would
+	// end with already.
 	otherWork       func() int
 	interruptsSoFar func(workflow.Context) *runs.Interrupts
 
 	running    []*runningChild
 	interrupts []*childInterrupt
-	// reportedIdle is the number of replies received when the parent was told that all children wait, plus 1; 0 = it was
-	// never told.
+	// reportedIdle is the number of replies received when the parent was told that all children
+	// wait, plus 1; 0 = it was never told.
 	reportedIdle int
 }
 
@@ -36,7 +38,8 @@ type runningChild struct {
 	ctx    workflow.Context // ends with cancel
 	cancel workflow.CancelFunc
 	id     string // workflow ID
-	// isIdle tells that nothing is under way in the child but waiting, as of the last of the repliesSent to it.
+	// isIdle tells that nothing is under way in the child but waiting, as of the last of the
+	// repliesSent to it.
 	isIdle      bool
 	repliesSent int
 }
@@ -45,7 +48,8 @@ type runningChild struct {
 type childInterrupt struct {
 	child *runningChild // the direct child through which they came
 	by    string        // CallID of the one that waits
-	// waits has them, with the state of the one that waits as the first of Suspended. It is nil except in the thread.
+	// waits has them, with the state of the one that waits as the first of Suspended. It is nil
+	// except in the thread.
 	waits        *runs.Interrupts
 	mustStay     bool                     // the one that waits cannot end and begin again
 	between      []runs.AncestorSize      // subagents between it and the thread
@@ -139,7 +143,8 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.Interr
 	}
 }
 
-// ownSize returns the size of this subagent's state as it would be carried on now, with the children that have ended.
+// ownSize returns the size of this subagent's state as it would be carried on now, with the
+// children that have ended.
 func (c *children) ownSize(ctx workflow.Context) runs.AncestorSize {
 	return runs.AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
 }
@@ -157,7 +162,8 @@ func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	}
 }
 
-// reportsIdle reports whether the parent is to be told that all children wait: once for each number of replies received.
+// reportsIdle reports whether the parent is to be told that all children wait: once for each number
+// of replies received.
 func (c *children) reportsIdle() bool {
 	if c.reportedIdle == c.run.child.replies+1 || !c.isIdle() {
 		return false
@@ -166,7 +172,8 @@ func (c *children) reportsIdle() bool {
 	return true
 }
 
-// forwardReply passes a reply on to the child that waits, or to the direct child through which its interrupts came.
+// forwardReply passes a reply on to the child that waits, or to the direct child through which its
+// interrupts came.
 func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 	c.run.child.replies++
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == in.To && !a.replied })
@@ -188,15 +195,16 @@ func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySi
 	return a.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
 }
 
-// onReplyFailed handles a reply that did not arrive. A child that has ended or is cancelled does not need it.
+// onReplyFailed handles a reply that did not arrive. A child that has ended or is cancelled does
+// not need it.
 func (c *children) onReplyFailed(ctx workflow.Context, a *childInterrupt, err error) {
 	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.child.id) != nil {
 		c.fails(err)
 	}
 }
 
-// remove forgets a child that has ended, with its interrupts. If it ended so that the run can end with these, they become
-// suspended, with the decisions that have arrived.
+// remove forgets a child that has ended, with its interrupts. If it ended so that the run can end
+// with these, they become suspended, with the decisions that have arrived.
 func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	m := c.find(id)
 	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == m })
@@ -216,8 +224,8 @@ func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	})
 }
 
-// await waits for changes, or until a time, and processes all that have arrived. It does not end with ctx: cancelled children
-// end, which is a change.
+// await waits for changes, or until a time, and processes all that have arrived. It does not end
+// with ctx: cancelled children end, which is a change.
 func (c *children) await(ctx workflow.Context, changes workflow.Selector, until time.Time) {
 	r := c.run
 	if !c.announceAll(ctx) { // what the run did not end with, though it seemed to
@@ -248,7 +256,8 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	}
 }
 
-// nextCheck returns when time changes an interrupt, at the latest at the given time; zero = no child waits.
+// nextCheck returns when time changes an interrupt, at the latest at the given time; zero = no
+// child waits.
 func (c *children) nextCheck(at time.Time) (until time.Time) {
 	for _, a := range c.interrupts {
 		if !a.isOpen() || c.stopped() {
@@ -266,7 +275,8 @@ func (a *childInterrupt) isResolved() bool {
 	return a.waits != nil && a.isOpen() && a.waits.IsResolved()
 }
 
-// replyResolved replies to children whose interrupts are all decided. Time may decide them before they are announced.
+// replyResolved replies to children whose interrupts are all decided. Time may decide them before
+// they are announced.
 func (c *children) replyResolved(ctx workflow.Context) {
 	for _, a := range c.interrupts {
 		if a.waits == nil {

@@ -12,7 +12,8 @@ import (
 // compensationTime is how long a run may take to undo what it has done.
 const compensationTime = 10 * time.Minute
 
-// compensate lets the pipeline undo what was done, before the run ends. over tells that there is nothing to undo.
+// compensate lets the pipeline undo what was done, before the run ends. over tells that there is
+// nothing to undo.
 func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed

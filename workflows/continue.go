@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// safePoint is reached between turns and steps, when nothing is under way: a paused run waits here, and a run continues as new
-// here if its history has grown long or a newer worker version is current.
+// safePoint is reached between turns and steps, when nothing is under way: a paused run waits here,
+// and a run continues as new here if its history has grown long or a newer worker version is
+// current.
 func (r *run) safePoint(ctx workflow.Context) error {
 	if r.control.paused {
 		if err := r.thread.pause(ctx); err != nil {
@@ -29,8 +30,8 @@ func (r *run) safePoint(ctx workflow.Context) error {
 	return continueWith(ctx, runs.TypeRun, r.carry())
 }
 
-// pause waits until the run is to continue, or is cancelled: then the next step finds out. A long pause parks the thread,
-// which is the error, unless a program runs.
+// pause waits until the run is to continue, or is cancelled: then the next step finds out. A long
+// pause parks the thread, which is the error, unless a program runs.
 func (t *thread) pause(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	unpaused := func() bool { return !r.control.paused }
@@ -69,8 +70,8 @@ func (r *run) carry() runs.Input {
 	return next
 }
 
-// fits reports whether the run could be carried on as it is: what continues as new is one payload, and an execution that
-// cannot continue would try for ever.
+// fits reports whether the run could be carried on as it is: what continues as new is one payload,
+// and an execution that cannot continue would try for ever.
 func (r *run) fits() bool { return r.fitsAs(r.carry()) }
 
 // fitsAs is fits for the run as it would be carried on.
@@ -80,7 +81,8 @@ func (r *run) fitsAs(next runs.Input) bool {
 	return err == nil && len(body)+r.interrupts.held.Reserve() <= runs.MaxCarried
 }
 
-// fits reports whether the thread could be carried on with these runs in the queue and this steering.
+// fits reports whether the thread could be carried on with these runs in the queue and this
+// steering.
 func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	next := t.run.carry()
 	next.Queue, next.Progress.Steering = queue, steering

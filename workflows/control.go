@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// listen registers the handlers of the thread's updates and signals. A refusal is a validator's, so it leaves no event in the
-// history.
+// listen registers the handlers of the thread's updates and signals. A refusal is a validator's, so
+// it leaves no event in the history.
 func (t *thread) listen(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateSubmit, t.submit,
 		workflow.UpdateHandlerOptions{Description: "offer a run to this thread", Validator: t.validateSubmit})
@@ -62,7 +62,8 @@ func (t *thread) validateSteer(in runs.Steer) error {
 	return nil
 }
 
-// steer keeps what is said for the next model call. There will be one: a run does not end before it has told all of it.
+// steer keeps what is said for the next model call. There will be one: a run does not end before it
+// has told all of it.
 func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) {
 	if t.run.control.steering.Has(in.Input) {
 		return runs.Steered{Repeated: true}, nil
@@ -89,8 +90,8 @@ func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) e
 		})
 }
 
-// handleCancel cancels the run if it is the active one. For a queued run the log keeps the request, and the run's first step
-// finds it.
+// handleCancel cancels the run if it is the active one. For a queued run the log keeps the request,
+// and the run's first step finds it.
 func (t *thread) handleCancel(c runs.Cancel) {
 	if t.isActive(c.RunID) {
 		t.cancel()

@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// decide handles the update "decide". Each decision is judged for itself; a run that continues with decided calls still tells
-// what was decided.
+// decide handles the update "decide". Each decision is judged for itself; a run that continues with
+// decided calls still tells what was decided.
 //
-// The log announces an interrupt before the workflow task that records the announcement is completed. A decision may thus
-// arrive in the same task, and update handlers run first. So the handler lets the run catch up: it waits up to a second for
-// an interrupt that is not known yet.
+// The log announces an interrupt before the workflow task that records the announcement is
+// completed. A decision may thus arrive in the same task, and update handlers run first. So the
+// handler lets the run catch up: it waits up to a second for an interrupt that is not known yet.
 func (t *thread) decide(ctx workflow.Context, in runs.Decide) (runs.Decided, error) {
 	t.catchUp(ctx)
 	if unknown := func() bool { return !t.phase.isOver() && !t.hasInterrupt(in) }; unknown() {

@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// delegating returns a model that hands work to an agent which consists of steps, and is done with the result.
+// delegating returns a model that hands work to an agent which consists of steps, and is done with
+// the result.
 func delegating(t *testing.T, steps string) (k *walking, answers *[]runs.SubagentAnswer) {
 	t.Helper()
 	k = newWalking(t, steps)
@@ -57,8 +58,8 @@ func (k *walking) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer
 	return answers
 }
 
-// A program that works for a call: the task is what its expressions see as the input, and it tells of its steps itself, so that
-// its answer has none to close.
+// A program that works for a call: the task is what its expressions see as the input, and it tells
+// of its steps itself, so that its answer has none to close.
 func TestASubagentIsAProgram(t *testing.T) {
 	t.Parallel()
 	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
@@ -86,8 +87,8 @@ func TestASubagentIsAProgram(t *testing.T) {
 	}
 }
 
-// A program that works for a call asks people, in branches too: the run stays open until they answer, since a program cannot
-// end with a question and begin again.
+// A program that works for a call asks people, in branches too: the run stays open until they
+// answer, since a program cannot end with a question and begin again.
 func TestASubagentThatIsAProgramAsks(t *testing.T) {
 	t.Parallel()
 	undo := tool("")
@@ -146,7 +147,8 @@ func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 	}
 }
 
-// An agent that consists of steps works for a call: its walk begins with that, asks people as the run, and goes on behind their answer.
+// An agent that consists of steps works for a call: its walk begins with that, asks people as the
+// run, and goes on behind their answer.
 func TestASubagentWalks(t *testing.T) {
 	t.Parallel()
 	k, answers := delegating(t, `

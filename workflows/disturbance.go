@@ -13,8 +13,8 @@ import (
 // disturbances are the error codes of attempts that failed without a fault of the step.
 var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
-// isDisturbed reports whether an activity ran out of time because of disturbances. Temporal then reports the last attempt's error
-// instead of a timeout.
+// isDisturbed reports whether an activity ran out of time because of disturbances. Temporal then
+// reports the last attempt's error instead of a timeout.
 func isDisturbed(err error) bool {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || !slices.Contains(disturbances, app.Type()) {
@@ -28,8 +28,8 @@ func isDisturbed(err error) bool {
 	return errors.As(err, &timedOut) && timedOut.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
 }
 
-// overdueEnding returns how the run ends when an activity has run out of time: with the step's timeout if that is earlier than the
-// run's deadline.
+// overdueEnding returns how the run ends when an activity has run out of time: with the step's
+// timeout if that is earlier than the run's deadline.
 func (r *run) overdueEnding() ending {
 	if l := r.activeStep(); l != nil && runs.Earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
 		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}

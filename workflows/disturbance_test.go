@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// What ended with its time because it was disturbed is told from what failed by itself, whichever way Temporal says so.
+// What ended with its time because it was disturbed is told from what failed by itself, whichever
+// way Temporal says so.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	failed := func(code string, state enums.RetryState) error {

@@ -11,8 +11,9 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// newEnv returns a test environment that does not take a workflow that gets no processor for a second for one that
-// hangs, nor one to which nothing happens for three seconds for one that is stuck: a busy machine needs longer.
+// newEnv returns a test environment that does not take a workflow that gets no processor for a
+// second for one that hangs, nor one to which nothing happens for three seconds for one that is
+// stuck: a busy machine needs longer.
 func newEnv(t testing.TB) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(transitions{slog.DiscardHandler, t})))

@@ -17,8 +17,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Of 10,000 branches that fail in as many ways, as many are told of as one payload has room for, and then no other one begins. All are in
-// their order, and what they failed with is theirs as far as there are not too many ways.
+// Of 10,000 branches that fail in as many ways, as many are told of as one payload has room for,
+// and then no other one begins. All are in their order, and what they failed with is theirs as far
+// as there are not too many ways.
 func TestFailuresOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
@@ -58,8 +59,9 @@ func TestBranchFailuresOfNone(t *testing.T) {
 	}
 }
 
-// A branch that is cancelled before it has begun is one of those that a failure or a cancel has stopped. Any other that has no end is lost:
-// what it left open is closed, and the others are stopped.
+// A branch that is cancelled before it has begun is one of those that a failure or a cancel has
+// stopped. Any other that has no end is lost: what it left open is closed, and the others are
+// stopped.
 func TestBranchesWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	broken := []runs.BranchFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}

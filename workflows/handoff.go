@@ -6,12 +6,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A call may hand the thread over to another agent. It is made after all others of its turn, when these are decided: they
-// belong to the agent that made them. From the next turn on the run belongs to the other agent, with its model, tools and
-// rules. Its counts continue.
+// A call may hand the thread over to another agent. It is made after all others of its turn, when
+// these are decided: they belong to the agent that made them. From the next turn on the run belongs
+// to the other agent, with its model, tools and rules. Its counts continue.
 
-// callHandoff makes the call of the turn that hands the thread over, unless people are still to decide about others. over tells
-// that the run ends.
+// callHandoff makes the call of the turn that hands the thread over, unless people are still to
+// decide about others. over tells that the run ends.
 func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	h := waits.Handoff
 	if h == nil || waits.AsksPeople() {

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// taker is an agent that takes over, with limits that are in part tighter than those of the run's agent.
+// taker is an agent that takes over, with limits that are in part tighter than those of the run's
+// agent.
 var taker = runs.HandoffTarget{
 	AgentRef:   runs.AgentRef{Agent: "b", Revision: "vb", Limits: runs.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
 	OnNewInput: runs.OpenQueue, OnMissingResult: runs.OpenAbandon,
@@ -60,8 +61,8 @@ func (h *handing) wantMade(want ...string) {
 	}
 }
 
-// A hand-off is made behind the other calls of its turn, wherever it stands among them; the next turn is the other
-// agent's.
+// A hand-off is made behind the other calls of its turn, wherever it stands among them; the next
+// turn is the other agent's.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over", "c1", "c2"))
@@ -94,8 +95,9 @@ func TestHandoffThatIsNone(t *testing.T) {
 	}
 }
 
-// The run goes on counting, by the tighter limits of the two, over continuations too. Runs that wait for the agent
-// that has handed the thread over are the other one's, those that wait for a third one not.
+// The run goes on counting, by the tighter limits of the two, over continuations too. Runs that
+// wait for the agent that has handed the thread over are the other one's, those that wait for a
+// third one not.
 func TestHandoffIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over"))
@@ -142,8 +144,8 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	}
 }
 
-// While people decide about another call of the turn the thread stays where it is: the agent that has asked makes the
-// call, and then hands over.
+// While people decide about another call of the turn the thread stays where it is: the agent that
+// has asked makes the call, and then hands over.
 func TestHandoffWaitsForDecisions(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask", "c2")
@@ -167,7 +169,8 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	}
 }
 
-// People decide about a hand-off itself like about any call. One that is rejected hands nothing over.
+// People decide about a hand-off itself like about any call. One that is rejected hands nothing
+// over.
 func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 	t.Parallel()
 	for verdict, has := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
@@ -192,7 +195,8 @@ func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 	}
 }
 
-// A hand-off that was approved still waits if a call beside it asks something, and keeps its decision.
+// A hand-off that was approved still waits if a call beside it asks something, and keeps its
+// decision.
 func TestApprovedHandoffWaitsOn(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask")
@@ -233,7 +237,8 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 	}
 }
 
-// Calls of the client's need no agent: the thread is handed over, and their results are for the other agent.
+// Calls of the client's need no agent: the thread is handed over, and their results are for the
+// other agent.
 func TestHandoffWithTheClientsCalls(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "client", "over")
@@ -246,7 +251,8 @@ func TestHandoffWithTheClientsCalls(t *testing.T) {
 	h.wantMade("a over b")
 }
 
-// A run that nobody asked for, behind one in which the thread was handed over, is the other agent's, with its own limits.
+// A run that nobody asked for, behind one in which the thread was handed over, is the other
+// agent's, with its own limits.
 func TestWhatGoesOnBehindAHandoff(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over"))

@@ -8,13 +8,16 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A held run does not end when its turn has interrupts: it announces them, waits, and continues the turn.
+// A held run does not end when its turn has interrupts: it announces them, waits, and continues the
+// turn.
 
-// stepHeld is the ID of the step in which held calls are made. Clients see the name of other tool steps.
+// stepHeld is the ID of the step in which held calls are made. Clients see the name of other tool
+// steps.
 const stepHeld = "held"
 
-// holdIfFits reports whether a payload has room for the interrupts of a turn. A held run takes decisions about them from here on:
-// a decision may arrive before the other calls of the turn have been made.
+// holdIfFits reports whether a payload has room for the interrupts of a turn. A held run takes
+// decisions about them from here on: a decision may arrive before the other calls of the turn have
+// been made.
 func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	if !r.in.Hold {
 		return w.Fits(r.in)
@@ -23,8 +26,8 @@ func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	return len(w.Calls) <= runs.MaxInterrupts && r.fits()
 }
 
-// announceHeld tells readers and the inbox about the interrupts of the turn, unless they are resolved already. over tells that
-// the run ends, because that failed.
+// announceHeld tells readers and the inbox about the interrupts of the turn, unless they are
+// resolved already. over tells that the run ends, because that failed.
 func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.child != nil {
 		return r.sendInterrupt(ctx)
@@ -44,8 +47,8 @@ func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// continueHeld waits until the interrupts of the turn are resolved, and applies the decisions. over tells that the run ends. The
-// error is nil except to continue as new.
+// continueHeld waits until the interrupts of the turn are resolved, and applies the decisions. over
+// tells that the run ends. The error is nil except to continue as new.
 func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.child != nil {
 		end, over = r.awaitReply(ctx)
@@ -75,8 +78,8 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	return r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 }
 
-// awaitHeld waits until the interrupts of the turn are resolved, or the run is cancelled. After the patience the thread is
-// parked, which is the error. The wait does not count against the deadline.
+// awaitHeld waits until the interrupts of the turn are resolved, or the run is cancelled. After the
+// patience the thread is parked, which is the error. The wait does not count against the deadline.
 func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	w, since := r.interrupts.held, workflow.Now(ctx)
 	late := since.Add(patience)
@@ -104,7 +107,8 @@ func (r *run) waitUntil(next, late time.Time) time.Time {
 	return runs.Earlier(next, late)
 }
 
-// awaitHeldUntil waits until the interrupts of the turn are resolved, the run is cancelled, or a time; zero = for ever.
+// awaitHeldUntil waits until the interrupts of the turn are resolved, the run is cancelled, or a
+// time; zero = for ever.
 func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
 	ready := func() bool { return r.interrupts.held.IsResolved() || historyIsLong(ctx) && !r.mustStay() }
 	if until.IsZero() {

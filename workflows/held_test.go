@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// holding is a world whose run is held for questions in its first turn, and is done in the second. It
-// notes what it told readers and which tool calls were made.
+// holding is a world whose run is held for questions in its first turn, and is done in the second.
+// It notes what it told readers and which tool calls were made.
 type holding struct {
 	*world
 	told  []runs.AnnounceInterrupts
@@ -99,7 +99,8 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	}
 }
 
-// look asks a run, after some time, what it still waits for: with an offer without a run, which is refused.
+// look asks a run, after some time, what it still waits for: with an offer without a run, which is
+// refused.
 func (w *world) look(after time.Duration, open *[][]string) {
 	w.env.RegisterDelayedCallback(func() {
 		w.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
@@ -152,8 +153,8 @@ func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 	}
 }
 
-// A wait is no time of the run's. One that takes long is parked, hears everything there, and goes on where
-// the run was.
+// A wait is no time of the run's. One that takes long is parked, hears everything there, and goes
+// on where the run was.
 func TestAHeldRunIsParked(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)
@@ -210,8 +211,8 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	}
 }
 
-// What was decided when the run is cancelled was acknowledged: the log is told of it, and no tool is called. So it is when
-// a call is cancelled that was about to be made.
+// What was decided when the run is cancelled was acknowledged: the log is told of it, and no tool
+// is called. So it is when a call is cancelled that was about to be made.
 func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 	t.Parallel()
 	cancels := func(h *holding) { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
@@ -266,8 +267,8 @@ func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 	}
 }
 
-// A result that comes by signal goes to the log and is a decision then, however long the log is away.
-// What is unknown, about somebody's decision, doubled, or no result changes nothing.
+// A result that comes by signal goes to the log and is a decision then, however long the log is
+// away. What is unknown, about somebody's decision, doubled, or no result changes nothing.
 func TestResultsBySignal(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)

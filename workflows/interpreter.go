@@ -14,10 +14,11 @@ import (
 //	   │         turns       │         one        │         children
 //	   └ records how the step before ended, changes the state, and evaluates what is next
 //
-// The workflow does not know the steps. The activity pipeline.advance has the definition and the state; the workflow has the
-// cursor, does what the activity returns, and reports how it ended. So a history has what was done, and no definition, and
-// no expression is evaluated here. Before each advance the run may pause or continue as new: the position has everything
-// that the next execution needs. Where nothing can come in between, the activity of a tool call makes the next advance, too
+// The workflow does not know the steps. The activity pipeline.advance has the definition and the
+// state; the workflow has the cursor, does what the activity returns, and reports how it ended. So
+// a history has what was done, and no definition, and no expression is evaluated here. Before each
+// advance the run may pause or continue as new: the position has everything that the next execution
+// needs. Where nothing can come in between, the activity of a tool call makes the next advance, too
 // (chained_advance.go).
 
 // endingOf returns how the run ends when it has compensated for what was done.
@@ -30,8 +31,8 @@ func endingOf(t *runs.PendingEnd) ending {
 	return end
 }
 
-// interpreter executes the steps of an agent that is a pipeline, or the step that a program does. It has no state of its own: what lasts
-// between two steps is the run's pipelineState.
+// interpreter executes the steps of an agent that is a pipeline, or the step that a program does.
+// It has no state of its own: what lasts between two steps is the run's pipelineState.
 type interpreter struct {
 	run *run
 	*pipelineState
@@ -40,7 +41,8 @@ type interpreter struct {
 // interpreter returns the interpreter of the run's steps.
 func (r *run) interpreter() interpreter { return interpreter{r, &r.pipeline} }
 
-// restorePosition takes the position from the execution or the run before this one, or sets it to the beginning.
+// restorePosition takes the position from the execution or the run before this one, or sets it to
+// the beginning.
 func (r *run) restorePosition() {
 	switch {
 	case r.pipeline.position != nil:
@@ -56,7 +58,8 @@ func (r *run) restorePosition() {
 	}
 }
 
-// outputPrefix begins the names of a subagent's outputs in the state, so that they are apart from those of other agents.
+// outputPrefix begins the names of a subagent's outputs in the state, so that they are apart from
+// those of other agents.
 func (r *run) outputPrefix() string {
 	if r.child == nil {
 		return ""
@@ -97,7 +100,8 @@ func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 	}
 }
 
-// compensationCtx returns the context for the next step: a cancel of the run does not end compensation.
+// compensationCtx returns the context for the next step: a cancel of the run does not end
+// compensation.
 func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	if !p.run.isCompensating() {
 		return ctx
@@ -126,7 +130,8 @@ func (r *run) noteFailedStep(s runs.Step, steered []uint64) {
 	}
 }
 
-// The IDs of a run's first step: stepReopen if it continues a pipeline, stepAdvance if it begins one.
+// The IDs of a run's first step: stepReopen if it continues a pipeline, stepAdvance if it begins
+// one.
 const (
 	stepReopen  = "reopen"
 	stepAdvance = "advance/1"
@@ -145,7 +150,8 @@ func (r *run) firstStepID() string {
 	return r.ownStep(stepAdvance).ID
 }
 
-// reopen begins a run that continues a pipeline, and applies the decisions about its interrupts. over tells that the run ends.
+// reopen begins a run that continues a pipeline, and applies the decisions about its interrupts.
+// over tells that the run ends.
 func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := runs.Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
@@ -172,8 +178,8 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// runActiveStep runs the step that the pipeline has reached. over tells that the run ends. The error is nil except to continue as
-// new.
+// runActiveStep runs the step that the pipeline has reached. over tells that the run ends. The
+// error is nil except to continue as new.
 func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
 	w := p.position
 	end, over = p.run.exhausted(ctx)
@@ -254,10 +260,12 @@ func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err 
 	}
 }
 
-// isDoneDespiteCancel reports whether the active step is done, although the run is cancelled: then it is compensated for, too.
+// isDoneDespiteCancel reports whether the active step is done, although the run is cancelled: then
+// it is compensated for, too.
 func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
-// onStepEnd turns the end of a step into the event for the next advance. over tells that the run ends instead.
+// onStepEnd turns the end of a step into the event for the next advance. over tells that the run
+// ends instead.
 func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	if end.waits != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// byPath gives answers by path: JSON, !code for a failure of the step, ? for one that finds the run cancelled, and *code for
-// one of its activity.
+// byPath gives answers by path: JSON, !code for a failure of the step, ? for one that finds the run
+// cancelled, and *code for one of its activity.
 func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		switch a := answers[path]; {
@@ -194,7 +194,8 @@ func TestStepsHaveDeadlines(t *testing.T) {
 	}
 }
 
-// A run that is cancelled compensates for what it has done, the last first, and nothing of that is cancelled.
+// A run that is cancelled compensates for what it has done, the last first, and nothing of that is
+// cancelled.
 func TestCancelledStepsCompensate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -227,7 +228,8 @@ func TestCancelledStepsCompensate(t *testing.T) {
 	}
 }
 
-// wantCancelled fails the test unless what was done before the cancel was compensated for, and told not to mind it.
+// wantCancelled fails the test unless what was done before the cancel was compensated for, and told
+// not to mind it.
 func (k *walking) wantCancelled(result runs.Result, did string) {
 	k.t.Helper()
 	k.want(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
@@ -238,8 +240,8 @@ func (k *walking) wantCancelled(result runs.Result, did string) {
 	}
 }
 
-// What a cancelled advance has written down is found out, and what comes of the cancel stands behind it. Where that cannot be
-// found out, the run ends.
+// What a cancelled advance has written down is found out, and what comes of the cancel stands
+// behind it. Where that cannot be found out, the run ends.
 func TestCancelledAdvances(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -29,8 +29,8 @@ func (r *run) waitsOf(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts
 	return w
 }
 
-// expiry returns when an interrupt that opens now expires; zero = never. after is the time that the rule gives, 0 = any. The active
-// step's deadline limits it.
+// expiry returns when an interrupt that opens now expires; zero = never. after is the time that the
+// rule gives, 0 = any. The active step's deadline limits it.
 func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	if after > 0 {
 		at = now.Add(after)
@@ -41,8 +41,9 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	return at
 }
 
-// decidedCalls returns the calls to make or to answer after the decisions. They lack results that the client's input brought into the
-// conversation, calls that the client abandoned, and, in a cancelled run, calls that nobody decided about.
+// decidedCalls returns the calls to make or to answer after the decisions. They lack results that
+// the client's input brought into the conversation, calls that the client abandoned, and, in a
+// cancelled run, calls that nobody decided about.
 func decidedCalls(w *runs.Interrupts) []call {
 	var calls []call
 	for _, c := range w.Calls {

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// asks returns an answer whose first call runs, whose second waits for a person and whose third for the client.
+// asks returns an answer whose first call runs, whose second waits for a person and whose third for
+// the client.
 func asks(seq uint64) runs.ModelAnswer {
 	a := says(seq, "now", "ask", "client")
 	a.Calls[1].Approval = &runs.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
@@ -87,8 +88,8 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 	}
 }
 
-// Decisions that come one by one, whenever and from wherever, add up; then a run goes on that nobody
-// asked for. What was decided stands.
+// Decisions that come one by one, whenever and from wherever, add up; then a run goes on that
+// nobody asked for. What was decided stands.
 func TestDecisionsAddUp(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
@@ -135,8 +136,8 @@ func TestDecisionsAddUp(t *testing.T) {
 	}
 }
 
-// A worker that dies right behind the record of a run's end leaves the task to another one, later. Until when people
-// may decide stays as the record has told them.
+// A worker that dies right behind the record of a run's end leaves the task to another one, later.
+// Until when people may decide stays as the record has told them.
 func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,8 +163,8 @@ func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	}
 }
 
-// Nobody decides in time: the call is not made, and the thread goes on or fails as its agent says. The
-// wait is parked meanwhile.
+// Nobody decides in time: the call is not made, and the thread goes on or fails as its agent says.
+// The wait is parked meanwhile.
 func TestQuestionsExpire(t *testing.T) {
 	t.Parallel()
 	for onExpiry, want := range map[runs.OnExpiry]runs.Outcome{
@@ -212,7 +213,8 @@ func TestQuestionsExpire(t *testing.T) {
 	}
 }
 
-// A decision that comes when the time is over is told so, even if the clock has not struck here yet.
+// A decision that comes when the time is over is told so, even if the clock has not struck here
+// yet.
 func TestADecisionThatComesLate(t *testing.T) {
 	t.Parallel()
 	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Calls: []runs.Interrupt{
@@ -266,7 +268,8 @@ func TestACancelIsTooLateForQuestions(t *testing.T) {
 	}
 }
 
-// What waits behind questions is bounded like what waits behind a run: it is one payload that goes on.
+// What waits behind questions is bounded like what waits behind a run: it is one payload that goes
+// on.
 func TestTooManyWaitBehindQuestions(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)

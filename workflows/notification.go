@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// sendNotification sends a notification, as often as it takes. One that fails for good is left out: later ones tell the present state.
+// sendNotification sends a notification, as often as it takes. One that fails for good is left out:
+// later ones tell the present state.
 func sendNotification(ctx workflow.Context, n runs.Notification) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: string(n.Event),
@@ -23,13 +24,15 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 	}
 }
 
-// noticesID returns the workflow ID for the notifications about interrupts of the thread that are left. It is unique for each.
+// noticesID returns the workflow ID for the notifications about interrupts of the thread that are
+// left. It is unique for each.
 func noticesID(ctx workflow.Context, w *runs.Interrupts) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
 }
 
-// SendNotifications is interrupt.notifications.v1: it sends the notifications that a thread has left, however long that takes.
+// SendNotifications is interrupt.notifications.v1: it sends the notifications that a thread has
+// left, however long that takes.
 func SendNotifications(ctx workflow.Context, in runs.NotificationsInput) error {
 	for w := in.Interrupts; w.HasPending(); w.Pending = w.Pending[1:] {
 		if n := w.Notification(in.Thread); len(n.Calls) > 0 {

@@ -27,7 +27,8 @@ func (w *world) events() []runs.NotificationEvent {
 	return events
 }
 
-// What happens to questions is told in its order, each thing until it is told; who decides doesn't wait for that.
+// What happens to questions is told in its order, each thing until it is told; who decides doesn't
+// wait for that.
 func TestNoticesAreToldInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,7 +63,8 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A thread that goes on waits for no notice: the next execution tells the rest beside its first step.
+// A thread that goes on waits for no notice: the next execution tells the rest beside its first
+// step.
 func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
@@ -89,8 +91,8 @@ func TestNoticesGoAlong(t *testing.T) {
 		t.Fatalf("left are %v, want %v", left, want)
 	}
 
-	// The next run is over before they can be told. It waits for them, but not for long: then another workflow tells
-	// them, as often as it takes.
+	// The next run is over before they can be told. It waits for them, but not for long: then
+	// another workflow tells them, as often as it takes.
 	for name, tt := range map[string]struct {
 		failures int
 		handed   []runs.NotificationEvent
@@ -145,7 +147,8 @@ func TestNoticesGoAlong(t *testing.T) {
 	}
 }
 
-// Who answers while the thread is on its way to where it is parked is heard, though a notice is under way.
+// Who answers while the thread is on its way to where it is parked is heard, though a notice is
+// under way.
 func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,8 +175,8 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	}
 }
 
-// Who answers otherwise than was decided, while the thread is about to go on, is told that it does; who says the same
-// goes on with it.
+// Who answers otherwise than was decided, while the thread is about to go on, is told that it does;
+// who says the same goes on with it.
 func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
@@ -229,7 +232,8 @@ func TestQuestionsThatWereNotAsked(t *testing.T) {
 	}
 }
 
-// What a held run was asked in an earlier turn is told as well, though it has ended and nobody could be told meanwhile.
+// What a held run was asked in an earlier turn is told as well, though it has ended and nobody
+// could be told meanwhile.
 func TestNoticesOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// notifier sends the notifications about interrupts, one after the other, each as often as it takes. Neither the decision
-// nor the run waits for it. An execution that continues as new carries on what is left.
+// notifier sends the notifications about interrupts, one after the other, each as often as it
+// takes. Neither the decision nor the run waits for it. An execution that continues as new carries
+// on what is left.
 type notifier struct {
 	run        *runs.Input // the run that is active
 	interrupts *interrupts
@@ -20,11 +21,11 @@ type notifier struct {
 }
 
 const (
-	// stopPatience is how long an execution that continues as new waits for the notification that is under way, which the
-	// next one would otherwise send again.
+	// stopPatience is how long an execution that continues as new waits for the notification that
+	// is under way, which the next one would otherwise send again.
 	stopPatience = time.Second
-	// drainPatience is how long the last execution of a thread sends notifications. Clients may be waiting for the thread
-	// to be free.
+	// drainPatience is how long the last execution of a thread sends notifications. Clients may be
+	// waiting for the thread to be free.
 	drainPatience = 2 * time.Second
 )
 
@@ -59,8 +60,8 @@ func (n *notifier) stop(ctx workflow.Context) {
 	}
 }
 
-// drain sends what is left when the thread has no further execution. What takes longer is handed over, so that the thread
-// is free and nothing is lost.
+// drain sends what is left when the thread has no further execution. What takes longer is handed
+// over, so that the thread is free and nothing is lost.
 func (n *notifier) drain(ctx workflow.Context) {
 	if n.next() == nil {
 		return
@@ -71,8 +72,8 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 }
 
-// handOver starts a workflow for each of the interrupts that has notifications left, also when the run is cancelled. The
-// notification that is under way is sent there again.
+// handOver starts a workflow for each of the interrupts that has notifications left, also when the
+// run is cancelled. The notification that is under way is sent there again.
 func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, w := range all {

@@ -6,9 +6,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or since it is paused. It is
-// small and rarely changes, so that workers of any version can hold it for days. It handles the same updates and signals as
-// agent.run.v1, and the run continues there, on the version of then.
+// ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or
+// since it is paused. It is small and rarely changes, so that workers of any version can hold it
+// for days. It handles the same updates and signals as agent.run.v1, and the run continues there,
+// on the version of then.
 func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	t := newThread(ctx, in.Run, cancel)

@@ -43,7 +43,8 @@ func continuedAs(t *testing.T, err error, workflowType string, in any) {
 	}
 }
 
-// unpark runs a parked run to where it goes on. What happens to it meanwhile happens after some time.
+// unpark runs a parked run to where it goes on. What happens to it meanwhile happens after some
+// time.
 func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens func(*world)) runs.Input {
 	t.Helper()
 	w := newWorld(t)
@@ -54,7 +55,8 @@ func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens 
 	return next
 }
 
-// A run that is paused for long is parked, and goes on where it was; the wait is no time of its own.
+// A run that is paused for long is parked, and goes on where it was; the wait is no time of its
+// own.
 func TestALongPauseIsParked(t *testing.T) {
 	t.Parallel()
 	in := input
@@ -77,8 +79,8 @@ func TestALongPauseIsParked(t *testing.T) {
 	}
 }
 
-// A parked run hears all that a run hears: a cancel, which ends it, runs that wait, or that take its
-// place, and what people say to it.
+// A parked run hears all that a run hears: a cancel, which ends it, runs that wait, or that take
+// its place, and what people say to it.
 func TestAParkedRunListens(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)

@@ -2,18 +2,19 @@ package workflows
 
 import "slices"
 
-// phase is where the thread's AG-UI run is in its life. A run that waits for interrupts within its turn, or is paused, is
-// running; docs/internals/architecture.md has the diagram.
+// phase is where the thread's AG-UI run is in its life. A run that waits for interrupts within its
+// turn, or is paused, is running; docs/internals/architecture.md has the diagram.
 type phase int
 
 const (
 	phaseRunning phase = iota
-	// phaseSuspending: subagents and branches that wait for interrupts end, so that the run can end with these. No decision is
-	// taken, since nobody knows yet who continues with it.
+	// phaseSuspending: subagents and branches that wait for interrupts end, so that the run can end
+	// with these. No decision is taken, since nobody knows yet who continues with it.
 	phaseSuspending
 	// phaseFinishing: the run's terminal record is being written.
 	phaseFinishing
-	// phaseFinishingSuspended is phaseFinishing for a run that ends with interrupts of its children. No decision is taken.
+	// phaseFinishingSuspended is phaseFinishing for a run that ends with interrupts of its
+	// children. No decision is taken.
 	phaseFinishingSuspended
 	// phaseEnded: the run is over. The thread waits for decisions about its interrupts, or closes.
 	phaseEnded
@@ -25,8 +26,8 @@ var transitions = map[phase][]phase{
 	phaseSuspending:         {phaseRunning, phaseFinishingSuspended},
 	phaseFinishing:          {phaseEnded},
 	phaseFinishingSuspended: {phaseEnded},
-	// A program continues with the next run. One whose client went on without answers finishes again: the log keeps the
-	// first end.
+	// A program continues with the next run. One whose client went on without answers finishes
+	// again: the log keeps the first end.
 	phaseEnded: {phaseRunning, phaseFinishing},
 }
 
@@ -37,7 +38,8 @@ func (p phase) String() string {
 // isOver reports whether the run takes no steering, pause or cancel any more.
 func (p phase) isOver() bool { return p >= phaseFinishing }
 
-// takesDecisions reports whether decisions and tool results are taken; otherwise they wait for the next phase.
+// takesDecisions reports whether decisions and tool results are taken; otherwise they wait for the
+// next phase.
 func (p phase) takesDecisions() bool { return p != phaseSuspending && p != phaseFinishingSuspended }
 
 // mayBecome reports whether another phase may follow.

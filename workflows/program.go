@@ -13,24 +13,26 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Program is an agent that is written as a Go workflow function, for what steps cannot express. It is ordinary deterministic
-// workflow code, and may use activities, timers and signals of its own. What clients see and people decide, it does through
-// its [Agent].
+// Program is an agent that is written as a Go workflow function, for what steps cannot express. It
+// is ordinary deterministic workflow code, and may use activities, timers and signals of its own.
+// What clients see and people decide, it does through its [Agent].
 //
-// A program runs in one execution, also while people decide and through the AG-UI runs that continue with their decisions. It
-// does not continue as new, and stays on its worker version. The run ends when it returns; an error fails the run with the
-// code of a [StepError], or [runs.CodeProgram].
+// A program runs in one execution, also while people decide and through the AG-UI runs that
+// continue with their decisions. It does not continue as new, and stays on its worker version. The
+// run ends when it returns; an error fails the run with the code of a [StepError], or
+// [runs.CodeProgram].
 type Program func(ctx workflow.Context, a *Agent) error
 
 // Programs are a worker's programs, by the name that definitions use.
 type Programs map[string]Program
 
-// Agent does steps for a program. Any coroutine of the program may use it, one step at a time. For several steps in parallel,
-// use one step with branches.
+// Agent does steps for a program. Any coroutine of the program may use it, one step at a time. For
+// several steps in parallel, use one step with branches.
 type Agent struct {
 	run    *run
 	thread *thread // nil = a child's
-	// origin is the run that began the program, input its input: later runs that continue it have others.
+	// origin is the run that began the program, input its input: later runs that continue it have
+	// others.
 	origin string
 	input  uint64
 	steps  int              // that it has done
@@ -55,13 +57,16 @@ var errOver = errors.New("workflows: the program has ended")
 // maxTree bounds the JSON of a program's step, in bytes.
 const maxTree = 12 << 10
 
-// Do does one step of any kind: an agent, a tool, an approval, branches, or a change of the state. Its texts are templates as in
-// pipelines, so content need not pass through the workflow. Its outputs are in the state under "steps", for later templates
-// and for Value. If the step asks people, the AG-UI run ends, and Do returns in the run that has their answers.
+// Do does one step of any kind: an agent, a tool, an approval, branches, or a change of the state.
+// Its texts are templates as in pipelines, so content need not pass through the workflow. Its
+// outputs are in the state under "steps", for later templates and for Value. If the step asks
+// people, the AG-UI run ends, and Do returns in the run that has their answers.
 //
-// When ctx ends, the step ends: it is compensated for, its interrupts are cancelled, and the run continues.
+// When ctx ends, the step ends: it is compensated for, its interrupts are cancelled, and the run
+// continues.
 //
-// The error is a *StepError if the step failed, a temporal.CanceledError if ctx has ended, ErrAbandoned, or ErrAtWork.
+// The error is a *StepError if the step failed, a temporal.CanceledError if ctx has ended,
+// ErrAbandoned, or ErrAtWork.
 func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	s := step.AsStep()
 	tree, err := json.Marshal([]agents.Step{s}) //workflowcheck:ignore the same value gives the same text
@@ -106,7 +111,8 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	}
 }
 
-// claim claims the agent for a step until done is called. A step whose context has ended is waited for.
+// claim claims the agent for a step until done is called. A step whose context has ended is waited
+// for.
 func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError()
@@ -184,8 +190,8 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }
 
-// Value evaluates a CEL expression over input, messages, state, steps and caller, and decodes the result into v. The result has at
-// most 8 KiB of JSON: something to branch on, and no content.
+// Value evaluates a CEL expression over input, messages, state, steps and caller, and decodes the
+// result into v. The result has at most 8 KiB of JSON: something to branch on, and no content.
 func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	done, err := a.claim(ctx)
 	if err != nil {
@@ -210,7 +216,8 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	return nil
 }
 
-// of returns the function that runs the program of a run's agent. t is the run's thread; nil = the run is a child's.
+// of returns the function that runs the program of a run's agent. t is the run's thread; nil = the
+// run is a child's.
 func (p Programs) of(r *run, t *thread) func(workflow.Context) ending {
 	return func(ctx workflow.Context) ending {
 		return p.execute(ctx, &Agent{run: r, thread: t, origin: r.in.Run.ID, input: r.in.Input})

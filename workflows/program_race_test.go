@@ -33,8 +33,9 @@ func race(ctx workflow.Context, a *workflows.Agent, step agents.Step) (err error
 	return answered.Get(ctx, nil)
 }
 
-// A person's answer races a timer of the program's. Where that is first, the question is given up and its step closed, and
-// the program goes on: in the same AG-UI run if it is held, else in another one.
+// A person's answer races a timer of the program's. Where that is first, the question is given up
+// and its step closed, and the program goes on: in the same AG-UI run if it is held, else in
+// another one.
 func TestAnswersRaceTimers(t *testing.T) {
 	t.Parallel()
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{Steps: []agents.Step{question("left"), question("right")}}}
@@ -88,8 +89,8 @@ func count(list []string, s string) (n int) {
 	return n
 }
 
-// An agent does one thing at a time. What is under way when the program ends is waited for, and what is to end before the
-// next step.
+// An agent does one thing at a time. What is under way when the program ends is waited for, and
+// what is to end before the next step.
 func TestProgramsDoOneThingAtATime(t *testing.T) {
 	t.Parallel()
 	concurrent := func(ctx workflow.Context, a *workflows.Agent, s agents.Step) workflow.Future {

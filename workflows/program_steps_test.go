@@ -17,8 +17,8 @@ import (
 
 func tool(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
 
-// A program does steps of any kind, one after the other, in one execution, whatever it asks and however long its history grows. Each
-// sees what the ones before it came to.
+// A program does steps of any kind, one after the other, in one execution, whatever it asks and
+// however long its history grows. Each sees what the ones before it came to.
 func TestProgramsDoSteps(t *testing.T) {
 	t.Parallel()
 	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
@@ -119,7 +119,8 @@ func stepCode(err error) string {
 	return ""
 }
 
-// A program whose run is cancelled is told so, and may undo what it did; nothing of that is cancelled.
+// A program whose run is cancelled is told so, and may undo what it did; nothing of that is
+// cancelled.
 func TestCancelledPrograms(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the log tells": {"two": "?"}} {

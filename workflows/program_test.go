@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// A program waits for people in the middle of its code: its run ends with the question, and the code goes on in
-// the run that has the answer, in the same execution.
+// A program waits for people in the middle of its code: its run ends with the question, and the
+// code goes on in the run that has the answer, in the same execution.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	var sums []int

@@ -6,8 +6,9 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Do does a step like [Agent.Do], and reads its output like [Value]: something to branch on. Leave content, and what may exceed
-// 8 KiB, to [Agent.Do], and refer to the step in later ones. A skipped step has no output, which is a *StepError.
+// Do does a step like [Agent.Do], and reads its output like [Value]: something to branch on. Leave
+// content, and what may exceed 8 KiB, to [Agent.Do], and refer to the step in later ones. A skipped
+// step has no output, which is a *StepError.
 func Do[T any](ctx workflow.Context, a *Agent, step agents.StepOf[T]) (T, error) {
 	if err := a.Do(ctx, step); err != nil {
 		var none T

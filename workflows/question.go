@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A tool may ask people a question in the middle of a call. The call then ends with the question instead of a result, and is
-// made again when that is answered. Question and answer are in the log.
+// A tool may ask people a question in the middle of a call. The call then ends with the question
+// instead of a result, and is made again when that is answered. Question and answer are in the log.
 
 // addQuestion adds the question with which a call has ended.
 func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
@@ -17,8 +17,8 @@ func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	t.questions = append(t.questions, w)
 }
 
-// fitsWithInterrupts reports whether a payload has room for the interrupts that calls of a turn have brought. A held run takes
-// decisions about them from here on.
+// fitsWithInterrupts reports whether a payload has room for the interrupts that calls of a turn
+// have brought. A held run takes decisions about them from here on.
 func (r *run) fitsWithInterrupts(w *runs.Interrupts) bool {
 	if !r.in.Hold || len(w.Suspended) > 0 {
 		return w.Fits(r.in)

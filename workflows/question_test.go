@@ -28,8 +28,8 @@ func answers(question int) runs.Decision {
 	return runs.Decision{CallID: "x", Kind: runs.DecisionAnswer, Question: question, Digest: fmt.Sprint("d", question), Input: uint64(70 + question)}
 }
 
-// A run whose tool asks ends with the question; the one that goes on makes the call anew, with the record of the
-// question and what was decided. Only an answer to the question that waits counts.
+// A run whose tool asks ends with the question; the one that goes on makes the call anew, with the
+// record of the question and what was decided. Only an answer to the question that waits counts.
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
@@ -128,7 +128,8 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	}
 }
 
-// A run that only answers what the one before it has asked holds as well, and its first turn is still to come.
+// A run that only answers what the one before it has asked holds as well, and its first turn is
+// still to come.
 func TestAnAnswerIsHeld(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall

@@ -7,8 +7,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Register registers the workflows with a worker, and the programs. With Worker Versioning, a run stays on the version that began it
-// until it continues as new; a parked thread is on the current version.
+// Register registers the workflows with a worker, and the programs. With Worker Versioning, a run
+// stays on the version that began it until it continues as new; a parked thread is on the current
+// version.
 func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{
 		Name: runs.TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,

@@ -15,8 +15,8 @@ type happened struct {
 	After time.Duration
 }
 
-// waitOut runs a run with questions through all its executions, to the one that goes on, and returns what was
-// told until then. Time goes by itself.
+// waitOut runs a run with questions through all its executions, to the one that goes on, and
+// returns what was told until then. Time goes by itself.
 func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, w *world)) ([]happened, runs.Input, []runs.Notification) {
 	t.Helper()
 	w := newWorld(t)
@@ -69,7 +69,8 @@ func TestAQuestionOverDays(t *testing.T) {
 	}
 }
 
-// The processes are down from the question to its end: the notice of the expiry tells how far the approval has come.
+// The processes are down from the question to its end: the notice of the expiry tells how far the
+// approval has come.
 func TestEscalationsWhileDown(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour

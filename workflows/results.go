@@ -23,8 +23,8 @@ func (t *thread) takeResults(ctx workflow.Context) {
 	})
 }
 
-// takeResult stores a result that the thread waits for, and takes it as a decision. A signal has no answer: a result that is
-// unknown, too large, malformed or not the first is ignored.
+// takeResult stores a result that the thread waits for, and takes it as a decision. A signal has no
+// answer: a result that is unknown, too large, malformed or not the first is ignored.
 func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.results.busy = true
 	defer func() { t.results.busy = false }()
@@ -49,13 +49,14 @@ func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.run.interruptsOf(in.CallID).Decide(d, workflow.Now(ctx))
 }
 
-// awaitDecidable waits while children end with their interrupts: until the run has ended, these are nowhere else.
+// awaitDecidable waits while children end with their interrupts: until the run has ended, these are
+// nowhere else.
 func (t *thread) awaitDecidable(ctx workflow.Context) {
 	_ = workflow.Await(ctx, func() bool { return t.phase.takesDecisions() })
 }
 
-// awaitResults waits until no result is on its way into the log: an execution that continued as new would lose it. ok is
-// false if the run is cancelled.
+// awaitResults waits until no result is on its way into the log: an execution that continued as new
+// would lose it. ok is false if the run is cancelled.
 func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.come.Len() == 0 }) == nil
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// pending returns a world whose run ends with two calls of the client's, and more, and nothing else.
+// pending returns a world whose run ends with two calls of the client's, and more, and nothing
+// else.
 func pending(t *testing.T, more ...string) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -33,7 +34,8 @@ func waitingFor(onMissing runs.OpenPolicy) runs.Input {
 	return in
 }
 
-// A thread waits for results of its client's. Those that come one by one add up, and it goes on by itself.
+// A thread waits for results of its client's. Those that come one by one add up, and it goes on by
+// itself.
 func TestAThreadWaitsForResults(t *testing.T) {
 	t.Parallel()
 	w := pending(t)
@@ -52,8 +54,8 @@ func TestAThreadWaitsForResults(t *testing.T) {
 	}
 }
 
-// The next input brings results of its own: those that it brings, and were taken before, are made nothing
-// of; those that only were taken are.
+// The next input brings results of its own: those that it brings, and were taken before, are made
+// nothing of; those that only were taken are.
 func TestAnInputBringsResults(t *testing.T) {
 	t.Parallel()
 	w := pending(t, "c2")
@@ -70,7 +72,8 @@ func TestAnInputBringsResults(t *testing.T) {
 	}
 }
 
-// The agent says what becomes of an input that leaves something open, and who asks for a run may insist.
+// The agent says what becomes of an input that leaves something open, and who asks for a run may
+// insist.
 func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 	t.Parallel()
 	const abandon, reject, queue = runs.OpenAbandon, runs.OpenReject, runs.OpenQueue

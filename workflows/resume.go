@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// applyResumed applies the decisions about the interrupts of the run before. over tells that the run ends.
+// applyResumed applies the decisions about the interrupts of the run before. over tells that the
+// run ends.
 func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 	w := r.in.Resume
 	if w == nil || r.log.HasBegun() {

@@ -12,16 +12,17 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// heartbeatTimeout is the last resort against a worker that dies: other means notice sooner. A heartbeat is a persisted write, so
-// it is rare.
+// heartbeatTimeout is the last resort against a worker that dies: other means notice sooner. A
+// heartbeat is a persisted write, so it is rare.
 const heartbeatTimeout = 30 * time.Second
 
-// stepAttempts bounds the attempts of a step. It is the last resort against a step that kills its worker each time. An activity
-// whose step fails gives up sooner.
+// stepAttempts bounds the attempts of a step. It is the last resort against a step that kills its
+// worker each time. An activity whose step fails gives up sooner.
 const stepAttempts = 100
 
-// run is an AG-UI run in one execution: of a thread, or of a child. It loops over turns, or runs a pipeline or a program. It
-// holds references to content, and no content. Only coroutines of the workflow touch it.
+// run is an AG-UI run in one execution: of a thread, or of a child. It loops over turns, or runs a
+// pipeline or a program. It holds references to content, and no content. Only coroutines of the
+// workflow touch it.
 type run struct {
 	in        runs.Input // as a handoff has changed it
 	execution string     // the Temporal run ID under which the log knows the run
@@ -49,19 +50,24 @@ type pipelineState struct {
 	tree    []byte // the steps of a program's step, until an advance has written them down
 }
 
-// host is the thread as its run sees it. The run of a child has none: its interrupts go to the thread through the parent's children.
+// host is the thread as its run sees it. The run of a child has none: its interrupts go to the
+// thread through the parent's children.
 type host interface {
-	// pause blocks until the run may continue or is cancelled. The error continues the thread as parked.
+	// pause blocks until the run may continue or is cancelled. The error continues the thread as
+	// parked.
 	pause(ctx workflow.Context) error
 	// suspend refuses decisions until resume, or until the run has ended.
 	suspend(ctx workflow.Context)
 	resume(ctx workflow.Context)
-	// closeSuspended forgets the interrupts of suspended children; interrupted tells that the run has ended with them.
+	// closeSuspended forgets the interrupts of suspended children; interrupted tells that the run
+	// has ended with them.
 	closeSuspended(ctx workflow.Context, interrupted bool)
 	cancel()
-	// awaitResults blocks until every tool result that has arrived is in the log. ok is false if the run is cancelled.
+	// awaitResults blocks until every tool result that has arrived is in the log. ok is false if
+	// the run is cancelled.
 	awaitResults(ctx workflow.Context) (ok bool)
-	// handOverNotifications gives the notifications of the run's interrupts to workflows of their own.
+	// handOverNotifications gives the notifications of the run's interrupts to workflows of their
+	// own.
 	handOverNotifications(ctx workflow.Context)
 	// queued are the inputs that wait for the thread, oldest first.
 	queued() []runs.Input
@@ -180,7 +186,8 @@ func (r *run) activeAgent() runs.AgentRef {
 	return runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
-// stepName returns the name that clients see of a step: after those of the pipeline's steps around it.
+// stepName returns the name that clients see of a step: after those of the pipeline's steps around
+// it.
 func (r *run) stepName(name string) string {
 	if l := r.activeStep(); l != nil && name != "" {
 		return l.Place.Name + "/" + name
@@ -192,7 +199,8 @@ func (r *run) beginning() *runs.Beginning {
 	return &runs.Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.HasEdits()}
 }
 
-// opening returns what the agent's first step opens: the run, or a subagent. Both are nil in a branch.
+// opening returns what the agent's first step opens: the run, or a subagent. Both are nil in a
+// branch.
 func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	switch {
 	case r.child != nil && r.child.BranchPath != "":
@@ -203,8 +211,8 @@ func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	return r.beginning(), nil
 }
 
-// options bounds an activity by the time that is left, so that the deadline needs no timer. A cancelled activity is waited for:
-// it closes what it opened, and reports what it recorded.
+// options bounds an activity by the time that is left, so that the deadline needs no timer. A
+// cancelled activity is waited for: it closes what it opened, and reports what it recorded.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
 	until := r.budget.Deadline
 	if l := r.activeStep(); l != nil {
@@ -223,8 +231,8 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 	}
 }
 
-// failure turns an activity's error into the end of the run. Its message is never content: what the model or a tool said is in
-// the log.
+// failure turns an activity's error into the end of the run. Its message is never content: what the
+// model or a tool said is in the log.
 func (r *run) failure(ctx workflow.Context, err error) ending {
 	var app *temporal.ApplicationError
 	var timedOut *temporal.TimeoutError
@@ -262,8 +270,9 @@ func limit(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// finish writes the terminal record, also when the run is cancelled. A local activity does it within the workflow task that
-// decided. If that fails, since the log is out of reach, a regular activity retries as long as it takes.
+// finish writes the terminal record, also when the run is cancelled. A local activity does it
+// within the workflow task that decided. If that fails, since the log is out of reach, a regular
+// activity retries as long as it takes.
 func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()

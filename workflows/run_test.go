@@ -252,8 +252,8 @@ func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 	}
 }
 
-// More calls than lanes take turns on them, in their order; those behind the first are known by their
-// place. When one fails, or the run is cancelled, none begins any more.
+// More calls than lanes take turns on them, in their order; those behind the first are known by
+// their place. When one fails, or the run is cancelled, none begins any more.
 func TestManyCallsShareTheLanes(t *testing.T) {
 	t.Parallel()
 	const calls = 100
@@ -325,8 +325,8 @@ func TestDurationLimit(t *testing.T) {
 	}
 }
 
-// Whoever offers a run while one is active: the same is attached to, another id is busy, the same id
-// with another input is refused.
+// Whoever offers a run while one is active: the same is attached to, another id is busy, the same
+// id with another input is refused.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// The run signals its end. The workflow also looks at it, in case it was terminated from outside; the pause between looks
-// doubles from firstLook to lastLook.
+// The run signals its end. The workflow also looks at it, in case it was terminated from outside;
+// the pause between looks doubles from firstLook to lastLook.
 const (
 	firstLook = time.Minute
 	lastLook  = time.Hour
@@ -19,8 +19,9 @@ const (
 // attributeNominal is the search attribute in which Temporal's schedules put the nominal time.
 var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
 
-// ScheduleFire is schedule.fire.v1: it starts the run of a time of a schedule, and lasts until the run is over, so that Temporal's
-// overlap policies apply to runs. A run that waits for interrupts is not over.
+// ScheduleFire is schedule.fire.v1: it starts the run of a time of a schedule, and lasts until the
+// run is over, so that Temporal's overlap policies apply to runs. A run that waits for interrupts
+// is not over.
 func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, error) {
 	f := &fire{in: in}
 	if in.Fired != nil {
@@ -74,7 +75,8 @@ func (f *fire) begin(ctx workflow.Context) error {
 	return err
 }
 
-// patiently returns the context for an activity that takes a moment, and retries as long as the log is out of reach.
+// patiently returns the context for an activity that takes a moment, and retries as long as the log
+// is out of reach.
 func patiently(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,
@@ -93,7 +95,8 @@ func (f *fire) listen(ctx workflow.Context) {
 	})
 }
 
-// await waits until the run is over, and cancels it when the firing is cancelled. The error may be to continue as new.
+// await waits until the run is over, and cancels it when the firing is cancelled. The error may be
+// to continue as new.
 func (f *fire) await(ctx workflow.Context) error {
 	for pause := firstLook; f.ended == nil; pause = min(2*pause, lastLook) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
@@ -137,8 +140,8 @@ func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
 	return s, err
 }
 
-// awaitCancelled cancels the run and waits for its end, unless TryCancel is set. Interrupts of the run stay open: nobody gives
-// them up by not answering.
+// awaitCancelled cancels the run and waits for its end, unless TryCancel is set. Interrupts of the
+// run stay open: nobody gives them up by not answering.
 func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	s, err := f.withdraw(ctx)
 	if err != nil {
@@ -167,7 +170,8 @@ func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
 	return s, err
 }
 
-// notifySchedule signals the end of the run to the firing that started it, which may have ended itself.
+// notifySchedule signals the end of the run to the firing that started it, which may have ended
+// itself.
 func (r *run) notifySchedule(ctx workflow.Context, ended runs.Ended) {
 	if r.in.Fire == "" {
 		return

@@ -232,7 +232,8 @@ func TestARunTellsItsFiring(t *testing.T) {
 	w.env.AssertExpectations(t)
 }
 
-// What goes on for a run that ended with questions is the same firing's; one of another firing ends it.
+// What goes on for a run that ended with questions is the same firing's; one of another firing ends
+// it.
 func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 	t.Parallel()
 	in := input

@@ -7,9 +7,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A run that has passed a soft limit asks people whether it may continue: before its next turn, as an interrupt with a call of
-// the tool "approve". It waits for the decision like for any other, and continues, or ends with the limit's code. Limits
-// count all that is done for one input, in however many AG-UI runs.
+// A run that has passed a soft limit asks people whether it may continue: before its next turn, as
+// an interrupt with a call of the tool "approve". It waits for the decision like for any other, and
+// continues, or ends with the limit's code. Limits count all that is done for one input, in however
+// many AG-UI runs.
 //
 // Only the run's own agent asks. What subagents and branches use counts when they have ended.
 
@@ -24,8 +25,9 @@ func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
 	return r.budget.Exceeded(r.in.Limits, workflow.Now(ctx))
 }
 
-// checkSoftLimits asks people whether the run may continue, if it has passed a soft limit. over tells that the run ends: it may
-// have passed a hard limit meanwhile. The question takes the number of a turn.
+// checkSoftLimits asks people whether the run may continue, if it has passed a soft limit. over
+// tells that the run ends: it may have passed a hard limit meanwhile. The question takes the number
+// of a turn.
 func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 	if end, over = r.checkLimits(); over {
 		return end, true
@@ -92,8 +94,8 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 	return ending{}, false
 }
 
-// checkBeforeBranches asks people, before branches begin, whether the run may continue. over tells that it may not. The error is
-// nil except to continue as new.
+// checkBeforeBranches asks people, before branches begin, whether the run may continue. over tells
+// that it may not. The error is nil except to continue as new.
 func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
 		if p.run.interrupts.held == nil {

@@ -66,8 +66,8 @@ var (
 	stops  = runs.Decision{CallID: "beyond", Kind: runs.DecisionReject, Digest: "no", Input: 71}
 )
 
-// A run that has passed a soft limit ends with a question. The one that goes on counts what was used, is let go as much
-// further, and asks again; the hard limit ends it.
+// A run that has passed a soft limit ends with a question. The one that goes on counts what was
+// used, is let go as much further, and asks again; the hard limit ends it.
 func TestASoftLimitAsks(t *testing.T) {
 	t.Parallel()
 	in := softInput(runs.SoftLimits{Tokens: 100})
@@ -113,8 +113,8 @@ func TestASoftLimitAsks(t *testing.T) {
 	}
 }
 
-// What a subagent has used counts when it has ended. If that is more than the run may, no further model is called, and
-// nobody is asked whether it may go on: it may not.
+// What a subagent has used counts when it has ended. If that is more than the run may, no further
+// model is called, and nobody is asked whether it may go on: it may not.
 func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
@@ -151,7 +151,8 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 	}
 }
 
-// A run that is held asks in itself. The question has the number of a turn, and no part in their count.
+// A run that is held asks in itself. The question has the number of a turn, and no part in their
+// count.
 func TestASoftLimitHolds(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
@@ -202,7 +203,8 @@ func TestASoftLimitIsEdited(t *testing.T) {
 	}
 }
 
-// A held run that is parked, and one that continues as new, know what was used and how far they may go.
+// A held run that is parked, and one that continues as new, know what was used and how far they may
+// go.
 func TestASoftLimitIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
@@ -278,8 +280,8 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 	}
 }
 
-// A program goes on behind the question in the run that has the answer, and counts on. That it may not go on is its step's
-// failure.
+// A program goes on behind the question in the run that has the answer, and counts on. That it may
+// not go on is its step's failure.
 func TestAProgramPassesASoftLimit(t *testing.T) {
 	t.Parallel()
 	var failed *workflows.StepError
@@ -322,7 +324,8 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	}
 }
 
-// What was used counts in the run that brings results of the client's tools, and not in one that is about something new.
+// What was used counts in the run that brings results of the client's tools, and not in one that is
+// about something new.
 func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	spent := &runs.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}

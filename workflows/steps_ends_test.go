@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Between steps a run continues as new when its history is long, and goes on where it is: also with what failed, what it waits for
-// and what it has to compensate for.
+// Between steps a run continues as new when its history is long, and goes on where it is: also with
+// what failed, what it waits for and what it has to compensate for.
 func TestStepsContinueAsNew(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, `
@@ -46,7 +46,8 @@ steps:
 	}
 }
 
-// A run that is paused among its steps does nothing until it goes on, and is parked if that takes long.
+// A run that is paused among its steps does nothing until it goes on, and is parked if that takes
+// long.
 func TestStepsPause(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
@@ -77,8 +78,8 @@ func TestStepsPause(t *testing.T) {
 	}
 }
 
-// A run that reaches a limit compensates for what it has done, and says which limit it was. Tokens and time are those of all steps
-// together, and what compensates has time and tokens of its own.
+// A run that reaches a limit compensates for what it has done, and says which limit it was. Tokens
+// and time are those of all steps together, and what compensates has time and tokens of its own.
 func TestStepsAtALimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -149,7 +150,8 @@ func (k *walking) wait(d time.Duration) {
 	<-later
 }
 
-// The log tells a run that it is in other hands, or has lost something: then there is nothing left to do.
+// The log tells a run that it is in other hands, or has lost something: then there is nothing left
+// to do.
 func TestStepsOfARunThatIsLost(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{runs.ErrorFenced, runs.ErrorLogLost} {
@@ -200,7 +202,8 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 	}
 }
 
-// A step whose worker was down when its time was over has failed with the time, as it would have otherwise.
+// A step whose worker was down when its time was over has failed with the time, as it would have
+// otherwise.
 func TestStepsAreLateWhateverWasDown(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// An agent that is a step takes turns with its tools, as many as it may; one that would take more has failed.
+// An agent that is a step takes turns with its tools, as many as it may; one that would take more
+// has failed.
 func TestStepsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for turns, code := range map[int]string{3: "", stepsInput().Limits.Turns + 1: runs.CodeLimitTurns} {
@@ -43,8 +44,9 @@ steps:
 	}
 }
 
-// An agent that is a step uses no more than it may itself, in all its turns and with what its calls have used. One that
-// would use more has failed, and the run goes on: it may use more. What a step does not bound is a matter of the run.
+// An agent that is a step uses no more than it may itself, in all its turns and with what its calls
+// have used. One that would use more has failed, and the run goes on: it may use more. What a step
+// does not bound is a matter of the run.
 func TestStepsUseTokens(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -101,7 +103,8 @@ steps:
 	}
 }
 
-// What a run has said when it is cancelled does not make it one that ended well, and the calls that it wants are not made.
+// What a run has said when it is cancelled does not make it one that ended well, and the calls that
+// it wants are not made.
 func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []bool{true, false} {

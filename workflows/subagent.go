@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// answerCall writes the result of the call that the subagent worked for, also when the run is cancelled.
+// answerCall writes the result of the call that the subagent worked for, also when the run is
+// cancelled.
 func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -34,8 +35,8 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 	return answer, err
 }
 
-// shareSubagents divides the subagents that may still start among the calls of a turn that hand work on. ok is false if there
-// are too few for these calls.
+// shareSubagents divides the subagents that may still start among the calls of a turn that hand
+// work on. ok is false if there are too few for these calls.
 func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	n := 0
 	for _, c := range calls {

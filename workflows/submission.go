@@ -47,8 +47,8 @@ func (t *thread) findOffer(in runs.Submit) (same, known bool) {
 	return false, false
 }
 
-// submit takes an offer that validateSubmit has let pass. A run that has ended need not be interrupted, although its
-// execution has not closed yet.
+// submit takes an offer that validateSubmit has let pass. A run that has ended need not be
+// interrupted, although its execution has not closed yet.
 func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, error) {
 	if _, known := t.findOffer(in); known {
 		active := in.RunID == t.run.in.Run.ID
@@ -73,9 +73,9 @@ func (t *thread) enqueue(in runs.Submit) runs.Submitted {
 	return runs.Submitted{Queued: true}
 }
 
-// validateAnswer refuses an offer that leaves an interrupt open which people decide about: a new input does not give it up.
-// The client's own tool calls it may leave. resumes tells whether the thread continues with the offer, as opposed to
-// queueing it.
+// validateAnswer refuses an offer that leaves an interrupt open which people decide about: a new
+// input does not give it up. The client's own tool calls it may leave. resumes tells whether the
+// thread continues with the offer, as opposed to queueing it.
 func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	w, then := t.open(), t.onOpen(in)
 	switch {
@@ -99,8 +99,9 @@ func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	return true, nil
 }
 
-// answer takes an offer that validateAnswer has let pass. Its decisions count also where a quorum needs more of them: then
-// the interrupts stay open, and the thread does not continue with the offer.
+// answer takes an offer that validateAnswer has let pass. Its decisions count also where a quorum
+// needs more of them: then the interrupts stay open, and the thread does not continue with the
+// offer.
 func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
 	if t.closing = t.closing || t.frees(in); t.closing {
 		t.takeAnswers(ctx, in)
@@ -121,8 +122,9 @@ func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
 	return runs.Submitted{Queued: true}
 }
 
-// takeAnswers takes the decisions and results of an offer, and abandons the client's tool calls that it leaves. What was
-// decided before stands. open tells that a quorum needs more approvals: then nothing else is taken.
+// takeAnswers takes the decisions and results of an offer, and abandons the client's tool calls
+// that it leaves. What was decided before stands. open tells that a quorum needs more approvals:
+// then nothing else is taken.
 func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 	w, now := t.open(), workflow.Now(ctx)
 	w.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
@@ -138,7 +140,8 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 	return false
 }
 
-// onOpen says what becomes of an offer that leaves interrupts open; OnOpenAbandon if it leaves none.
+// onOpen says what becomes of an offer that leaves interrupts open; OnOpenAbandon if it leaves
+// none.
 func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 	open, asks := t.open().Open(in.Decisions...)
 	then := t.run.in.OnMissingResult
@@ -154,8 +157,9 @@ func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 	return runs.OpenReject
 }
 
-// frees reports whether nothing has to be carried on after an offer: it answers or abandons all that the thread waits for,
-// which are tool calls of the client without any result so far. Then the execution closes, and the run begins in a new one.
+// frees reports whether nothing has to be carried on after an offer: it answers or abandons all
+// that the thread waits for, which are tool calls of the client without any result so far. Then the
+// execution closes, and the run begins in a new one.
 func (t *thread) frees(in runs.Submit) bool {
 	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }
 	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.open().Calls, carried)

@@ -10,9 +10,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// awaitSuccessor waits, after the end of an AG-UI run, until all of its interrupts are decided; then another run continues.
-// An input that answers them brings that run. If decisions come one by one, or the time to decide is over, a run without
-// an input continues. After the patience the thread is parked; 0 = never.
+// awaitSuccessor waits, after the end of an AG-UI run, until all of its interrupts are decided;
+// then another run continues. An input that answers them brings that run. If decisions come one by
+// one, or the time to decide is over, a run without an input continues. After the patience the
+// thread is parked; 0 = never.
 func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) error {
 	w, until := t.open(), time.Time{}
 	if patience > 0 {
@@ -61,8 +62,8 @@ func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 	return err
 }
 
-// chooseSuccessor returns the run that an input brought, or one without an input. The id of the latter derives from this
-// execution, so that it is a new one each time.
+// chooseSuccessor returns the run that an input brought, or one without an input. The id of the
+// latter derives from this execution, so that it is a new one each time.
 func (t *thread) chooseSuccessor(ctx workflow.Context) *runs.Input {
 	if t.successor != nil {
 		return t.successor

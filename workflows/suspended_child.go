@@ -6,8 +6,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A suspended child has ended with its interrupts, and has no workflow. They are interrupts of the run, like those of its own
-// agent. When all are decided, the next run starts the child again where it was.
+// A suspended child has ended with its interrupts, and has no workflow. They are interrupts of the
+// run, like those of its own agent. When all are decided, the next run starts the child again where
+// it was.
 
 // suspendedChild returns the state of this subagent or branch, from which it can begin again.
 func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
@@ -18,8 +19,9 @@ func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
 	}
 }
 
-// restartChild starts a child. One that was suspended starts also when the run is cancelled, because only it knows what it has
-// done and has to undo; the cancel reaches it when it has started.
+// restartChild starts a child. One that was suspended starts also when the run is cancelled,
+// because only it knows what it has done and has to undo; the cancel reaches it when it has
+// started.
 func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
 	if resumes == nil {
 		return start(ctx)
@@ -34,7 +36,8 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 	return child
 }
 
-// suspendedSize returns how many bytes this subagent's state takes in a payload, if those below it are suspended.
+// suspendedSize returns how many bytes this subagent's state takes in a payload, if those below it
+// are suspended.
 func (r *run) suspendedSize(w *runs.Interrupts) int {
 	s := r.suspendedChild(w)
 	if r.child.BranchPath != "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// What subagents wait for, however deep, is one list for who decides, and comes back to each of them as it was.
+// What subagents wait for, however deep, is one list for who decides, and comes back to each of
+// them as it was.
 func TestWaitsOfSubagents(t *testing.T) {
 	t.Parallel()
 	waits := func(ids ...string) *runs.Interrupts {

@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A call may go to a task queue that only some workers serve, or none. Temporal does not distinguish a queue without workers
-// from one whose workers are busy. Workers announce themselves, and the activity queue.await reads these announcements.
+// A call may go to a task queue that only some workers serve, or none. Temporal does not
+// distinguish a queue without workers from one whose workers are busy. Workers announce themselves,
+// and the activity queue.await reads these announcements.
 
 // sending is a call on its way to a task queue of its own.
 type sending struct {
@@ -23,7 +24,8 @@ type sending struct {
 	patience time.Duration
 }
 
-// The patience with a call that no worker takes grows from look to look, so that a queue that is long costs few.
+// The patience with a call that no worker takes grows from look to look, so that a queue that is
+// long costs few.
 const (
 	minPatience = 15 * time.Second
 	maxPatience = 5 * time.Minute
@@ -35,7 +37,8 @@ func (t *toolCalls) sendToQueue(c call, in runs.ToolCall, summary string) {
 	s.send()
 }
 
-// send schedules the call on its queue. A repeated call does not take effect twice: the worker finds its record in the log.
+// send schedules the call on its queue. A repeated call does not take effect twice: the worker
+// finds its record in the log.
 func (s *sending) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)
 	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience

@@ -81,8 +81,8 @@ func (p *placing) of(ids ...string) []string {
 	return order
 }
 
-// Calls of one sequence are made one after another, in the order of the message, while others run beside them:
-// those of other sequences too, and those behind them.
+// Calls of one sequence are made one after another, in the order of the message, while others run
+// beside them: those of other sequences too, and those behind them.
 func TestSequencesOfCalls(t *testing.T) {
 	t.Parallel()
 	p := newPlacing(t,
@@ -157,8 +157,8 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 	}
 }
 
-// A call that goes to a task queue which nobody serves is waited for, then the run fails; one whose workers are only
-// busy is sent again.
+// A call that goes to a task queue which nobody serves is waited for, then the run fails; one whose
+// workers are only busy is sent again.
 func TestTaskQueuesThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"busy": true, "nobody": false} {

@@ -6,19 +6,21 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal. It has one AG-UI run at a
-// time, keeps the inputs that wait behind it, and takes decisions and tool results for the run's interrupts. Only workflow
-// coroutines touch it, so it needs no lock.
+// thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal.
+// It has one AG-UI run at a time, keeps the inputs that wait behind it, and takes decisions and
+// tool results for the run's interrupts. Only workflow coroutines touch it, so it needs no lock.
 type thread struct {
 	run   *run
 	phase phase
 	// queue are the runs that wait for the thread, oldest first.
 	queue []runs.Input
-	// successor is the run that continues with the answers to the interrupts of the one that ended. closing tells that there
-	// is none, and nothing to carry on: the next run starts in a new execution.
+	// successor is the run that continues with the answers to the interrupts of the one that ended.
+	// closing tells that there is none, and nothing to carry on: the next run starts in a new
+	// execution.
 	successor *runs.Input
 	closing   bool
-	// cancelNext tells that a cancel came in phaseSuspending: it is for the successor, since this run's end is decided.
+	// cancelNext tells that a cancel came in phaseSuspending: it is for the successor, since this
+	// run's end is decided.
 	cancelNext bool
 	cancelRun  workflow.CancelFunc
 	results    results
@@ -33,8 +35,8 @@ func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) 
 	return t
 }
 
-// enter changes the phase. A transition that the table lacks is a defect of this package. It is logged, and made: a run that
-// stopped here would be lost.
+// enter changes the phase. A transition that the table lacks is a defect of this package. It is
+// logged, and made: a run that stopped here would be lost.
 func (t *thread) enter(ctx workflow.Context, next phase) {
 	if !t.phase.mayBecome(next) {
 		workflow.GetLogger(ctx).Error("a run takes a transition that it should not", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
@@ -54,8 +56,9 @@ func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
 	w.NoteOpened()
 }
 
-// waitsBehind returns the interrupts that the thread waits for after an end: those that people answer and, where the agent says
-// what becomes of the next input, the client's tool calls. A queued run comes before tool calls that may be abandoned.
+// waitsBehind returns the interrupts that the thread waits for after an end: those that people
+// answer and, where the agent says what becomes of the next input, the client's tool calls. A
+// queued run comes before tool calls that may be abandoned.
 func (t *thread) waitsBehind(end ending) *runs.Interrupts {
 	in := &t.run.in
 	switch {
@@ -89,14 +92,16 @@ func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	return result, err
 }
 
-// suspend has no decision taken until resume, or the end of the run: its children end with their interrupts.
+// suspend has no decision taken until resume, or the end of the run: its children end with their
+// interrupts.
 func (t *thread) suspend(ctx workflow.Context) {
 	if t.phase == phaseRunning {
 		t.enter(ctx, phaseSuspending)
 	}
 }
 
-// resume continues a run whose children did not end after all. A cancel that came meanwhile is for this run.
+// resume continues a run whose children did not end after all. A cancel that came meanwhile is for
+// this run.
 func (t *thread) resume(ctx workflow.Context) {
 	if t.phase != phaseSuspending {
 		return
@@ -108,8 +113,8 @@ func (t *thread) resume(ctx workflow.Context) {
 	}
 }
 
-// closeSuspended is done with the interrupts of children that have ended: the run has ended with them, or nobody waits for
-// their answers.
+// closeSuspended is done with the interrupts of children that have ended: the run has ended with
+// them, or nobody waits for their answers.
 func (t *thread) closeSuspended(ctx workflow.Context, interrupted bool) {
 	i := &t.run.interrupts
 	if !interrupted {
@@ -118,8 +123,8 @@ func (t *thread) closeSuspended(ctx workflow.Context, interrupted bool) {
 	i.suspended = nil
 }
 
-// cancel cancels the run. In phaseSuspending, the children that ended are the only ones who know what they have done: they
-// begin again in the successor, which is cancelled.
+// cancel cancels the run. In phaseSuspending, the children that ended are the only ones who know
+// what they have done: they begin again in the successor, which is cancelled.
 func (t *thread) cancel() {
 	if t.phase == phaseSuspending {
 		t.cancelNext = true
@@ -139,8 +144,8 @@ func (t *thread) next() *runs.Input {
 	return &next
 }
 
-// rename gives the execution of a run that has waited in a queue its own search attributes: it began with those of the run
-// before it.
+// rename gives the execution of a run that has waited in a queue its own search attributes: it
+// began with those of the run before it.
 func (t *thread) rename(ctx workflow.Context) error {
 	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil

@@ -12,9 +12,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// toolCalls runs the tool calls of one turn, each on the lowest free lane. As many run at a time as there are lanes. Calls of one
-// sequence run one after the other; later calls of other sequences start meanwhile. All calls that have started end before
-// the turn does. None starts after a failure or a cancel, except for suspended subagents.
+// toolCalls runs the tool calls of one turn, each on the lowest free lane. As many run at a time as
+// there are lanes. Calls of one sequence run one after the other; later calls of other sequences
+// start meanwhile. All calls that have started end before the turn does. None starts after a
+// failure or a cancel, except for suspended subagents.
 type toolCalls struct {
 	run       *run
 	ctx       workflow.Context
@@ -60,7 +61,8 @@ type call struct {
 	raised   *runs.Question // what its tool has asked
 }
 
-// freeCalls returns the calls of an answer that are no interrupts, without the one that hands the thread over.
+// freeCalls returns the calls of an answer that are no interrupts, without the one that hands the
+// thread over.
 func freeCalls(a runs.ModelAnswer) []call {
 	var calls []call
 	for i := range a.Count() {
@@ -76,8 +78,8 @@ func freeCalls(a runs.ModelAnswer) []call {
 	return calls
 }
 
-// callTools runs the calls of a turn. over tells that the run ends; otherwise waits has the interrupts of subagents and the
-// questions of tools.
+// callTools runs the calls of a turn. over tells that the run ends; otherwise waits has the
+// interrupts of subagents and the questions of tools.
 func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
@@ -120,8 +122,8 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 	return ending{}, false
 }
 
-// await waits until a call ends or a subagent that waits can continue, and processes that. Subagents no longer wait when the
-// turn has failed, or the step's deadline has passed.
+// await waits until a call ends or a subagent that waits can continue, and processes that.
+// Subagents no longer wait when the turn has failed, or the step's deadline has passed.
 func (t *toolCalls) await(ctx workflow.Context) {
 	var until time.Time
 	if l := t.run.activeStep(); l != nil {
@@ -153,8 +155,8 @@ func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	return &waits
 }
 
-// next takes the next call that may start; ok is false if there is none. The calls that are left then wait for others of their
-// sequence, and take over their lanes.
+// next takes the next call that may start; ok is false if there is none. The calls that are left
+// then wait for others of their sequence, and take over their lanes.
 func (t *toolCalls) next() (c call, ok bool) {
 	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || t.ctx.Err() == nil) })
 	if at < 0 {
@@ -230,15 +232,15 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	return in
 }
 
-// outlastsCancel reports whether a call ends by itself when the run is cancelled. A call that waits for workers of its own task
-// queue does not.
+// outlastsCancel reports whether a call ends by itself when the run is cancelled. A call that waits
+// for workers of its own task queue does not.
 func (r *run) outlastsCancel(c call) bool {
 	l := r.activeStep()
 	return l != nil && l.OutlastsCancel && c.queue == "" && c.delegate == nil && c.isMade()
 }
 
-// recordDropped records what was decided about calls that were cancelled before they took effect: people were told that their
-// decision counts. None of the tools is called.
+// recordDropped records what was decided about calls that were cancelled before they took effect:
+// people were told that their decision counts. None of the tools is called.
 func (t *toolCalls) recordDropped() {
 	left := t.dropped
 	for _, c := range t.calls {

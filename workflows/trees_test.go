@@ -172,8 +172,9 @@ func (k *walking) strollBranches(cancel string, at pipeline.Cursor, a pipeline.A
 	return ev
 }
 
-// Whatever tree, whatever fails, wherever people are asked, the run is cancelled or continues as new, and whether calls go on, or are not heard of then: a workflow whose branches come one at a time
-// does what the walk alone does, in the same order, and comes to the same.
+// Whatever tree, whatever fails, wherever people are asked, the run is cancelled or continues as
+// new, and whether calls go on, or are not heard of then: a workflow whose branches come one at a
+// time does what the walk alone does, in the same order, and comes to the same.
 func TestRandomTrees(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
@@ -243,8 +244,8 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// Branches that are under way at the same time keep to their lanes, whatever fails, waits or is cancelled among them. Where nothing
-// fails, all is done that the walk alone does.
+// Branches that are under way at the same time keep to their lanes, whatever fails, waits or is
+// cancelled among them. Where nothing fails, all is done that the walk alone does.
 func TestRandomTreesAtOnce(t *testing.T) {
 	t.Parallel()
 	waited := 0

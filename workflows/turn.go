@@ -21,7 +21,8 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 	return end, over, nil
 }
 
-// takeTurn calls the model, and makes the tool calls that are no interrupts. over tells that the run ends.
+// takeTurn calls the model, and makes the tool calls that are no interrupts. over tells that the
+// run ends.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)
@@ -48,8 +49,8 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	return r.makeCalls(ctx, answer)
 }
 
-// makeCalls makes the calls of a turn: those that are no interrupts, and then the one that hands the thread over. over tells
-// that the run ends.
+// makeCalls makes the calls of a turn: those that are no interrupts, and then the one that hands
+// the thread over. over tells that the run ends.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
 	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
 	if answer.Count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(waits) {

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// checkRunLimits reports whether the run has used more tokens or money than it may. Compensation has no such limit.
+// checkRunLimits reports whether the run has used more tokens or money than it may. Compensation
+// has no such limit.
 func (r *run) checkRunLimits() (end ending, over bool) {
 	if r.isCompensating() {
 		return ending{}, false
@@ -35,7 +36,8 @@ func (r *run) checkLimits() (end ending, over bool) {
 	return r.checkStepLimits()
 }
 
-// checkStepLimits reports whether the agent of the active step has used more than it may. Then the step fails, and not the run.
+// checkStepLimits reports whether the agent of the active step has used more than it may. Then the
+// step fails, and not the run.
 func (r *run) checkStepLimits() (end ending, over bool) {
 	l := r.activeStep()
 	switch {

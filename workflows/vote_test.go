@@ -45,8 +45,8 @@ const (
 	eve person = "eve"
 )
 
-// decideInTurn sends decisions one by one, a second apart, and returns the results in that order when the
-// run has continued with what it returns.
+// decideInTurn sends decisions one by one, a second apart, and returns the results in that order
+// when the run has continued with what it returns.
 func (w *world) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionResult {
 	answers := make(chan any, len(decisions))
 	for i, d := range decisions {
@@ -71,7 +71,8 @@ func panelWorld(t *testing.T, calls int) *world {
 	return w
 }
 
-// proposals returns the tallies of a panel's call: votes for the model's arguments, and for an edit to others.
+// proposals returns the tallies of a panel's call: votes for the model's arguments, and for an edit
+// to others.
 func proposals(original int, edits ...int) []runs.Tally {
 	tallies := []runs.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {
@@ -80,8 +81,8 @@ func proposals(original int, edits ...int) []runs.Tally {
 	return tallies
 }
 
-// A quorum counts different people who vote for the same arguments. A person changes their vote until it is decided, and
-// only the last one counts. The same vote again changes nothing.
+// A quorum counts different people who vote for the same arguments. A person changes their vote
+// until it is decided, and only the last one counts. The same vote again changes nothing.
 func TestVotesOfDifferentPeople(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
@@ -158,7 +159,8 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 	}
 }
 
-// Votes for different arguments do not add up. There is one edit at a time to vote about; it is gone with its last vote.
+// Votes for different arguments do not add up. There is one edit at a time to vote about; it is
+// gone with its last vote.
 func TestVotesAreForArguments(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
@@ -212,8 +214,8 @@ func TestVotesInAnInput(t *testing.T) {
 	}
 }
 
-// An approval with a scope also makes the other waiting calls under its rule that the scope covers. The quorum's narrowest
-// scope counts, and there is none unless the whole quorum says so.
+// An approval with a scope also makes the other waiting calls under its rule that the scope covers.
+// The quorum's narrowest scope counts, and there is none unless the whole quorum says so.
 func TestRememberReleasesTheOthers(t *testing.T) {
 	t.Parallel()
 	const arguments, tool = runs.RememberArguments, runs.RememberTool

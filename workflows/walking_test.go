@@ -23,14 +23,15 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// walking is an agent that consists of steps, with all that its workflows ask for, over as many executions as they
-// take. Advances walk the tree for real, over a state in memory. It watches over what the log insists on: each step comes
-// behind the last record of its lane, closes what is open there, and names the one that has failed there.
+// walking is an agent that consists of steps, with all that its workflows ask for, over as many
+// executions as they take. Advances walk the tree for real, over a state in memory. It watches over
+// what the log insists on: each step comes behind the last record of its lane, closes what is open
+// there, and names the one that has failed there.
 type walking struct {
 	t *testing.T
 	d *agents.Definition
-	// answer is what the step at a path comes to. EventCancelled is that of a step that finds the run cancelled; an
-	// error is the activity's, and leaves a step that has begun.
+	// answer is what the step at a path comes to. EventCancelled is that of a step that finds the
+	// run cancelled; an error is the activity's, and leaves a step that has begun.
 	answer func(path string) (pipeline.Event, error)
 	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
 	refuse, advanced func(in runs.Advance) error
@@ -39,7 +40,8 @@ type walking struct {
 	programs workflows.Programs
 	silent   bool        // nobody decides
 	limits   runs.Limits // of the agents of steps
-	// renews tells whether the history is long from the advance on that is at work; nil = it never is. It holds mu.
+	// renews tells whether the history is long from the advance on that is at work; nil = it never
+	// is. It holds mu.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
 	begun func(w *world, in any)
@@ -234,7 +236,8 @@ func lane(s runs.Step) string {
 	return fmt.Sprint(s.Run.ID, " ", s.Child.Lanes)
 }
 
-// behind fails the test unless a step comes where the lane that its agent speaks on ends, and closes what is open.
+// behind fails the test unless a step comes where the lane that its agent speaks on ends, and
+// closes what is open.
 func (k *walking) behind(s runs.Step) {
 	at, wrong := lane(s), s.After != k.ends[lane(s)]
 	if s.After == 0 && s.Child != nil {
@@ -246,7 +249,8 @@ func (k *walking) behind(s runs.Step) {
 	}
 }
 
-// behindBroken returns where a lane ends behind a step that has failed there. If that had not begun, it does with this.
+// behindBroken returns where a lane ends behind a step that has failed there. If that had not
+// begun, it does with this.
 func (k *walking) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 	at := lane(s)
 	switch k.broken[at] {

@@ -16,7 +16,8 @@ const (
 	deliveryPause    = 15 * time.Minute // the longest between two attempts
 )
 
-// Deliver is webhook.deliver.v1: it sends one event to one webhook until the receiver takes it, for up to deliveryPatience.
+// Deliver is webhook.deliver.v1: it sends one event to one webhook until the receiver takes it, for
+// up to deliveryPatience.
 func Deliver(ctx workflow.Context, in runs.Delivery) (out runs.Delivered, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: deliveryPatience, StartToCloseTimeout: deliveryAttempt, Summary: in.Webhook,

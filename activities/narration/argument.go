@@ -2,9 +2,10 @@ package narration
 
 import "encoding/json"
 
-// argument returns the value of a member of a JSON object, of which there may be only a beginning so
-// far. What is not there yet is left out of the value: the rest of a text, of a list, of an object.
-// nil means that nothing of the value is there, or that the text is no beginning of an object.
+// argument returns the value of a member of a JSON object, of which there may be only a beginning
+// so far. What is not there yet is left out of the value: the rest of a text, of a list, of an
+// object. nil means that nothing of the value is there, or that the text is no beginning of an
+// object.
 func argument(text []byte, name string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(closeJSON(text), &members) != nil {
@@ -13,9 +14,9 @@ func argument(text []byte, name string) json.RawMessage {
 	return members[name]
 }
 
-// closeJSON turns the beginning of a JSON text into a text of its own: it is cut where the last value
-// is complete, or within the text that it ends in, and everything open is closed. Of what is not the
-// beginning of a JSON text it makes something that is none either.
+// closeJSON turns the beginning of a JSON text into a text of its own: it is cut where the last
+// value is complete, or within the text that it ends in, and everything open is closed. Of what is
+// not the beginning of a JSON text it makes something that is none either.
 func closeJSON(text []byte) []byte {
 	var s scanner
 	for s.at < len(text) {
@@ -107,8 +108,8 @@ func (s *scanner) end(at int) bool {
 	return false
 }
 
-// escapeLength returns the length of the escape that b begins with, or 0 if it isn't all there: both halves
-// of a character that is written as two.
+// escapeLength returns the length of the escape that b begins with, or 0 if it isn't all there:
+// both halves of a character that is written as two.
 func escapeLength(b []byte) int {
 	switch {
 	case len(b) < 2:

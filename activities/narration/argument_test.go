@@ -49,8 +49,8 @@ func TestArgumentOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// Whatever is there so far: what follows from it is JSON, and from the whole it is the whole. A text
-// only ever grows.
+// Whatever is there so far: what follows from it is JSON, and from the whole it is the whole. A
+// text only ever grows.
 func FuzzArgument(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"x\u00e9\ud83d\ude00\"y","b":[1,{"c":null}]}`, `{"b":{"a":1},"a":[[],{}, "t" ]}`, `{"a":-1.5e3}`, `{"a":"\ud83d"}`, `{]`, `[`, "\"",

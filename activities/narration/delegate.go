@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Delegate is an agent that a model may give a task. The agent gets the task and nothing else of the conversation; its last message is the
-// result of the call.
+// Delegate is an agent that a model may give a task. The agent gets the task and nothing else of
+// the conversation; its last message is the result of the call.
 type Delegate struct {
 	runs.AgentRef
 	Description string
@@ -21,7 +21,8 @@ type Delegate struct {
 const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
 	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
 
-// OfferDelegates adds agents to a model's tools, and returns those that it added: a tool of the same name has precedence.
+// OfferDelegates adds agents to a model's tools, and returns those that it added: a tool of the
+// same name has precedence.
 func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Delegate) {
 	var added []Delegate
 	for _, d := range delegates {

@@ -10,10 +10,12 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// customContentDropped names the event that tells clients of a content part which the model is not sent.
+// customContentDropped names the event that tells clients of a content part which the model is not
+// sent.
 const customContentDropped = "perdure.contentDropped"
 
-// maxDropped bounds these events for one model call. The parts beyond it are only counted, in the worker's log.
+// maxDropped bounds these events for one model call. The parts beyond it are only counted, in the
+// worker's log.
 const maxDropped = 32
 
 // TellDropped tells clients which parts the model is not sent.

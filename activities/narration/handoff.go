@@ -20,7 +20,8 @@ type Handoff struct {
 const handoffSchema = `{"type":"object","additionalProperties":false,"properties":{` +
 	`"reason":{"type":"string","description":"Why, for the agent that takes over. It knows the conversation."}}}`
 
-// OfferHandoffs adds handoffs to a model's tools, and returns those that it added: a tool of the same name has precedence.
+// OfferHandoffs adds handoffs to a model's tools, and returns those that it added: a tool of the
+// same name has precedence.
 func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff) {
 	var added []Handoff
 	for _, t := range takers {

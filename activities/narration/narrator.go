@@ -16,11 +16,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Narrator turns the chunks of one completion into AG-UI events on a lane, and collects the step's result. IDs derive from the run
-// and the step, not from the attempt or the provider, so every attempt uses the same ones. It is used by one goroutine.
+// Narrator turns the chunks of one completion into AG-UI events on a lane, and collects the step's
+// result. IDs derive from the run and the step, not from the attempt or the provider, so every
+// attempt uses the same ones. It is used by one goroutine.
 //
-// A text ends before a tool call begins, so an attempt that dies in a tool call leaves a complete text. If the model then continues
-// its text, the message is opened again.
+// A text ends before a tool call begins, so an attempt that dies in a tool call leaves a complete
+// text. If the model then continues its text, the message is opened again.
 type Narrator struct {
 	run  stream.Run
 	step string
@@ -60,7 +61,8 @@ func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	}
 }
 
-// Offer adds names of tools that the workflow may be told. Other names are content, which only the log has.
+// Offer adds names of tools that the workflow may be told. Other names are content, which only the
+// log has.
 func (n *Narrator) Offer(tools []llm.Tool) {
 	for _, t := range tools {
 		n.offered = append(n.offered, t.Name)
@@ -203,8 +205,8 @@ func (n *Narrator) endText() []agui.Event {
 	return []agui.Event{&agui.TextMessageEnd{MessageID: n.messageID}}
 }
 
-// Finish closes what is open and writes the step's result. A cancelled step is finished as well: what the model said is kept
-// and shown. ctx must not be the one that the cancellation has ended.
+// Finish closes what is open and writes the step's result. A cancelled step is finished as well:
+// what the model said is kept and shown. ctx must not be the one that the cancellation has ended.
 func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	events := append(append(n.untold, n.thinking.end()...), n.endText()...)
 	for _, call := range n.calls {
@@ -260,7 +262,8 @@ func (n *Narrator) result() (*stream.Result, error) {
 // roomForSeq is the room for Answer.Seq, in bytes, which is set after the encoding.
 const roomForSeq = 64
 
-// encode encodes Answer for the log. An answer that is too large for the workflow has no calls, only their number.
+// encode encodes Answer for the log. An answer that is too large for the workflow has no calls,
+// only their number.
 func (n *Narrator) encode() (json.RawMessage, error) {
 	encoded, err := json.Marshal(n.Answer)
 	if err == nil && len(encoded) > runs.MaxPayload-roomForSeq {
@@ -273,7 +276,8 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// waits returns a call as the workflow is told of it: who makes it, and whether it needs an approval.
+// waits returns a call as the workflow is told of it: who makes it, and whether it needs an
+// approval.
 func (n *Narrator) waits(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.toolName(c.name)}
 	n.put(&call)
@@ -286,7 +290,8 @@ func (n *Narrator) waits(c *toolCall) runs.Call {
 	return call
 }
 
-// withID returns the message with an ID: the answer, a reasoning message, or an activity, of which only the place counts.
+// withID returns the message with an ID: the answer, a reasoning message, or an activity, of which
+// only the place counts.
 func (n *Narrator) withID(id string, answer agui.Message) agui.Message {
 	if id == n.messageID {
 		return answer
@@ -306,8 +311,8 @@ func (n *Narrator) toolName(tool string) string {
 	return ""
 }
 
-// Propose makes the message of a step that no model writes: one tool call. It returns the ID of the call, the events that show
-// it, and the result of the step. Narrator.Answer has the call.
+// Propose makes the message of a step that no model writes: one tool call. It returns the ID of the
+// call, the events that show it, and the result of the step. Narrator.Answer has the call.
 func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui.Event, result *stream.Result, err error) {
 	call := &toolCall{id: n.run.Identify("call", n.step+"/0"), name: tool}
 	call.providerID = call.id

@@ -23,7 +23,8 @@ func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
 	call.Subagent = at + 1
 }
 
-// yield tells the workflow that a call hands over the thread, if it is the first such call of the turn. index is its index in the message.
+// yield tells the workflow that a call hands over the thread, if it is the first such call of the
+// turn. index is its index in the message.
 func (n *Narrator) yield(c *toolCall, call runs.Call, index int) {
 	i := slices.IndexFunc(n.Handoffs, func(t Handoff) bool { return t.Tool == c.name })
 	if i < 0 || call.Client || n.Answer.Handoff != nil || !n.Handoffs[i].Able || CheckHandoff(c.arguments.String()) != "" {

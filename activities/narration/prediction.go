@@ -8,11 +8,13 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// maxPredicted bounds the values, in bytes, that the state follows while they are written. A larger value follows when it is complete.
+// maxPredicted bounds the values, in bytes, that the state follows while they are written. A larger
+// value follows when it is complete.
 const maxPredicted = 256 << 10
 
-// predictor makes the state follow arguments of tool calls while the model writes them. Clients are told in two ways that end with the same
-// state: by the event PredictState, for clients that follow the arguments themselves, and by deltas, which all clients apply.
+// predictor makes the state follow arguments of tool calls while the model writes them. Clients are
+// told in two ways that end with the same state: by the event PredictState, for clients that follow
+// the arguments themselves, and by deltas, which all clients apply.
 type predictor struct {
 	predictions []agents.Prediction
 	announced   bool
@@ -27,8 +29,9 @@ type prediction struct {
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// begin returns the members of the state that follow the arguments of a call, and the events before the call. A PredictState replaces the one
-// before it, so there is one for all tools, before the first call.
+// begin returns the members of the state that follow the arguments of a call, and the events before
+// the call. A PredictState replaces the one before it, so there is one for all tools, before the
+// first call.
 func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event) {
 	var all []prediction
 	for _, d := range p.predictions {
@@ -48,8 +51,8 @@ func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event
 	return follow, []agui.Event{&agui.Custom{Name: "PredictState", Value: value}}
 }
 
-// follow emits the arguments of a call as far as they are written. Each value is at least an eighth longer than the one before, so all
-// values together are at most nine times as long as the last.
+// follow emits the arguments of a call as far as they are written. Each value is at least an eighth
+// longer than the one before, so all values together are at most nine times as long as the last.
 func (c *toolCall) follow() []agui.Event {
 	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredicted {
 		return nil

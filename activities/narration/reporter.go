@@ -13,8 +13,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Reporter turns the progress that a tool or a provider reports into events on its lane. The ID of an activity derives from the call or
-// the step, and from the name that the tool gives it, so every attempt uses the same one. It is safe for concurrent use.
+// Reporter turns the progress that a tool or a provider reports into events on its lane. The ID of
+// an activity derives from the call or the step, and from the name that the tool gives it, so every
+// attempt uses the same one. It is safe for concurrent use.
 type Reporter struct {
 	ctx    context.Context // of the attempt, which bounds how long a report waits for the log
 	run    stream.Run
@@ -34,8 +35,9 @@ type emit func(ctx context.Context, events ...agui.Event) error
 
 var errCallOver = errors.New("activities: the tool call is over")
 
-// NewReporter returns the reporter of a tool call. state is the shared state at its beginning, source names the call in the log, and emit writes
-// events. Its methods are safe for concurrent use.
+// NewReporter returns the reporter of a tool call. state is the shared state at its beginning,
+// source names the call in the log, and emit writes events. Its methods are safe for concurrent
+// use.
 func NewReporter(ctx context.Context, run stream.Run, source string, state json.RawMessage, emit emit) *Reporter {
 	return &Reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// thinking emits the reasoning of one completion. Each block of the model is a reasoning message, with the data that the provider wants
-// back, so that a later request can send it back block by block.
+// thinking emits the reasoning of one completion. Each block of the model is a reasoning message,
+// with the data that the provider wants back, so that a later request can send it back block by
+// block.
 type thinking struct {
 	run    stream.Run
 	step   string
@@ -35,8 +36,8 @@ func (t *thinking) add() *thought {
 	return block
 }
 
-// begin opens the message of the current block, or of a new one if there is none. A block that was interrupted by text continues under its
-// ID.
+// begin opens the message of the current block, or of a new one if there is none. A block that was
+// interrupted by text continues under its ID.
 func (t *thinking) begin() (*thought, []agui.Event) {
 	if len(t.blocks) == 0 || t.ended {
 		t.add()
@@ -49,7 +50,8 @@ func (t *thinking) begin() (*thought, []agui.Event) {
 	return block, []agui.Event{&agui.ReasoningStart{MessageID: block.id}, &agui.ReasoningMessageStart{MessageID: block.id}}
 }
 
-// tell adds text to the current block. The message begins with its first text, so clients see no empty one.
+// tell adds text to the current block. The message begins with its first text, so clients see no
+// empty one.
 func (t *thinking) tell(delta string) []agui.Event {
 	if delta == "" {
 		return nil
@@ -59,8 +61,9 @@ func (t *thinking) tell(delta string) []agui.Event {
 	return append(events, &agui.ReasoningMessageContent{MessageID: block.id, Delta: delta})
 }
 
-// seal closes the current block with the data that its provider wants back. A block without text has no event: it is returned as hidden, and
-// kept in the conversation for the provider. A block without text and data is dropped.
+// seal closes the current block with the data that its provider wants back. A block without text
+// has no event: it is returned as hidden, and kept in the conversation for the provider. A block
+// without text and data is dropped.
 func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thought) {
 	sealed := prompt.SealReasoning(end.Provider, end.Data)
 	if len(t.blocks) == 0 || t.ended {

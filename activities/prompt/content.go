@@ -13,7 +13,8 @@ type partMetadata struct {
 	Filename string `json:"filename"`
 }
 
-// Parts turns content into parts of a request. A part that no provider can use, such as a client's file handle, is left out.
+// Parts turns content into parts of a request. A part that no provider can use, such as a client's
+// file handle, is left out.
 func Parts(c agui.Content) []llm.Part {
 	var parts []llm.Part
 	for _, p := range c.Parts() {
@@ -44,7 +45,8 @@ func mediaOf(p agui.ContentPart) (llm.Media, bool) {
 	return media, media.Data != "" || media.URL != ""
 }
 
-// ContentOf returns a tool's result as the content of a message: a text, or parts if there is more than text.
+// ContentOf returns a tool's result as the content of a message: a text, or parts if there is more
+// than text.
 func ContentOf(r tools.Result) agui.Content {
 	if len(r.Parts) == 0 {
 		return agui.TextContent(r.Content)

@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Dropped is a content part that a model is not sent: the value of the event perdure.contentDropped.
+// Dropped is a content part that a model is not sent: the value of the event
+// perdure.contentDropped.
 type Dropped struct {
 	MessageID string        `json:"messageId"`
 	Part      int           `json:"part"` // its index in the content of the message
@@ -16,8 +17,9 @@ type Dropped struct {
 	Provider  string        `json:"provider"`
 }
 
-// DroppedFrom finds the parts that a model is not sent, in messages that no model has answered yet: each is told with
-// the first model call that would have read it, and not again with every later one.
+// DroppedFrom finds the parts that a model is not sent, in messages that no model has answered yet:
+// each is told with the first model call that would have read it, and not again with every later
+// one.
 func DroppedFrom(provider, name string, model llm.Model, entries []snapshot.Entry) []Dropped {
 	var dropped []Dropped
 	reader, _ := model.(llm.MediaReader)

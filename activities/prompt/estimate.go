@@ -7,8 +7,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Tokens are estimated, because each model counts in its own way: four ASCII characters are one token, any other character is one, and a
-// message has a few more. The estimate is about 10 % too high for English and code, and more for other scripts.
+// Tokens are estimated, because each model counts in its own way: four ASCII characters are one
+// token, any other character is one, and a message has a few more. The estimate is about 10 % too
+// high for English and code, and more for other scripts.
 const (
 	asciiPerToken     = 4
 	tokensPerMessage  = 4

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Messages turns a conversation into the messages of a request. told is the system message; "" = none. Models refuse a conversation with a
-// tool call that has no result, so such calls, of cancelled runs, are left out. Tool calls have the provider's own IDs.
+// Messages turns a conversation into the messages of a request. told is the system message; "" =
+// none. Models refuse a conversation with a tool call that has no result, so such calls, of
+// cancelled runs, are left out. Tool calls have the provider's own IDs.
 func Messages(told string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
@@ -34,10 +35,11 @@ func Messages(told string, entries []snapshot.Entry) []llm.Message {
 	return messages
 }
 
-// sortResults puts the results that follow an answer into the order of the answer's tool calls. In the conversation they
-// stand in the order in which the tools finished, because clients have them so and a snapshot moves no message.
-// A model must not see an order that depends on timing: it would read the same calls differently each time, and
-// the provider's prompt cache would not match after a restart.
+// sortResults puts the results that follow an answer into the order of the answer's tool calls. In
+// the conversation they stand in the order in which the tools finished, because clients have them
+// so and a snapshot moves no message. A model must not see an order that depends on timing: it
+// would read the same calls differently each time, and the provider's prompt cache would not match
+// after a restart.
 func sortResults(messages []llm.Message) {
 	for i, answer := range messages {
 		if len(answer.ToolCalls) < 2 {
@@ -55,8 +57,8 @@ func sortResults(messages []llm.Message) {
 	}
 }
 
-// thoughtsOf finds the reasoning of each answer. It has messages of its own in the conversation, and is a part of the answer for models.
-// Reasoning that a client sent belongs to the next answer.
+// thoughtsOf finds the reasoning of each answer. It has messages of its own in the conversation,
+// and is a part of the answer for models. Reasoning that a client sent belongs to the next answer.
 func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	thoughts := map[string][]llm.Reasoning{}
 	var next []llm.Reasoning

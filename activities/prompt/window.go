@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Window is the part of a conversation that fits the room of a model. It leaves out whole groups of messages, the oldest first:
-// never a tool call without its result. System messages, the user's last message and the newest group always stay. A Window
-// is used by one goroutine.
+// Window is the part of a conversation that fits the room of a model. It leaves out whole groups of
+// messages, the oldest first: never a tool call without its result. System messages, the user's
+// last message and the newest group always stay. A Window is used by one goroutine.
 type Window struct {
 	groups []group
 	room   int64 // tokens
@@ -19,7 +19,8 @@ type Window struct {
 	told   *snapshot.Entry
 }
 
-// group is left out or kept as a whole: a message; or an answer with its reasoning and the results of its tool calls.
+// group is left out or kept as a whole: a message; or an answer with its reasoning and the results
+// of its tool calls.
 type group struct {
 	entries []snapshot.Entry
 	fixed   bool // is never left out
@@ -32,7 +33,8 @@ func NewWindow(entries []snapshot.Entry, room int64) *Window {
 	return &Window{groups: groupsOf(entries), room: max(room, 1)}
 }
 
-// groupsOf groups results with their calls and reasoning with its answer. Models are not sent activities.
+// groupsOf groups results with their calls and reasoning with its answer. Models are not sent
+// activities.
 func groupsOf(entries []snapshot.Entry) []group {
 	var groups []group
 	byID, byCall := map[string]int{}, map[string]int{}
@@ -129,7 +131,8 @@ func (w *Window) tokens() int64 {
 // Over is by how many tokens the conversation exceeds the room.
 func (w *Window) Over() int64 { return max(0, w.tokens()-w.room) }
 
-// MinResult is how many tokens a cut result keeps at least. A result that takes more than one resultShare-th of the room is cut first.
+// MinResult is how many tokens a cut result keeps at least. A result that takes more than one
+// resultShare-th of the room is cut first.
 const (
 	MinResult   = 250
 	resultShare = 4
@@ -166,8 +169,8 @@ func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 func isRemovable(g *group) bool { return !g.kept }
 func anyGroup(*group) bool      { return true }
 
-// trimSteps divides the room into steps. What is left out grows by a step at a time, so the beginning of the request stays the same for some
-// turns, which providers cache.
+// trimSteps divides the room into steps. What is left out grows by a step at a time, so the
+// beginning of the request stays the same for some turns, which providers cache.
 const trimSteps = 4
 
 // Trim leaves out the oldest groups until the rest fits.
@@ -179,7 +182,8 @@ func (w *Window) Trim() {
 	w.Squeeze()
 }
 
-// Squeeze cuts tool results further, and leaves out groups that Keep has marked, if the conversation still exceeds the room.
+// Squeeze cuts tool results further, and leaves out groups that Keep has marked, if the
+// conversation still exceeds the room.
 func (w *Window) Squeeze() {
 	if w.Over() > 0 {
 		w.cutResults(resultShare * resultShare)
@@ -207,7 +211,8 @@ func (w *Window) Entries() []snapshot.Entry {
 // Room is for how many tokens the window has room.
 func (w *Window) Room() int64 { return w.room }
 
-// Older returns the groups after those that are kept at the beginning: a summary may replace the first of them.
+// Older returns the groups after those that are kept at the beginning: a summary may replace the
+// first of them.
 func (w *Window) Older() [][]snapshot.Entry {
 	var older [][]snapshot.Entry
 	for _, g := range w.groups[w.first:] {
@@ -226,8 +231,9 @@ func (w *Window) Replace(count int, text string) {
 	}
 }
 
-// Half returns how many of the older groups a new summary has to replace, if the first from of them have one, so that half of the room
-// is free afterwards. It stops before a group that Keep has marked, and before the newest.
+// Half returns how many of the older groups a new summary has to replace, if the first from of them
+// have one, so that half of the room is free afterwards. It stops before a group that Keep has
+// marked, and before the newest.
 func (w *Window) Half(from int) int {
 	groups := w.groups[w.first:]
 	left := w.tokens() - w.room/2
@@ -259,7 +265,8 @@ func cutContent(c agui.Content, tokens int64) agui.Content {
 	return agui.PartsContent(all)
 }
 
-// CutMiddle keeps the beginning and the end of a text, in so many tokens, and says how many bytes are missing.
+// CutMiddle keeps the beginning and the end of a text, in so many tokens, and says how many bytes
+// are missing.
 func CutMiddle(s string, tokens int64) string {
 	if TextTokens(s) <= tokens {
 		return s

@@ -1,13 +1,15 @@
-// Package catalog stores definitions of agents in a key-value bucket of NATS JetStream, where every process finds them.
+// Package catalog stores definitions of agents in a key-value bucket of NATS JetStream, where every
+// process finds them.
 //
 //	<agent>/<revision>       a definition; never changes
 //	published.<agent>.<n>    the agent's n-th publication: the revision that became current, and its source
 //
-// The last publication is the current one. A publisher creates the key after the last one. If several publish at once, one succeeds and the others read
-// again, so the publications are the history.
+// The last publication is the current one. A publisher creates the key after the last one. If
+// several publish at once, one succeeds and the others read again, so the publications are the
+// history.
 //
-// The API publishes, and resolves an agent's name to a revision when it accepts an input; the run keeps that revision. Workers only read revisions. All
-// methods may be called concurrently.
+// The API publishes, and resolves an agent's name to a revision when it accepts an input; the run
+// keeps that revision. Workers only read revisions. All methods may be called concurrently.
 package catalog
 
 import (
@@ -32,7 +34,8 @@ var (
 	ErrUnknownRevision = errors.New("catalog: unknown revision")
 )
 
-// UnknownError names the unknown agent or revision. It is an ErrUnknownAgent, or an ErrUnknownRevision if Revision is set.
+// UnknownError names the unknown agent or revision. It is an ErrUnknownAgent, or an
+// ErrUnknownRevision if Revision is set.
 type UnknownError struct{ Agent, Revision string }
 
 func (e *UnknownError) Error() string {
@@ -75,7 +78,8 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	return &Catalog{log: l, kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
 }
 
-// A definition is written before its publication, but the replica that answers may not have it yet: lookups retry.
+// A definition is written before its publication, but the replica that answers may not have it yet:
+// lookups retry.
 const (
 	look  = 50 * time.Millisecond // between two looks
 	looks = 40
@@ -130,7 +134,8 @@ func (c *Catalog) Current(name string) (Published, error) {
 	return p, nil
 }
 
-// Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It needs no Watch.
+// Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It needs no
+// Watch.
 func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
 	last, err := c.last(ctx, name)
 	if err != nil {
@@ -169,7 +174,8 @@ func (c *Catalog) List() []Published {
 	return list
 }
 
-// Publications returns the publications of an agent in order; the last one is current. It returns ErrUnknownAgent if there are none. It needs Watch.
+// Publications returns the publications of an agent in order; the last one is current. It returns
+// ErrUnknownAgent if there are none. It needs Watch.
 func (c *Catalog) Publications(name string) ([]Publication, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

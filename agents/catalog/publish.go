@@ -20,11 +20,13 @@ var (
 	ErrMismatch = errors.New("catalog: another revision is current")
 )
 
-// Publish makes a definition from a directory the current one of its agent, and returns its revision. If a client has put another one since, that one stays,
-// and the error is ErrKept, except with force. If the directory has the definition that a client has put, the directory becomes its source, and may replace
-// it from then on.
+// Publish makes a definition from a directory the current one of its agent, and returns its
+// revision. If a client has put another one since, that one stays, and the error is ErrKept, except
+// with force. If the directory has the definition that a client has put, the directory becomes its
+// source, and may replace it from then on.
 //
-// Nodes that start together publish concurrently; if their directories differ, the last publication counts.
+// Nodes that start together publish concurrently; if their directories differ, the last publication
+// counts.
 func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
 	return c.publish(ctx, d, SourceDirectory, func(last Publication) error {
 		if last.Source == SourcePut && last.Revision != d.Revision() && !force {
@@ -34,8 +36,10 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 	})
 }
 
-// Put makes a definition the current one of its agent, and returns its revision. expected is called with the current revision, "" = none, and the error is
-// ErrMismatch if it returns false. Between that call and the publication no other publication happens. Putting the current definition again changes nothing.
+// Put makes a definition the current one of its agent, and returns its revision. expected is called
+// with the current revision, "" = none, and the error is ErrMismatch if it returns false. Between
+// that call and the publication no other publication happens. Putting the current definition again
+// changes nothing.
 func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(current string) bool) (revision string, err error) {
 	return c.publish(ctx, d, SourcePut, func(last Publication) error {
 		if !expected(last.Revision) {
@@ -45,8 +49,8 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(c
 	})
 }
 
-// publish creates the next publication if may allows it. If the same source has already made the revision current, publish does nothing and does not call
-// may: the request is a repetition.
+// publish creates the next publication if may allows it. If the same source has already made the
+// revision current, publish does nothing and does not call may: the request is a repetition.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, may func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {

@@ -75,7 +75,8 @@ func TestManyPublications(t *testing.T) {
 	}
 }
 
-// A directory replaces a definition that a client has put only with force, or after it has had the same definition.
+// A directory replaces a definition that a client has put only with force, or after it has had the
+// same definition.
 func TestADirectoryKeepsWhatWasPut(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)

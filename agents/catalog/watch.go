@@ -37,7 +37,8 @@ func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool)
 	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, At: entry.Created()}, true
 }
 
-// Watch keeps the current definitions in memory. It returns when it has loaded all publications up to now. The caller must stop the watch.
+// Watch keeps the current definitions in memory. It returns when it has loaded all publications up
+// to now. The caller must stop the watch.
 func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
 	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Copy{Load: c.gather, Take: c.follow})
 	if err != nil {
@@ -85,7 +86,8 @@ func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Defin
 	return d
 }
 
-// take adds a publication. It may have it already, because an interrupted watch starts again. Without a definition the previous one stays current.
+// take adds a publication. It may have it already, because an interrupted watch starts again.
+// Without a definition the previous one stays current.
 func (c *Catalog) take(name string, p Publication, d *agents.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,8 +37,8 @@ var reserved = []string{
 	"namespace", "null", "package", "return", "true", "var", "void", "while",
 }
 
-// variables is the environment with the standard functions, built once. The versions of the extensions are fixed, so that a definition never changes its
-// meaning.
+// variables is the environment with the standard functions, built once. The versions of the
+// extensions are fixed, so that a definition never changes its meaning.
 var variables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(append(declarations(standard), ext.Strings(ext.StringsVersion(4)))...)
 })
@@ -72,7 +72,8 @@ var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
 	return cache
 })
 
-// Compile compiles an expression with the standard variables (input, messages, state, steps and caller) and more.
+// Compile compiles an expression with the standard variables (input, messages, state, steps and
+// caller) and more.
 func Compile(source string, more ...string) (*Expression, error) {
 	if len(source) > Max {
 		return nil, fmt.Errorf("it has more than %d bytes", Max)

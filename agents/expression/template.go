@@ -52,7 +52,8 @@ func ParseTemplate(source string, more ...string) (*Template, error) {
 	return t, nil
 }
 
-// closing returns the index of the brace that ends an expression, which may contain braces and texts; -1 = there is none.
+// closing returns the index of the brace that ends an expression, which may contain braces and
+// texts; -1 = there is none.
 func closing(source string) int {
 	depth := 0
 	for i := 0; i < len(source); i++ {
@@ -75,7 +76,8 @@ func closing(source string) int {
 	return -1
 }
 
-// quoted returns the length of the text literal at the beginning of source; -1 = it does not end. In a raw literal a backslash is no escape.
+// quoted returns the length of the text literal at the beginning of source; -1 = it does not end.
+// In a raw literal a backslash is no escape.
 func quoted(source string, raw bool) int {
 	quote := source[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(source, triple) {

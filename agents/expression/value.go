@@ -18,8 +18,8 @@ import (
 // maxValues bounds how many values the value of an expression may contain.
 const maxValues = 1_000_000
 
-// Decode decodes JSON for expressions. Whole numbers become int64, so that they can be added to those in the definition; others float64. Invalid JSON
-// becomes null.
+// Decode decodes JSON for expressions. Whole numbers become int64, so that they can be added to
+// those in the definition; others float64. Invalid JSON becomes null.
 func Decode(raw json.RawMessage) any {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

@@ -153,7 +153,8 @@ func (w *interpreter) compensatedDone() Done {
 	return d
 }
 
-// restoreOutputs restores the outputs of steps that may have run again, as they were when the compensated step had finished.
+// restoreOutputs restores the outputs of steps that may have run again, as they were when the
+// compensated step had finished.
 func (w *interpreter) restoreOutputs(outputs map[string]any) {
 	path := w.at.Undo[len(w.at.Undo)-1]
 	around := w.repeated(path)
@@ -181,7 +182,8 @@ func (w *interpreter) outputsOf(around *agents.Step) map[string]json.RawMessage 
 	return outputs
 }
 
-// repeated returns the outermost step around a path that may run its steps again, or whose error may have replaced their outputs; nil = none.
+// repeated returns the outermost step around a path that may run its steps again, or whose error
+// may have replaced their outputs; nil = none.
 func (w *interpreter) repeated(path string) *agents.Step {
 	for i := range len(path) {
 		if path[i] != '/' {
@@ -194,8 +196,9 @@ func (w *interpreter) repeated(path string) *agents.Step {
 	return w.repeats(path, true)
 }
 
-// repeats returns the step at the end of a path, if it may run again when a step in it has finished, or is a map with onError: continue, whose error
-// replaces its outputs. last tells that this is the finished step itself: its finished branches stay finished when it fails.
+// repeats returns the step at the end of a path, if it may run again when a step in it has
+// finished, or is a map with onError: continue, whose error replaces its outputs. last tells that
+// this is the finished step itself: its finished branches stay finished when it fails.
 func (w *interpreter) repeats(path string, last bool) *agents.Step {
 	s := StepAt(w.d, path)
 	switch {

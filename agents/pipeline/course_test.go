@@ -188,7 +188,8 @@ steps:
 		t.Errorf("ended with %+v", f)
 	}
 	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
-	// The world tells that the run is cancelled with the branches that were: the second is one of them.
+	// The world tells that the run is cancelled with the branches that were: the second is one of
+	// them.
 	if diff := cmp.Diff(want, w.did); diff != "" {
 		t.Errorf("did (-want +got):\n%s", diff)
 	}
@@ -269,7 +270,8 @@ steps:
 	}
 }
 
-// Branches of an item that end at the same moment have not seen each other's outputs, and both outputs stay.
+// Branches of an item that end at the same moment have not seen each other's outputs, and both
+// outputs stay.
 func TestOutputsAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)

@@ -11,6 +11,6 @@
 //   - Outputs are in the state below /steps. Each has a place that no other branch writes.
 //   - A failure names steps and keys, and has no content.
 //
-// interpreter.go has the transitions between steps, step.go begins them, event.go takes the events, compensation.go undoes finished
-// steps.
+// interpreter.go has the transitions between steps, step.go begins them, event.go takes the events,
+// compensation.go undoes finished steps.
 package pipeline

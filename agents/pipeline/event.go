@@ -123,8 +123,8 @@ func (w *interpreter) takeFailure(p openStep, ev Event) {
 	w.setFailure(p.name, *ev.Failure)
 }
 
-// setFailure fails the innermost step, with a message that names it. A branch does not name itself: its join says which branch failed, and equal
-// failures are told once.
+// setFailure fails the innermost step, with a message that names it. A branch does not name itself:
+// its join says which branch failed, and equal failures are told once.
 func (w *interpreter) setFailure(name string, f Failure) {
 	switch {
 	case len(w.at.Branch) > 0, strings.HasPrefix(f.Message, "step "): // one further in is named

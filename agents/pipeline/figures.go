@@ -20,17 +20,20 @@ const (
 	LimitCostPerDay   = "costPerDay"
 )
 
-// Figures are the arguments of the interrupt about a soft limit. Durations are texts, the others numbers.
+// Figures are the arguments of the interrupt about a soft limit. Durations are texts, the others
+// numbers.
 type Figures struct {
 	Limit   string          `json:"limit"`
 	Used    json.RawMessage `json:"used"`
 	Allowed json.RawMessage `json:"allowed"` // how far the run may go
-	// Currency is that of a cost. Date is the tenant's day in UTC; the figures are those of all its runs then.
+	// Currency is that of a cost. Date is the tenant's day in UTC; the figures are those of all its
+	// runs then.
 	Currency string `json:"currency,omitempty"`
 	Date     string `json:"date,omitempty"`
 }
 
-// FiguresOf returns the figures of a limit: turns, tokens, nanoseconds, or millionths of a currency.
+// FiguresOf returns the figures of a limit: turns, tokens, nanoseconds, or millionths of a
+// currency.
 func FiguresOf(limit string, used, allowed int64) Figures {
 	return Figures{Limit: limit, Used: figure(limit, used), Allowed: figure(limit, allowed)}
 }
@@ -55,8 +58,8 @@ func FigureText(figure json.RawMessage) string { return strings.Trim(string(figu
 // maxFigure is more than any number of tokens or turns.
 const maxFigure = 1 << 53
 
-// Allow sets the figure up to which an approver allows the run to continue. It must be above what is used. It returns the number; the
-// error says what the figure must be.
+// Allow sets the figure up to which an approver allows the run to continue. It must be above what
+// is used. It returns the number; the error says what the figure must be.
 func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
 	used, err := parseFigure(f.Limit, f.Used)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	maxUndo   = 4 << 10 // bytes of the paths of finished steps with compensations
 )
 
-// Advance returns the next action after an event. It is pure. The error is an [ErrCursor]. A failure of a step is no error: the tree handles
-// it.
+// Advance returns the next action after an event. It is pure. The error is an [ErrCursor]. A
+// failure of a step is no error: the tree handles it.
 func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 	w := &interpreter{d: d, at: at.clone(), env: env, left: maxTransitions}
 	if err := w.takeEvent(ev); err != nil {
@@ -233,7 +233,8 @@ func (w *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 	}
 }
 
-// onFailure decides what becomes of a failed step: it is tried again, its onError steps run, or the step around it fails too.
+// onFailure decides what becomes of a failed step: it is tried again, its onError steps run, or the
+// step around it fails too.
 func (w *interpreter) onFailure(p openStep) {
 	if p.frame.Failure == nil {
 		switch on := p.step.OnError; {

@@ -29,7 +29,8 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 	return s
 }
 
-// Inline returns the agent that an action's step defines inline. What the step leaves out is taken from the agent of the pipeline.
+// Inline returns the agent that an action's step defines inline. What the step leaves out is taken
+// from the agent of the pipeline.
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	if s == nil || s.Agent == nil || s.Agent.Name != "" {
@@ -68,7 +69,8 @@ func (w *interpreter) beginning() (list, error) {
 	return list{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
-// undoRoot returns the compensation of the last finished step. A step whose branches have compensations stands for them.
+// undoRoot returns the compensation of the last finished step. A step whose branches have
+// compensations stands for them.
 func (w *interpreter) undoRoot(branch string) (list, error) {
 	if len(w.at.Undo) == 0 {
 		return list{}, nil

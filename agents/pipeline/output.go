@@ -18,8 +18,8 @@ type op struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// reset makes the object of the outputs, so that concurrent branches need not make it. It removes the outputs of the run before, unless
-// they are kept.
+// reset makes the object of the outputs, so that concurrent branches need not make it. It removes
+// the outputs of the run before, unless they are kept.
 func (w *interpreter) reset() {
 	state := expression.Decode(w.env.State)
 	if _, there := valueAt(state, w.outputsPath()).(map[string]any); there && w.at.Keeps {
@@ -59,8 +59,8 @@ func (w *interpreter) put(step string, value any, below ...any) {
 	w.putRaw(step, raw, below...)
 }
 
-// putRaw writes an output at the place of the branch. Containers that are missing, or of another kind because the state was changed, are
-// rebuilt.
+// putRaw writes an output at the place of the branch. Containers that are missing, or of another
+// kind because the state was changed, are rebuilt.
 func (w *interpreter) putRaw(step string, value json.RawMessage, below ...any) {
 	way := append(w.outputs(), step)
 	way = append(way, below...)
@@ -78,7 +78,8 @@ func (w *interpreter) change(o op) {
 	}
 }
 
-// outputs returns the path to the outputs of the steps of this cursor: names of members, and indices.
+// outputs returns the path to the outputs of the steps of this cursor: names of members, and
+// indices.
 func (w *interpreter) outputs() []any {
 	way := w.outputsPath()
 	for _, fork := range w.at.Branch {
@@ -89,8 +90,8 @@ func (w *interpreter) outputs() []any {
 	return way
 }
 
-// write returns the operation that puts a value at the end of a path. It descends as far as the containers have the right kind, so it does not
-// touch what other branches write concurrently.
+// write returns the operation that puts a value at the end of a path. It descends as far as the
+// containers have the right kind, so it does not touch what other branches write concurrently.
 func write(at any, pointer string, way []any, value json.RawMessage) op {
 	if len(way) == 0 {
 		return op{Op: "add", Path: pointer, Value: value}

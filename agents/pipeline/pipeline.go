@@ -9,23 +9,25 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Cursor is a position in a step tree, with what the interpreter has to know of the steps before it. It is small (names of steps, counts
-// and times), is part of histories, and has no content. The zero Cursor is the beginning of the tree.
+// Cursor is a position in a step tree, with what the interpreter has to know of the steps before
+// it. It is small (names of steps, counts and times), is part of histories, and has no content. The
+// zero Cursor is the beginning of the tree.
 type Cursor struct {
 	// Branch is the path to the cursor's branch, from the run's agent on; empty = the whole tree.
 	Branch []BranchRef `json:"branch,omitempty"`
 	// Frames are the steps that are open, the outermost first.
 	Frames []Frame `json:"frames,omitempty"`
-	// Undo are the paths of finished steps with a compensation, in the order in which they finished. Undoing tells that they are being
-	// compensated.
+	// Undo are the paths of finished steps with a compensation, in the order in which they
+	// finished. Undoing tells that they are being compensated.
 	Undo    []string `json:"undo,omitempty"`
 	Undoing *Failure `json:"undoing,omitempty"`
-	// Records are the records with the [Done] of these steps, by path. 0 = this move has it: whoever stores the move sets the sequence.
+	// Records are the records with the [Done] of these steps, by path. 0 = this move has it:
+	// whoever stores the move sets the sequence.
 	Records map[string]uint64 `json:"records,omitempty"`
 	// Keeps tells that the outputs of the run before stay when the tree begins.
 	Keeps bool `json:"keeps,omitempty"`
-	// Home is the member of steps with the outputs of a tree that works for another one, so neither touches the other's outputs. "" =
-	// the outputs are in steps itself.
+	// Home is the member of steps with the outputs of a tree that works for another one, so neither
+	// touches the other's outputs. "" = the outputs are in steps itself.
 	Home string `json:"home,omitempty"`
 }
 
@@ -37,7 +39,8 @@ type BranchRef struct {
 	// Path is that of the action with the branches, Index the branch's, from 0.
 	Path  string `json:"path"`
 	Index int    `json:"index"`
-	// Round is that of the innermost loop around the branch, 0 = none. Failure is that of the onError steps around it, nil = none.
+	// Round is that of the innermost loop around the branch, 0 = none. Failure is that of the
+	// onError steps around it, nil = none.
 	Round   int      `json:"round,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
@@ -95,16 +98,17 @@ type Frame struct {
 // Event is how the action at a cursor ended.
 type Event struct {
 	Kind EventKind `json:"kind"`
-	// Output is the output of the step as JSON, of EventDone only. An agent's is the text of its last message as a string; a tool's is its
-	// result, a string unless it is JSON; an approve step's is {"approved": bool, …}.
+	// Output is the output of the step as JSON, of EventDone only. An agent's is the text of its
+	// last message as a string; a tool's is its result, a string unless it is JSON; an approve
+	// step's is {"approved": bool, …}.
 	Output json.RawMessage `json:"-"`
 	// Failure is why the step failed, of EventFailed and EventCancelled; nil = unknown.
 	Failure *Failure `json:"failure,omitempty"`
-	// Branches are those that failed or were cancelled, by index: they have compensated their own steps. Of EventJoined, and of EventFailed
-	// and EventCancelled if branches were active.
+	// Branches are those that failed or were cancelled, by index: they have compensated their own
+	// steps. Of EventJoined, and of EventFailed and EventCancelled if branches were active.
 	Branches []BranchFailure `json:"branches,omitempty"`
-	// Items are those of a map's branches. Ends are the records of the ends of branches that may have to be compensated; 0 = nothing to
-	// compensate. Both are set if the step compensates.
+	// Items are those of a map's branches. Ends are the records of the ends of branches that may
+	// have to be compensated; 0 = nothing to compensate. Both are set if the step compensates.
 	Items []json.RawMessage `json:"-"`
 	Ends  []uint64          `json:"-"`
 }
@@ -126,11 +130,12 @@ const (
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Record is the sequence of the record with the detail. Detailed tells that this move made the detail: Record is 0 until the move is
-	// stored, as in Cursor.Records.
+	// Record is the sequence of the record with the detail. Detailed tells that this move made the
+	// detail: Record is 0 until the move is stored, as in Cursor.Records.
 	Record   uint64 `json:"record,omitempty"`
 	Detailed bool   `json:"detailed,omitempty"`
-	// Detail is what a provider, a tool or a validator said. It may have content, and never leaves the activity.
+	// Detail is what a provider, a tool or a validator said. It may have content, and never leaves
+	// the activity.
 	Detail string `json:"-"`
 }
 
@@ -177,11 +182,12 @@ type Env struct {
 	Messages json.RawMessage // the conversation, a list of AG-UI messages
 	State    json.RawMessage // the thread's, with outputs under steps
 	Caller   *agents.Caller
-	// Items are those of the branches around the cursor, one for each BranchRef; null for a branch of parallel.
+	// Items are those of the branches around the cursor, one for each BranchRef; null for a branch
+	// of parallel.
 	Items []json.RawMessage
 	Now   time.Time
-	// Recall returns the Done of a step, by its path and its record. Ended returns the end of the branch that the cursor's branch
-	// compensates.
+	// Recall returns the Done of a step, by its path and its record. Ended returns the end of the
+	// branch that the cursor's branch compensates.
 	Recall func(path string, record uint64) (Done, error)
 	Ended  Ended
 }
@@ -207,7 +213,8 @@ type Move struct {
 	// Changes are for clients, in this order, before the action.
 	Changes []Change
 	Action  Action
-	// Sets tells that a change depends on the value of the state. The move counts only if the state is still the same.
+	// Sets tells that a change depends on the value of the state. The move counts only if the state
+	// is still the same.
 	Sets bool
 	// Done has to be stored, by path, for compensations (see Env.Recall).
 	Done map[string]Done
@@ -221,8 +228,8 @@ type Change struct {
 
 // Action is what to do next. One of the pointers is set; none = the steps have ended.
 type Action struct {
-	// Path identifies the step with its rounds and tries: no other action has it. Name is the name in STEP_STARTED, without rounds and
-	// tries.
+	// Path identifies the step with its rounds and tries: no other action has it. Name is the name
+	// in STEP_STARTED, without rounds and tries.
 	Path, Name string
 	// Deadline is when it must have ended; zero = never.
 	Deadline time.Time
@@ -242,7 +249,8 @@ type Agent struct {
 	Name string
 	// Prompt is all that the agent is told; nil = it is told the conversation.
 	Prompt *string
-	// Repair is the message that sends an invalid answer back, with the validation errors; "" = none.
+	// Repair is the message that sends an invalid answer back, with the validation errors; "" =
+	// none.
 	Repair string
 	// Schema is the schema of the answer; nil = any text.
 	Schema json.RawMessage
@@ -263,7 +271,8 @@ type Branches struct {
 	// Items are those of a map; nil for parallel.
 	Items []json.RawMessage
 	Count int
-	// Ends are the records of the ends of the branches that these compensate; nil = they do not compensate.
+	// Ends are the records of the ends of the branches that these compensate; nil = they do not
+	// compensate.
 	Ends []uint64
 	// Names are those of parallel's branches.
 	Names []string

@@ -168,8 +168,8 @@ type call struct {
 	Item any    `json:"item"`
 }
 
-// check follows one, and tells whether it came to its end. What undoes a call has to know its result and its item, in
-// whichever round, try and branch that was.
+// check follows one, and tells whether it came to its end. What undoes a call has to know its
+// result and its item, in whichever round, try and branch that was.
 func (c *calls) check(a pipeline.Action, ended bool) {
 	if a.Tool == nil {
 		return
@@ -195,8 +195,9 @@ func (c *calls) check(a pipeline.Action, ended bool) {
 	delete(c.made, path)
 }
 
-// Whatever tree and whatever fails: the walk ends, steps finish as they started, no place is there twice, and a cursor that was
-// stored goes the same way. The world checks all but the last by itself.
+// Whatever tree and whatever fails: the walk ends, steps finish as they started, no place is there
+// twice, and a cursor that was stored goes the same way. The world checks all but the last by
+// itself.
 func TestWalksOfRandomTrees(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}

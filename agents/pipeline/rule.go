@@ -12,7 +12,8 @@ func Asks(d *agents.Definition, path string) bool {
 	return s != nil && s.Asks()
 }
 
-// Rules returns the agent with the approval rules for the call of an action. For an approve step it is an agent with that rule only.
+// Rules returns the agent with the approval rules for the call of an action. For an approve step it
+// is an agent with that rule only.
 func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	if path == LimitPath {
 		return limitRules(d), nil
@@ -32,8 +33,8 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 // LimitPath is the path of the interrupt about a soft limit. No step has it: names have no "~".
 const LimitPath = "~limit"
 
-// limitRules returns the rule for an interrupt about a soft limit. It has no approvers if the agent has no soft limits: the limit is one of
-// the tenant then.
+// limitRules returns the rule for an interrupt about a soft limit. It has no approvers if the agent
+// has no soft limits: the limit is one of the tenant then.
 func limitRules(d *agents.Definition) *agents.Definition {
 	var rule agents.Approval
 	if s := d.Limits.Soft; s != nil {

@@ -72,7 +72,8 @@ func (w *interpreter) emit(p openStep, a Action) {
 	w.action = &a
 }
 
-// runAgent sets the action that runs an agent, or that sends an invalid answer back with the validation errors (repair).
+// runAgent sets the action that runs an agent, or that sends an invalid answer back with the
+// validation errors (repair).
 func (w *interpreter) runAgent(p openStep, repair string) {
 	s := p.step
 	a := &Agent{Name: s.Agent.Name, Repair: repair}
@@ -255,12 +256,14 @@ func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
 			return nil, invalid(p, "map.items", err)
 		}
 	}
-	// Each item has an object from the beginning: concurrent branches of an item add to it, and do not replace each other's outputs.
+	// Each item has an object from the beginning: concurrent branches of an item add to it, and do
+	// not replace each other's outputs.
 	w.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
 	return b, nil
 }
 
-// branchesDone returns the branches that compensate finished ones. They have the items that those had, whatever the state has by now.
+// branchesDone returns the branches that compensate finished ones. They have the items that those
+// had, whatever the state has by now.
 func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
 	d := w.compensatedDone()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}

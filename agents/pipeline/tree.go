@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// WithTree returns an agent with steps of its program, as JSON. They are not validated: a wrong step fails when it begins.
+// WithTree returns an agent with steps of its program, as JSON. They are not validated: a wrong
+// step fails when it begins.
 func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, error) {
 	with := *d
 	if err := json.Unmarshal(tree, &with.Steps); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// What has failed in part, was lived with, has no output, or one with an error in it, is undone in branches as it is outside of
-// them.
+// What has failed in part, was lived with, has no output, or one with an error in it, is undone in
+// branches as it is outside of them.
 func TestBranchesAreUndoneLikeOtherSteps(t *testing.T) {
 	t.Parallel()
 	const order = `

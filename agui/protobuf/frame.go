@@ -40,8 +40,8 @@ type Reader struct {
 // NewReader reads frames from r, which should be buffered.
 func NewReader(r io.Reader) *Reader { return &Reader{r} }
 
-// Next returns the next event: io.EOF at the end, io.ErrUnexpectedEOF if that is inside a frame. After
-// ErrUnknownEvent there may be further ones.
+// Next returns the next event: io.EOF at the end, io.ErrUnexpectedEOF if that is inside a frame.
+// After ErrUnknownEvent there may be further ones.
 func (r *Reader) Next() (agui.Event, error) {
 	var length [prefix]byte
 	if _, err := io.ReadFull(r.r, length[:]); err != nil {

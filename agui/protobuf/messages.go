@@ -30,8 +30,8 @@ func bodyOf(c agui.Content) body {
 	}
 }
 
-// content returns what a reader has found, for a message that may have parts, or an object, or neither.
-// No content at all means an empty list of parts where there may be parts.
+// content returns what a reader has found, for a message that may have parts, or an object, or
+// neither. No content at all means an empty list of parts where there may be parts.
 func (b body) content(mayHaveParts, mayHaveObject bool) (agui.Content, error) {
 	b.parts = slices.DeleteFunc(b.parts, unnamed)
 	forms := 0

@@ -11,7 +11,8 @@ import (
 // patchOps are numbered by their place.
 var patchOps = []string{"add", "remove", "replace", "move", "copy", "test"}
 
-// operation is one of a JSON Patch. Members that RFC 6902 does not define have no place on this wire.
+// operation is one of a JSON Patch. Members that RFC 6902 does not define have no place on this
+// wire.
 type operation struct {
 	op    string
 	path  string
@@ -71,8 +72,8 @@ func operationsOf(raw json.RawMessage) ([]operation, error) {
 	return ops, nil
 }
 
-// operationName keeps the number of an operation that a later version may know: readers leave it out
-// and say so.
+// operationName keeps the number of an operation that a later version may know: readers leave it
+// out and say so.
 func operationName(op int32) string {
 	if op < 0 || int(op) >= len(patchOps) {
 		return strconv.Itoa(int(op))

@@ -5,9 +5,9 @@
 //	│ big-endian         │   each arm: BaseEvent and its own fields │
 //	└────────────────────┴──────────────────────────────────────────┘
 //
-// The bytes are those of the reference implementation, @ag-ui/proto 1.0.0, with the members that 1.1
-// added. Every message has one description, used for writing and for reading (events.go, messages.go);
-// its numbers are frozen by the specification.
+// The bytes are those of the reference implementation, @ag-ui/proto 1.0.0, with the members that
+// 1.1 added. Every message has one description, used for writing and for reading (events.go,
+// messages.go); its numbers are frozen by the specification.
 //
 // Three things that JSON carries have no place on this wire: members that the protocol does not
 // describe, the exact spelling of numbers in open values (they become 64-bit floats), and the
@@ -26,8 +26,8 @@ import (
 // MediaType names the wire in Accept and Content-Type, there without parameters.
 const MediaType = "application/vnd.ag-ui.event+proto"
 
-// ErrUnknownEvent is for an event that has no number here, to either side: one of another version of
-// the protocol. A stream goes on without it, as clients do.
+// ErrUnknownEvent is for an event that has no number here, to either side: one of another version
+// of the protocol. A stream goes on without it, as clients do.
 var ErrUnknownEvent = errors.New("protobuf: the event is of another version of the protocol")
 
 // Append appends an event as one message, without a frame. It relies on what agui.Decode and
@@ -46,8 +46,8 @@ func Append(dst []byte, e agui.Event) ([]byte, error) {
 	return w.appendTo(dst), nil
 }
 
-// Decode reads one message. Whatever the bytes are, it takes memory in proportion to them. The event
-// has passed the checks that agui.Decode makes, so both wires accept the same events.
+// Decode reads one message. Whatever the bytes are, it takes memory in proportion to them. The
+// event has passed the checks that agui.Decode makes, so both wires accept the same events.
 func Decode(message []byte) (agui.Event, error) {
 	r := &reader{segments: [][]byte{message}}
 	a, err := r.arm()

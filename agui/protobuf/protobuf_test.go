@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// What the reference implementation writes and reads is compared in e2e/reference; here is what needs no
-// other program.
+// What the reference implementation writes and reads is compared in e2e/reference; here is what
+// needs no other program.
 
 func golden(t testing.TB) []agui.Event {
 	t.Helper()

@@ -30,7 +30,8 @@ const (
 	listValues   protowire.Number = 1
 )
 
-// maxDepth is how deep open JSON may be nested: as deep as on the other wire. A scalar is a level here.
+// maxDepth is how deep open JSON may be nested: as deep as on the other wire. A scalar is a level
+// here.
 const maxDepth = agui.MaxDepth + 1
 
 var errTooDeep = errors.New("a value is nested too deep")

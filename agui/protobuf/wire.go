@@ -10,8 +10,8 @@ import (
 )
 
 // wire is the visitor to whom a message shows its fields, in the order of their numbers. There are
-// two, the writer and the reader, so that the two directions cannot disagree. A value that agui takes
-// for absent (an empty string, nil) is not on the wire.
+// two, the writer and the reader, so that the two directions cannot disagree. A value that agui
+// takes for absent (an empty string, nil) is not on the wire.
 type wire interface {
 	// reads says that values are being filled in.
 	reads() bool

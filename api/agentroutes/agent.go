@@ -20,9 +20,11 @@ type Agent struct {
 	Tools        []string               `json:"tools,omitempty"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
-	// UnavailableTools are the tools that no worker has now, and agents that are not published. Runs wait for them.
+	// UnavailableTools are the tools that no worker has now, and agents that are not published.
+	// Runs wait for them.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
-	// Warnings are the names in a published definition that this node does not know. A worker may know them.
+	// Warnings are the names in a published definition that this node does not know. A worker may
+	// know them.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -86,7 +88,8 @@ func (s *Routes) definition(name string) *agents.Definition {
 	return p.Definition
 }
 
-// delegates returns the subagents of an agent, and the names of those, and of agents for handoffs, that are not published.
+// delegates returns the subagents of an agent, and the names of those, and of agents for handoffs,
+// that are not published.
 func (s *Routes) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Delegates(p.Tools) {
 		d, err := s.Catalog.Current(name)

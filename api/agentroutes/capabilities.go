@@ -10,8 +10,8 @@ import (
 
 var yes, no = true, false
 
-// capabilities declares the capabilities of an agent with these subagents and handoffs, which involves people in this way. An omitted member is unknown, not
-// absent.
+// capabilities declares the capabilities of an agent with these subagents and handoffs, which
+// involves people in this way. An omitted member is unknown, not absent.
 func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
@@ -44,7 +44,8 @@ func revision(p catalog.Published) json.RawMessage {
 	return text
 }
 
-// deltas: state deltas come from predictions, and from tools, which only the workers know. Without either there are none.
+// deltas: state deltas come from predictions, and from tools, which only the workers know. Without
+// either there are none.
 func deltas(p catalog.Published) *bool {
 	switch {
 	case len(p.State.Predict) > 0:

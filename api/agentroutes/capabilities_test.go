@@ -26,8 +26,8 @@ func TestCapabilitiesSayWhatTheDefinitionAllows(t *testing.T) {
 	}
 }
 
-// Whether people are asked is told by the agent's rules, limits, steps and tools, and by those of the agents that it runs.
-// What only workers know is left out.
+// Whether people are asked is told by the agent's rules, limits, steps and tools, and by those of
+// the agents that it runs. What only workers know is left out.
 func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
 	t.Parallel()
 	const none, asked, decides, unknown = `{"approvals":false,"feedback":false,"interrupts":false,"approveWithEdits":false}`,

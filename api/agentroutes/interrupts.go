@@ -13,7 +13,8 @@ type people struct {
 	approves bool
 	// asks: the agent has a tool that asks the user.
 	asks bool
-	// mayAsk: the agent has tools or a program of its workers, which may ask. Only the workers know.
+	// mayAsk: the agent has tools or a program of its workers, which may ask. Only the workers
+	// know.
 	mayAsk bool
 }
 
@@ -34,7 +35,8 @@ var (
 	silentTools = []string{"calculate", "current_time"}
 )
 
-// involvementOf returns how an agent, and the agents that it uses, involve people. find returns an agent's definition; nil = it is not published.
+// involvementOf returns how an agent, and the agents that it uses, involve people. find returns an
+// agent's definition; nil = it is not published.
 func involvementOf(d *agents.Definition, find func(name string) *agents.Definition) people {
 	v := involved{find: find, known: map[string]bool{d.Name: true}}
 	v.conversation(d)

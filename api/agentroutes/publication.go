@@ -87,8 +87,8 @@ func parserOf(contentType string) (func(filename string, data []byte) (*agents.D
 // yamlTypes are the media types of YAML: the registered one, and earlier ones.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"}
 
-// expectation returns the condition on the revision that is replaced (RFC 9110): If-Match, or If-None-Match with *. Without either any revision is
-// replaced.
+// expectation returns the condition on the revision that is replaced (RFC 9110): If-Match, or
+// If-None-Match with *. Without either any revision is replaced.
 func expectation(h http.Header) (func(current string) bool, error) {
 	match, noneMatch := strings.Join(h.Values("If-Match"), ","), strings.Join(h.Values("If-None-Match"), ",")
 	switch {

@@ -62,7 +62,8 @@ func (s *Routes) listRevisions(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// pageStart reads the cursor of a list of publications: the number of the last publication on the page before.
+// pageStart reads the cursor of a list of publications: the number of the last publication on the
+// page before.
 func pageStart(c *gin.Context) (uint64, error) {
 	text, ok := c.GetQuery("cursor")
 	if !ok {
@@ -99,7 +100,8 @@ func (s *Routes) showRevision(c *gin.Context) {
 	c.Data(http.StatusOK, kind, body)
 }
 
-// diffRevision answers with the changes of a revision: from the revision that it last replaced, or from the one that the request names.
+// diffRevision answers with the changes of a revision: from the revision that it last replaced, or
+// from the one that the request names.
 func (s *Routes) diffRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
@@ -127,7 +129,8 @@ func (s *Routes) diffRevision(c *gin.Context) {
 	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
-// published returns a definition that an agent has or had, and the revision that it replaced when it was last published; "" = none.
+// published returns a definition that an agent has or had, and the revision that it replaced when
+// it was last published; "" = none.
 func (s *Routes) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
 	list, err := s.Catalog.Publications(agent)
 	if err != nil {

@@ -52,7 +52,8 @@ func (s *Routes) showAudit(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
-// approvalStatus reads which interrupts the client selects: open, decided (or expired), or all ("").
+// approvalStatus reads which interrupts the client selects: open, decided (or expired), or all
+// ("").
 func approvalStatus(c *gin.Context) (inbox.Status, error) {
 	text, ok := c.GetQuery("status")
 	status := inbox.Status(text)

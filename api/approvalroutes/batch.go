@@ -29,7 +29,8 @@ type batchEntry struct {
 	decisions.Request
 }
 
-// batchResult is the result of one decision: the status and the members that its own route would answer.
+// batchResult is the result of one decision: the status and the members that its own route would
+// answer.
 type batchResult struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`

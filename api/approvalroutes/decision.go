@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// decideApproval decides about a tool call. It answers when the run has taken the decision. The same decision again is taken once; another
-// one is refused with the one that stands.
+// decideApproval decides about a tool call. It answers when the run has taken the decision. The
+// same decision again is taken once; another one is refused with the one that stands.
 func (s *Routes) decideApproval(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var v decisions.Request

@@ -29,7 +29,8 @@ type approvals struct {
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// listApprovals lists interrupts of all threads: the open ones, the oldest first, or the decided ones.
+// listApprovals lists interrupts of all threads: the open ones, the oldest first, or the decided
+// ones.
 func (s *Routes) listApprovals(c *gin.Context) {
 	status, err := approvalStatus(c)
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *Routes) listApprovals(c *gin.Context) {
 	c.JSON(http.StatusOK, approvals{Items: p.Items, NextCursor: p.Next, EventsCursor: p.Events.String()})
 }
 
-// Bounds of a page of decided interrupts. Each is read from the audit of its thread, several threads concurrently.
+// Bounds of a page of decided interrupts. Each is read from the audit of its thread, several
+// threads concurrently.
 const (
 	maxDecided   = 100
 	auditThreads = 8
@@ -93,7 +95,8 @@ func (s *Routes) listDecided(c *gin.Context) {
 	}{items, next})
 }
 
-// pasts reads interrupts from the audits of their threads, in their order. Those of deleted threads are left out.
+// pasts reads interrupts from the audits of their threads, in their order. Those of deleted threads
+// are left out.
 func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
 	tenant, found := request.Caller(ctx).Tenant, make([]*inbox.Past, len(page))
 	places := map[string][]int{}

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// LinkPath begins the paths of links. GET shows the decision and decides nothing, because mail programs and chats open links by themselves. POST
-// decides.
+// LinkPath begins the paths of links. GET shows the decision and decides nothing, because mail
+// programs and chats open links by themselves. POST decides.
 const LinkPath = "/v1/links/"
 
 // Bounds of the life of a link.
@@ -31,7 +31,8 @@ const (
 	maxLinkLife = 7 * 24 * time.Hour
 )
 
-// roleLinks is the role of programs that send links to others: they, and administrators, name the subject of a link.
+// roleLinks is the role of programs that send links to others: they, and administrators, name the
+// subject of a link.
 const roleLinks = "links"
 
 // linkRequest asks for a link.
@@ -180,7 +181,8 @@ func (s *Routes) useLink(c *gin.Context) {
 		s.showRefusal(c, err)
 		return
 	}
-	// The decision was taken. If the use of the link cannot be noted, the link still can decide nothing else.
+	// The decision was taken. If the use of the link cannot be noted, the link still can decide
+	// nothing else.
 	if err := s.inbox.Links.Use(ctx, l); err != nil {
 		s.find.Logger.WarnContext(ctx, "a link is not known to be used", "error", err)
 	}

@@ -22,8 +22,8 @@ type linkPage struct {
 	Decision string
 	Subject  string
 	Message  string
-	// Agent, Step and Thread are those of the interrupt; Step is empty outside of pipelines. Tool is empty for an approve step, and Args if it has only a
-	// message.
+	// Agent, Step and Thread are those of the interrupt; Step is empty outside of pipelines. Tool
+	// is empty for an approve step, and Args if it has only a message.
 	Agent  string
 	Step   string
 	Thread string

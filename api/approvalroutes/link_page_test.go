@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// The page of a link names the agent, the step and the question. A step of a pipeline asks by its message; it has no tool, and often no arguments.
+// The page of a link names the agent, the step and the question. A step of a pipeline asks by its
+// message; it has no tool, and often no arguments.
 func TestWhatALinkPageShows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

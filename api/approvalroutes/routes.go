@@ -13,12 +13,14 @@ import (
 	"github.com/perdure/perdure/internal/approvals/links"
 )
 
-// Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL are required.
+// Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL
+// are required.
 type Inbox struct {
 	Store *inbox.Store
 	Index *inbox.Index
 	Links *links.Keeper
-	// PublicURL is the address in links, without a slash at its end. Defaults to the host of the request.
+	// PublicURL is the address in links, without a slash at its end. Defaults to the host of the
+	// request.
 	PublicURL string
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// postToolResult takes the result of a client tool call. It answers when the run has taken the result. The same result again is taken once;
-// another one is refused with the one that stands.
+// postToolResult takes the result of a client tool call. It answers when the run has taken the
+// result. The same result again is taken once; another one is refused with the one that stands.
 func (s *Routes) postToolResult(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var r decisions.ToolResult

@@ -1,4 +1,5 @@
-// Package commands sends commands to the run of a thread: its workflow takes them as updates, or as a cancel.
+// Package commands sends commands to the run of a thread: its workflow takes them as updates, or as
+// a cancel.
 package commands
 
 import (

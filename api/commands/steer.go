@@ -19,14 +19,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Steered is the answer to a message for an active run. What the run makes of the message follows the cursor in the thread's events.
+// Steered is the answer to a message for an active run. What the run makes of the message follows
+// the cursor in the thread's events.
 type Steered struct {
 	Cursor   string `json:"cursor"`
 	RunID    string `json:"runId"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-// Steer tells the active run of a thread a message. It returns when the run has taken the message. The same message again is taken once.
+// Steer tells the active run of a thread a message. It returns when the run has taken the message.
+// The same message again is taken once.
 func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (Steered, error) {
 	message, err := decodeSteer(raw)
 	if err != nil {
@@ -53,8 +55,8 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.Tell(ctx, run, p)
 }
 
-// activeRun returns the active run of a thread. A run that Temporal has started may not be in the log yet: then its workflow names it, by refusing an
-// offer.
+// activeRun returns the active run of a thread. A run that Temporal has started may not be in the
+// log yet: then its workflow names it, by refusing an offer.
 func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil

@@ -20,7 +20,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// The API checks who may decide, before anything is written. The workflow knows no roles, and counts the votes that the API lets through.
+// The API checks who may decide, before anything is written. The workflow knows no roles, and
+// counts the votes that the API lets through.
 
 // voter identifies a voter for the workflow. All anonymous callers are one voter.
 func voter(p auth.Principal) string {
@@ -75,8 +76,8 @@ func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Defi
 	return pipeline.Rules(d, asked.Step)
 }
 
-// mayDecide refuses a caller that may not decide about an interrupt, an answer that does not fit it, and an edit that the caller may not
-// make. at is the pointer to the answer in the request.
+// mayDecide refuses a caller that may not decide about an interrupt, an answer that does not fit
+// it, and an edit that the caller may not make. at is the pointer to the answer in the request.
 func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, question *agui.Interrupt, v Request, at string) error {
 	if err := s.suits(question, v, at); err != nil {
 		return err
@@ -94,7 +95,8 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
-	// An edit after the thread has continued executes nothing, and its call may be cut from the conversation.
+	// An edit after the thread has continued executes nothing, and its call may be cut from the
+	// conversation.
 	edits := v.Decision == string(runs.DecisionEdit) && questionOf(thread.Interrupts, question.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
@@ -119,8 +121,8 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	return a.covers(thread, tool, input, v.Args, at)
 }
 
-// checkArguments refuses arguments that the tool would refuse. If no worker has announced the tool's schema, the worker that makes the call checks
-// them.
+// checkArguments refuses arguments that the tool would refuse. If no worker has announced the
+// tool's schema, the worker that makes the call checks them.
 func (s *Service) checkArguments(ctx context.Context, tool string, args json.RawMessage, at string) error {
 	if s.schemas == nil {
 		return nil
@@ -132,7 +134,8 @@ func (s *Service) checkArguments(ctx context.Context, tool string, args json.Raw
 	return InvalidAnswer(editPointer(at)+pointer, reason)
 }
 
-// isRequester reports whether a caller may be the requester of a run. Two anonymous callers may be the same.
+// isRequester reports whether a caller may be the requester of a run. Two anonymous callers may be
+// the same.
 func isRequester(input *stream.Input, who auth.Principal) bool {
 	requester := auth.Principal{Tenant: auth.TenantDefault}
 	if input.Requester != nil {
@@ -141,7 +144,8 @@ func isRequester(input *stream.Input, who auth.Principal) bool {
 	return requester.Tenant == who.Tenant && requester.Subject == who.Subject
 }
 
-// covers refuses arguments for which another rule asks other approvers: an edit may leave the rule that asks, but not evade another one.
+// covers refuses arguments for which another rule asks other approvers: an edit may leave the rule
+// that asks, but not evade another one.
 func (a *interruptRule) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
 	said, err := json.Marshal(input.Input)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// court is a Service on a log with a thread whose run, which ann asked for, has ended with a question.
+// court is a Service on a log with a thread whose run, which ann asked for, has ended with a
+// question.
 type court struct {
 	*Service
 	thread *snapshot.Snapshot
@@ -106,7 +107,8 @@ func person(subject string, roles ...string) *auth.Principal {
 
 var approves = Request{Decision: "approve"}
 
-// Who may decide are the approvers, and with time those that it escalates to; nobody else, whatever they say.
+// Who may decide are the approvers, and with time those that it escalates to; nobody else, whatever
+// they say.
 func TestWhoMayDecide(t *testing.T) {
 	t.Parallel()
 	rule := agents.Approval{Approvers: []string{"role:finance", "bob"}, Escalate: []agents.Escalation{{After: time.Hour, To: []string{"role:manager"}}}}
@@ -149,7 +151,8 @@ func TestWhoAskedForTheRun(t *testing.T) {
 	}
 }
 
-// An edit may leave the rule that asks. It may not get under another one, unless the same people decide there.
+// An edit may leave the rule that asks. It may not get under another one, unless the same people
+// decide there.
 func TestEditsUnderOtherRules(t *testing.T) {
 	t.Parallel()
 	chief := agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}
@@ -206,7 +209,8 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// An edit that comes late executes nothing: it is told what stands, also if its call is not in the conversation any more.
+// An edit that comes late executes nothing: it is told what stands, also if its call is not in the
+// conversation any more.
 func TestEditsThatComeLate(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})

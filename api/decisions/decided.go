@@ -14,11 +14,12 @@ type Decided struct {
 	// Repeated tells that the same decision was made before. Recorded is that decision.
 	Repeated bool     `json:"repeated,omitempty"`
 	Recorded *Decided `json:"recorded,omitempty"`
-	// Missing is how many more approvers have to vote for the same arguments. Proposals counts the votes for each proposal.
+	// Missing is how many more approvers have to vote for the same arguments. Proposals counts the
+	// votes for each proposal.
 	Missing   int              `json:"missing,omitempty"`
 	Proposals []inbox.Proposal `json:"proposals,omitempty"`
-	// By and At are set in a recorded decision: the subject that decided, and when. Args are those of an edit; Truncated tells that they
-	// are left out.
+	// By and At are set in a recorded decision: the subject that decided, and when. Args are those
+	// of an edit; Truncated tells that they are left out.
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at,omitzero"`
 	Args      json.RawMessage `json:"args,omitempty"`

@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// removeFromInbox removes an interrupt from the list when a decision shows that it is no longer open. Failing is harmless: it would stay listed for some time.
+// removeFromInbox removes an interrupt from the list when a decision shows that it is no longer
+// open. Failing is harmless: it would stay listed for some time.
 func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
 	var p *problem.Problem
 	if s.index == nil || !errors.As(err, &p) {
@@ -40,7 +41,8 @@ type Asked struct {
 // Outcome is what became of a request: a decision that stands, or in Err why it does not.
 type Outcome struct {
 	Decided
-	// proposal is the record of the decision, if the thread continues with it; 0 = the log shows no effect yet.
+	// proposal is the record of the decision, if the thread continues with it; 0 = the log shows no
+	// effect yet.
 	proposal uint64
 	Err      error
 }
@@ -51,8 +53,8 @@ func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, v
 	return answer.Decided, answer.Err
 }
 
-// DecideAll decides about calls of one thread, as many as fit into one update at a time, and answers in their order. An interrupt that turns
-// out to be resolved is removed from the inbox.
+// DecideAll decides about calls of one thread, as many as fit into one update at a time, and
+// answers in their order. An interrupt that turns out to be resolved is removed from the inbox.
 func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Asked) []Outcome {
 	answers := make([]Outcome, 0, len(all))
 	for some := range slices.Chunk(all, runs.MaxInterrupts) {
@@ -187,8 +189,9 @@ func proposals(tallies []runs.Tally) []inbox.Proposal {
 	return all
 }
 
-// hasSameEffect reports whether a decision has the effect of a recorded one: its kind, and the arguments of an edit, the answer, or the reason of a
-// rejection. The caller and the scope make no difference.
+// hasSameEffect reports whether a decision has the effect of a recorded one: its kind, and the
+// arguments of an edit, the answer, or the reason of a rejection. The caller and the scope make no
+// difference.
 func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
 	if d.Kind != before.Kind {
 		return false, nil
@@ -256,13 +259,14 @@ func errTooLate(stands *Decided) *problem.Problem {
 // codeUnknownApproval is the code of the problem that there is no such interrupt.
 const codeUnknownApproval = "unknown_approval"
 
-// NoApproval returns the problem of an interrupt that the thread does not have, or that does not wait for a decision.
+// NoApproval returns the problem of an interrupt that the thread does not have, or that does not
+// wait for a decision.
 func NoApproval(id string) *problem.Problem {
 	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
 }
 
-// Short returns a decision without arguments of more than inbox.MaxArgs bytes. All entries of a batch may name the same decision, so the answer could
-// be many times larger than the arguments.
+// Short returns a decision without arguments of more than inbox.MaxArgs bytes. All entries of a
+// batch may name the same decision, so the answer could be many times larger than the arguments.
 func (d *Decided) Short() *Decided {
 	if len(d.Args) <= inbox.MaxArgs {
 		return d

@@ -14,8 +14,8 @@ func asPerson(t *testing.T, subject string, roles ...string) context.Context {
 	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
 }
 
-// The same decision is the same whichever way it comes and whatever roles a person has by now; that of
-// another person is another.
+// The same decision is the same whichever way it comes and whatever roles a person has by now; that
+// of another person is another.
 func TestWhatMakesADecisionTheSame(t *testing.T) {
 	t.Parallel()
 	digest := func(ctx context.Context, kind string) [32]byte {

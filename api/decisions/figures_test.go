@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// An edit of the question about a limit names how far the run may go, in one form however it is written.
+// An edit of the question about a limit names how far the run may go, in one form however it is
+// written.
 func TestAnEditNamesAFigure(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`

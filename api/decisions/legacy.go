@@ -7,12 +7,14 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Clients from before AG-UI's interrupts get the custom event on_interrupt, and answer in forwardedProps.command: {resume, interruptEvent}, where the
-// latter is the event's value, or missing. For an agent with legacyInterrupts this is an entry of resume. Newer clients of this kind send resume, with
-// the payload of their pages: often a text, as before.
+// Clients from before AG-UI's interrupts get the custom event on_interrupt, and answer in
+// forwardedProps.command: {resume, interruptEvent}, where the latter is the event's value, or
+// missing. For an agent with legacyInterrupts this is an entry of resume. Newer clients of this
+// kind send resume, with the payload of their pages: often a text, as before.
 
-// ResumeByCommand converts such an answer to an entry of resume. Without an event the entry is about the only open interrupt. A command without resume is
-// ignored: other servers have other uses for it.
+// ResumeByCommand converts such an answer to an entry of resume. Without an event the entry is
+// about the only open interrupt. A command without resume is ignored: other servers have other uses
+// for it.
 func ResumeByCommand(in *agui.RunAgentInput) {
 	var props struct {
 		Command struct {
@@ -30,7 +32,8 @@ func ResumeByCommand(in *agui.RunAgentInput) {
 	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
 }
 
-// Interpret returns entries of resume with the payloads that such a client means, on a thread that waits or has waited for decisions.
+// Interpret returns entries of resume with the payloads that such a client means, on a thread that
+// waits or has waited for decisions.
 func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
 	asked := thread.Interrupts
 	if len(asked) == 0 {
@@ -49,7 +52,8 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) 
 	return entries
 }
 
-// meantBy returns the meaning of a payload that may be JSON in a text, or the one required member of the answer: the first of these that fits the schema.
+// meantBy returns the meaning of a payload that may be JSON in a text, or the one required member
+// of the answer: the first of these that fits the schema.
 func (s *Service) meantBy(payload, schema json.RawMessage) json.RawMessage {
 	ways := []json.RawMessage{unquoted(payload), payload}
 	var has struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// An edit to the arguments that the model wrote is a vote for them. Otherwise a quorum would see two proposals of the same arguments.
+// An edit to the arguments that the model wrote is a vote for them. Otherwise a quorum would see
+// two proposals of the same arguments.
 func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 	t.Parallel()
 	const written = `{"amount": 60}`

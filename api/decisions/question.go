@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A tool may ask something in the middle of its call. Everybody who may use the thread may answer, with what the tool's schema describes.
+// A tool may ask something in the middle of its call. Everybody who may use the thread may answer,
+// with what the tool's schema describes.
 
 // Interrupt is an interrupt of a thread's last run, and its call.
 type Interrupt struct {

@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Only the thread's workflow knows a decision at once. If the workflow has continued, or is not asked, the log tells: runs have the decisions that they
-// carried out. The audit has, a moment later, also decisions of a run that failed, and decisions while other interrupts are open.
+// Only the thread's workflow knows a decision at once. If the workflow has continued, or is not
+// asked, the log tells: runs have the decisions that they carried out. The audit has, a moment
+// later, also decisions of a run that failed, and decisions while other interrupts are open.
 
 // standing is a recorded decision, with its content.
 type standing struct {
@@ -32,7 +33,8 @@ func (d *standing) recordedAs(id string) *Decided {
 	return &Decided{ID: id, Decision: string(d.Kind), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
 }
 
-// standing reads the content of a recorded decision from the log. A decision by time, or by the end of a run, has none.
+// standing reads the content of a recorded decision from the log. A decision by time, or by the end
+// of a run, has none.
 func (s *Service) standing(ctx context.Context, d runs.Decision) (*standing, error) {
 	if d.Input == 0 {
 		return &standing{Decision: d}, nil
@@ -106,7 +108,8 @@ func (s *Service) carriedOut(ctx context.Context, d *stream.Decided) (*settlemen
 	return done, nil
 }
 
-// settlementOf returns the decision that the audit has of a closed approval; nil = there is no decision.
+// settlementOf returns the decision that the audit has of a closed approval; nil = there is no
+// decision.
 func settlementOf(past *inbox.Past) *settlement {
 	d := &settlement{standing: standing{Decision: runs.Decision{CallID: past.ToolCallID, Kind: runs.DecisionExpire}}}
 	last := len(past.Decisions) - 1
@@ -131,7 +134,8 @@ func (d *standing) approves() bool {
 	return d.Kind == runs.DecisionApprove || d.Kind == runs.DecisionEdit
 }
 
-// CheckOpen refuses a request that needs an open interrupt, as a decision would be refused; nil = the interrupt is open as far as the log knows.
+// CheckOpen refuses a request that needs an open interrupt, as a decision would be refused; nil =
+// the interrupt is open as far as the log knows.
 func (s *Service) CheckOpen(ctx context.Context, thread stream.Thread, q *Interrupt) error {
 	d, err := s.became(ctx, thread, q.Thread, &q.Interrupt)
 	switch {

@@ -23,8 +23,9 @@ func editPointer(at string) string {
 	return at + "/editedArgs"
 }
 
-// aboutLimit completes such an edit: its arguments become all figures, with the allowed value that it names, so that the same value is the same decision however
-// it is written. It returns other requests unchanged.
+// aboutLimit completes such an edit: its arguments become all figures, with the allowed value that
+// it names, so that the same value is the same decision however it is written. It returns other
+// requests unchanged.
 func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (Request, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
@@ -49,7 +50,8 @@ func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt,
 	return v, nil
 }
 
-// namedFigure returns the allowed value that an edit names. Clients may also send the other figures, unchanged.
+// namedFigure returns the allowed value that an edit names. Clients may also send the other
+// figures, unchanged.
 func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMessage, error) {
 	var was, edited map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &was); err != nil {
@@ -77,7 +79,8 @@ func (v Request) suitsLimit(at string) error {
 	return nil
 }
 
-// contentPointer returns the position of an answer. An entry of resume for a question is nothing but the answer.
+// contentPointer returns the position of an answer. An entry of resume for a question is nothing
+// but the answer.
 func contentPointer(at string) string {
 	if at == "" {
 		return "/content"
@@ -141,8 +144,8 @@ func (v Request) Check(at string) error {
 	return InvalidAnswer(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
 }
 
-// normalized returns the request as it is proposed: an edit to the arguments that the model wrote is an approval of them, and one about
-// a soft limit has all figures.
+// normalized returns the request as it is proposed: an edit to the arguments that the model wrote
+// is an approval of them, and one about a soft limit has all figures.
 func (v Request) normalized(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (Request, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil || v.Decision != string(runs.DecisionEdit) {

@@ -16,11 +16,12 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A thread whose last run ended with interrupts waits for answers. They come with the next input, in resume, or one by one. The API checks what needs no
-// workflow, and writes the answers to the log. The workflow decides.
+// A thread whose last run ended with interrupts waits for answers. They come with the next input,
+// in resume, or one by one. The API checks what needs no workflow, and writes the answers to the
+// log. The workflow decides.
 
-// Resume returns the decisions of an input about what the thread waits for: entries of resume, and results of client tools. It checks the decisions, and writes
-// them to the log.
+// Resume returns the decisions of an input about what the thread waits for: entries of resume, and
+// results of client tools. It checks the decisions, and writes them to the log.
 func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, of stream.Thread, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		return nil, nil, nil
@@ -51,7 +52,8 @@ type answer struct {
 	request  Request
 }
 
-// answers reads the entries of resume, and refuses all if one is invalid. Entries about unknown interrupts are only counted.
+// answers reads the entries of resume, and refuses all if one is invalid. Entries about unknown
+// interrupts are only counted.
 func (s *Service) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *snapshot.Snapshot) (answers []answer, unknown int, err error) {
 	answered := map[string]bool{}
 	for i, entry := range resume {
@@ -148,7 +150,8 @@ func (s *Service) propose(ctx context.Context, run stream.Run, question *agui.In
 	return d, err
 }
 
-// LateAnswers returns the entries of resume about interrupts that were decided before. An invalid one has no content.
+// LateAnswers returns the entries of resume about interrupts that were decided before. An invalid
+// one has no content.
 func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.LateAnswer {
 	var late []stream.LateAnswer
 	for _, entry := range resume {
@@ -178,11 +181,12 @@ func answerOf(question *agui.Interrupt, v Request) stream.LateAnswer {
 	return answer
 }
 
-// maxDecisionDigest is how many characters of a digest the workflow is told: enough to tell decisions apart.
+// maxDecisionDigest is how many characters of a digest the workflow is told: enough to tell
+// decisions apart.
 const maxDecisionDigest = 32
 
-// digestOf identifies a decision. The same decision of the same person is one, over whatever channel and with whatever roles; those of two
-// persons are two.
+// digestOf identifies a decision. The same decision of the same person is one, over whatever
+// channel and with whatever roles; those of two persons are two.
 func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
 	compared := *said
 	if by, ok := auth.From(ctx); ok {
@@ -195,8 +199,9 @@ func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, er
 	return sha256.Sum256(body), nil
 }
 
-// WithoutAnswers leaves out the tool messages that some clients send next to an answer: they repeat the answer, and are not the call's
-// result. Unless the input replaces the conversation, it also leaves out results of calls that have another result by now.
+// WithoutAnswers leaves out the tool messages that some clients send next to an answer: they repeat
+// the answer, and are not the call's result. Unless the input replaces the conversation, it also
+// leaves out results of calls that have another result by now.
 func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
@@ -217,7 +222,8 @@ func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
 	return e != nil && e.Sent == ""
 }
 
-// AnswersLate reports whether an input answers only what was decided before. Its run shows what was decided.
+// AnswersLate reports whether an input answers only what was decided before. Its run shows what was
+// decided.
 func AnswersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 	if len(in.Resume) > 0 {
 		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
@@ -229,8 +235,8 @@ func AnswersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasInterrupt(thread, m.ID) && !twice(m) })
 }
 
-// Requester returns the requester of a run. An input that only answers interrupts continues the work of the run before it, so
-// its requester stays: an approver does not become the one who asked.
+// Requester returns the requester of a run. An input that only answers interrupts continues the
+// work of the run before it, so its requester stays: an approver does not become the one who asked.
 func (s *Service) Requester(ctx context.Context, thread *snapshot.Snapshot, answers bool) (*auth.Principal, error) {
 	if !answers || thread.Input == 0 {
 		return request.Requester(ctx), nil

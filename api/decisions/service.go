@@ -12,13 +12,15 @@ import (
 
 // Schemas knows the schemas of tools. It is safe for concurrent use.
 type Schemas interface {
-	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is known to be wrong.
+	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is
+	// known to be wrong.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
 	// Fits returns what is wrong with the answer to a tool's question, by its schema.
 	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
 }
 
-// Service carries out decisions about interrupts, and takes results of client tool calls. It is safe for concurrent use.
+// Service carries out decisions about interrupts, and takes results of client tool calls. It is
+// safe for concurrent use.
 type Service struct {
 	find     *lookup.Finder
 	commands *commands.Sender

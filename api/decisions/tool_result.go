@@ -57,8 +57,9 @@ type AcceptedResult struct {
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// A client may be faster than its run: it knows a call from its first event, and the run waits for the result only when the model has
-// finished. looks bounds how often an active run is asked again, betweenLooks is the pause.
+// A client may be faster than its run: it knows a call from its first event, and the run waits for
+// the result only when the model has finished. looks bounds how often an active run is asked again,
+// betweenLooks is the pause.
 const (
 	looks        = 20
 	betweenLooks = 100 * time.Millisecond
@@ -127,7 +128,8 @@ func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run str
 	}
 }
 
-// resultStands refuses a result, because another one stands. One without a proposal came with an input, or the call was given up.
+// resultStands refuses a result, because another one stands. One without a proposal came with an
+// input, or the call was given up.
 func (s *Service) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (AcceptedResult, error) {
 	if proposal == 0 {
 		return s.resultMissed(ctx, thread, m)
@@ -200,7 +202,8 @@ func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer AcceptedRes
 	return AcceptedResult{ToolCallID: m.ToolCallID, Repeated: true}, true, nil
 }
 
-// codeUnknownCall is the code of the problem that the thread does not wait for the result of a call.
+// codeUnknownCall is the code of the problem that the thread does not wait for the result of a
+// call.
 const codeUnknownCall = "unknown_tool_call"
 
 func errUnknownCall(id string) *problem.Problem {

@@ -9,14 +9,17 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// The workflow of a thread acknowledges a decision, and an activity writes its effect to the log a moment later. The acknowledgement
-// has a cursor. A reader that sends it as waitFor is answered when the log shows the effect.
+// The workflow of a thread acknowledges a decision, and an activity writes its effect to the log a
+// moment later. The acknowledgement has a cursor. A reader that sends it as waitFor is answered
+// when the log shows the effect.
 
-// effectPatience bounds how long a reader waits for an effect. Then it is answered with what the log has.
+// effectPatience bounds how long a reader waits for an effect. Then it is answered with what the
+// log has.
 const effectPatience = 5 * time.Second
 
-// EffectCursor returns the cursor of an acknowledgement. proposal is the record of the decision if the thread continues with it. 0 = the
-// log will show no effect yet: the cursor is the position of the thread.
+// EffectCursor returns the cursor of an acknowledgement. proposal is the record of the decision if
+// the thread continues with it. 0 = the log will show no effect yet: the cursor is the position of
+// the thread.
 func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64) string {
 	if proposal == 0 {
 		proposal = now.Seq
@@ -24,19 +27,21 @@ func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64) string {
 	return f.Log.CursorAt(proposal).String()
 }
 
-// AwaitEffect waits until the log shows that the thread continues with the decision of a cursor; "" = none.
+// AwaitEffect waits until the log shows that the thread continues with the decision of a cursor; ""
+// = none.
 func (f *Finder) AwaitEffect(ctx context.Context, thread stream.Thread, cursor string) error {
 	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
 }
 
-// AwaitDecision is AwaitEffect for an input: it waits until the log has the decision itself, so that an input that repeats the decision
-// is recognized.
+// AwaitDecision is AwaitEffect for an input: it waits until the log has the decision itself, so
+// that an input that repeats the decision is recognized.
 func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor string) error {
 	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
-// waitUntil waits until the thread meets a condition of the decision. It fails only if the text is not a cursor, or with ctx. A replaced log
-// has nothing to wait for, and a late effect is no reason to refuse a reader.
+// waitUntil waits until the thread meets a condition of the decision. It fails only if the text is
+// not a cursor, or with ctx. A replaced log has nothing to wait for, and a late effect is no reason
+// to refuse a reader.
 func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
 	if text == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package lookup finds threads and runs in the log for the handlers of the API, and waits until the log shows what an answer has
-// acknowledged.
+// Package lookup finds threads and runs in the log for the handlers of the API, and waits until the
+// log shows what an answer has acknowledged.
 package lookup
 
 import (
@@ -21,7 +21,8 @@ type Finder struct {
 	Closed context.Context
 }
 
-// CheckRun refuses a run without a record. after is the reader's cursor, or nil: that its thread was purged is reported first.
+// CheckRun refuses a run without a record. after is the reader's cursor, or nil: that its thread
+// was purged is reported first.
 func (f *Finder) CheckRun(ctx context.Context, run stream.Run, after *stream.Cursor) error {
 	known, err := f.Log.Known(ctx, run)
 	if err == nil && !known {
@@ -50,8 +51,8 @@ func (f *Finder) purgedOr(ctx context.Context, after *stream.Cursor, otherwise e
 	return otherwise
 }
 
-// LastSegment returns the last segment of a run. A run ID may stand for several runs, one after the other: an input that answers the
-// interrupts of a run under the same ID begins a segment.
+// LastSegment returns the last segment of a run. A run ID may stand for several runs, one after the
+// other: an input that answers the interrupts of a run under the same ID begins a segment.
 func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, error) {
 	for n := 2; ; n++ {
 		begun, err := f.Log.Begun(ctx, run.Segment(n))
@@ -61,7 +62,8 @@ func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, e
 	}
 }
 
-// Position reads a cursor ("" = none) and a protocol version (nil = none), of any transport. A cursor has its own profile.
+// Position reads a cursor ("" = none) and a protocol version (nil = none), of any transport. A
+// cursor has its own profile.
 func (f *Finder) Position(after string, version *string) (*stream.Cursor, stream.Profile, error) {
 	var profile stream.Profile
 	if version != nil {

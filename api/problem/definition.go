@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// invalidDefinition returns the problem with all mistakes in a definition, and their places; nil = err is another error.
+// invalidDefinition returns the problem with all mistakes in a definition, and their places; nil =
+// err is another error.
 func invalidDefinition(err error) *Problem {
 	var mistakes []Mistake
 	for _, wrong := range definitionErrors(err) {

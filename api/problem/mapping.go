@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Of maps an error to its answer. It is the only place that decides this. An error without a meaning for clients is 503: it may be unknown
-// whether something happened, and repeating is safe.
+// Of maps an error to its answer. It is the only place that decides this. An error without a
+// meaning for clients is 503: it may be unknown whether something happened, and repeating is safe.
 func Of(err error) *Problem {
 	var (
 		p       *Problem

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Problem is an error answer (RFC 9457). Code is stable. Pointer (RFC 6901) names the wrong member of the request.
+// Problem is an error answer (RFC 9457). Code is stable. Pointer (RFC 6901) names the wrong member
+// of the request.
 type Problem struct {
 	Type    string `json:"type"`
 	Title   string `json:"title"`
@@ -47,7 +48,8 @@ func New(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
-// BadRequest returns the problem of an invalid member, by its JSON pointer; "" = the whole body, or a parameter that detail names.
+// BadRequest returns the problem of an invalid member, by its JSON pointer; "" = the whole body, or
+// a parameter that detail names.
 func BadRequest(code, pointer, detail string) *Problem {
 	p := New(http.StatusBadRequest, code, detail)
 	p.Pointer = pointer
@@ -68,7 +70,8 @@ func NoRun(run stream.Run) *Problem {
 	return New(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
 
-// InvalidCursor returns the problem with a cursor, and the cursor or the reason if the error has it.
+// InvalidCursor returns the problem with a cursor, and the cursor or the reason if the error has
+// it.
 func InvalidCursor(err error) *Problem {
 	detail := "this is not a cursor of this server, or its place is not in what is asked for"
 	if _, why, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {

@@ -15,7 +15,8 @@ type Writer struct{ logger *slog.Logger }
 // NewWriter returns a Writer that logs what fails without the client's fault.
 func NewWriter(logger *slog.Logger) Writer { return Writer{logger} }
 
-// Refuse answers with the problem of an error, and ends the chain of handlers. The cause of a 5xx is logged, once.
+// Refuse answers with the problem of an error, and ends the chain of handlers. The cause of a 5xx
+// is logged, once.
 func (w Writer) Refuse(c *gin.Context, err error) {
 	p := Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Code != CodeFull && c.Request.Context().Err() == nil {

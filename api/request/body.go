@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// CheckBodyKind refuses bodies that are declared as anything but plain JSON. A body without a type is accepted.
+// CheckBodyKind refuses bodies that are declared as anything but plain JSON. A body without a type
+// is accepted.
 func CheckBodyKind(r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
@@ -31,8 +32,8 @@ func CheckBodyKind(r *http.Request) error {
 	return nil
 }
 
-// DecodeObject reads one JSON object into a pointer to a struct. It refuses members that the struct does not have, so
-// that a member with a typing error is not ignored. The problem names the member.
+// DecodeObject reads one JSON object into a pointer to a struct. It refuses members that the struct
+// does not have, so that a member with a typing error is not ignored. The problem names the member.
 func DecodeObject(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()

@@ -16,7 +16,8 @@ func Caller(ctx context.Context) auth.Principal {
 	return auth.Principal{Tenant: auth.TenantDefault}
 }
 
-// ThreadIn returns a thread of the caller's tenant. It is the only way to a thread, so no caller reaches another tenant's.
+// ThreadIn returns a thread of the caller's tenant. It is the only way to a thread, so no caller
+// reaches another tenant's.
 func ThreadIn(ctx context.Context, id string) (stream.Thread, error) {
 	p, err := Principal(ctx)
 	if err != nil {

@@ -16,7 +16,8 @@ const (
 	ChannelCLI    = "cli" // the command line, by headerChannel
 )
 
-// headerChannel is the header in which a client names its channel. Only ChannelCLI is accepted in it.
+// headerChannel is the header in which a client names its channel. Only ChannelCLI is accepted in
+// it.
 const headerChannel = "Perdure-Channel"
 
 // channelKey is the key of a channel in a context.

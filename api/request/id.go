@@ -90,5 +90,6 @@ func CheckID(pointer, id string) error {
 	return nil
 }
 
-// isForbidden reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that differ only there would be equal.
+// isForbidden reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that
+// differ only there would be equal.
 func isForbidden(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }

@@ -2,5 +2,6 @@ package request
 
 import "time"
 
-// Patience bounds how long a request waits for the beginning of its answer, also during an outage of the log or Temporal.
+// Patience bounds how long a request waits for the beginning of its answer, also during an outage
+// of the log or Temporal.
 const Patience = 15 * time.Second

@@ -23,8 +23,9 @@ type Reader struct {
 // NewReader returns a Reader for bodies of at most maxBody bytes that arrive within bodyTime.
 func NewReader(maxBody int64, bodyTime time.Duration) Reader { return Reader{maxBody, bodyTime} }
 
-// LimitBodyTime is middleware that bounds how long a client may take to send its body, whether the handler reads it or net/http discards it after the
-// answer. net/http removes the bound at the body's end, because streams may be silent.
+// LimitBodyTime is middleware that bounds how long a client may take to send its body, whether the
+// handler reads it or net/http discards it after the answer. net/http removes the bound at the
+// body's end, because streams may be silent.
 func (r Reader) LimitBodyTime(c *gin.Context) {
 	if c.Request.Body != http.NoBody {
 		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(r.bodyTime)) // a recorder has none
@@ -55,7 +56,8 @@ func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// ReadJSON reads a body that is one JSON object, or empty. The value null counts as empty, because clients send it for a missing value.
+// ReadJSON reads a body that is one JSON object, or empty. The value null counts as empty, because
+// clients send it for a missing value.
 func (r Reader) ReadJSON(c *gin.Context, into any) error {
 	if c.Request.ContentLength == 0 { // whatever its type
 		return nil

@@ -33,7 +33,8 @@ type schedule struct {
 	PausedBecause string      `json:"pausedBecause,omitempty"`
 	Next          []time.Time `json:"next"`
 	Fired         int         `json:"fired"`
-	// Missed counts the times that were too late to catch up, Skipped those at which the run before was active.
+	// Missed counts the times that were too late to catch up, Skipped those at which the run before
+	// was active.
 	Missed  int `json:"missed"`
 	Skipped int `json:"skipped"`
 	// Recent are the latest firings, the last one first.
@@ -46,7 +47,8 @@ type firing struct {
 	FiredAt     time.Time `json:"firedAt"`
 	ThreadID    string    `json:"threadId"`
 	RunID       string    `json:"runId"`
-	// Outcome and Code are those of the run; "" = it is active. "refused" = the thread did not take the run, "failed" = it could not be started.
+	// Outcome and Code are those of the run; "" = it is active. "refused" = the thread did not take
+	// the run, "failed" = it could not be started.
 	Outcome string `json:"outcome,omitempty"`
 	Code    string `json:"code,omitempty"`
 	// Active reports whether the run, or one that continues it, is active.
@@ -81,7 +83,8 @@ func (s *Routes) listSchedules(c *gin.Context) {
 // descriptions bounds the concurrent requests to Temporal for one page.
 const descriptions = 8
 
-// describeSchedules adds the state that Temporal has. Schedules that Temporal does not know are left out.
+// describeSchedules adds the state that Temporal has. Schedules that Temporal does not know are
+// left out.
 func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*schedules.Kept) ([]*schedule, error) {
 	all := make([]*schedule, len(page))
 	group, ctx := errgroup.WithContext(ctx)

@@ -91,7 +91,8 @@ func (s *Routes) createSchedule(c *gin.Context) {
 	s.answerSchedule(ctx, c, status, who.Tenant, k)
 }
 
-// keepSchedule writes the definition of a new schedule. created is false if the same definition existed.
+// keepSchedule writes the definition of a new schedule. created is false if the same definition
+// existed.
 func (s *Routes) keepSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (k *schedules.Kept, created bool, err error) {
 	now := time.Now().UTC()
 	k = &schedules.Kept{Schedule: *said, Requester: &who, CreatedAt: now, ChangedAt: now}
@@ -126,7 +127,8 @@ func saysTheSame(there *schedules.Kept, said *schedules.Schedule) (bool, error) 
 	return before == now, err
 }
 
-// changeSchedule replaces the definition of a schedule. The caller becomes the requester of its later runs.
+// changeSchedule replaces the definition of a schedule. The caller becomes the requester of its
+// later runs.
 func (s *Routes) changeSchedule(c *gin.Context) {
 	said, err := s.readSchedule(c, request.Segment(c, "schedule"))
 	if err != nil {

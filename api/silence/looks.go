@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// longestSilence bounds the pause between two looks at a silent run, which doubles. silentRuns bounds how many runs are remembered.
+// longestSilence bounds the pause between two looks at a silent run, which doubles. silentRuns
+// bounds how many runs are remembered.
 const (
 	longestSilence = time.Minute
 	silentRuns     = 4096
@@ -28,7 +29,8 @@ type look struct {
 	pause time.Duration
 }
 
-// due reports whether to look at a run now, and how long its readers have waited for a run that has not begun.
+// due reports whether to look at a run now, and how long its readers have waited for a run that has
+// not begun.
 func (s *silences) due(run stream.Run, now time.Time) (waited time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,22 +14,23 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A workflow may die before its run's first record: it is terminated while there is no worker, or no worker can execute it. Then the log has only the
-// run's proposed input. It looks the same
+// A workflow may die before its run's first record: it is terminated while there is no worker, or
+// no worker can execute it. Then the log has only the run's proposed input. It looks the same
 //
 //   - while the client's POST is between the proposal and the start of the workflow,
 //   - if the POST never started the workflow: the client will repeat it, and that starts the run,
 //   - while the run is queued in its thread.
 //
-// The run is lost if an execution that has closed had taken it: began with it, had it in its queue, or accepted it. Only such a run is begun and ended
-// here.
+// The run is lost if an execution that has closed had taken it: began with it, had it in its queue,
+// or accepted it. Only such a run is begun and ended here.
 
-// lostSilences is how many silences pass before a run without a first record is checked: starting a run may take a moment, and a queued run is
-// silent.
+// lostSilences is how many silences pass before a run without a first record is checked: starting a
+// run may take a moment, and a queued run is silent.
 const lostSilences = 6
 
-// checkLost begins and ends a run whose workflow has closed before its first record. The first record is fenced: if the run has begun meanwhile, nothing
-// happens, and a worker that begins it later finds it ended.
+// checkLost begins and ends a run whose workflow has closed before its first record. The first
+// record is fenced: if the run has begun meanwhile, nothing happens, and a worker that begins it
+// later finds it ended.
 func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 	description, err := w.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
 	var gone *serviceerror.NotFound

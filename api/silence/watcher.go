@@ -1,8 +1,9 @@
 // Package silence ends runs whose workflow has closed without writing their end.
 //
-// The workflow of a run may be terminated, time out, or fail to replay. Then nothing writes the end of the run. A node with a reader of a
-// silent run asks Temporal. If the workflow has closed and the log has no end, the node writes one, under the fence. Apart from
-// proposals, cancels, forks, and the opening of such a run, the API writes nothing.
+// The workflow of a run may be terminated, time out, or fail to replay. Then nothing writes the end
+// of the run. A node with a reader of a silent run asks Temporal. If the workflow has closed and
+// the log has no end, the node writes one, under the fence. Apart from proposals, cancels, forks,
+// and the opening of such a run, the API writes nothing.
 package silence
 
 import (
@@ -28,13 +29,15 @@ type Watcher struct {
 	looks    silences
 }
 
-// NewWatcher returns a Watcher that looks after a run when it has been silent for some time, and then less and less often.
+// NewWatcher returns a Watcher that looks after a run when it has been silent for some time, and
+// then less and less often.
 func NewWatcher(find *lookup.Finder, temporal client.Client, after time.Duration) *Watcher {
 	return &Watcher{Find: find, Temporal: temporal, looks: silences{first: after, runs: map[stream.Run]look{}}}
 }
 
-// LookAfter writes the end of a silent run if its workflow has closed without one. It is for a reader of the run: it fails only with stream.ErrGone, if the
-// thread was purged, and logs other errors.
+// LookAfter writes the end of a silent run if its workflow has closed without one. It is for a
+// reader of the run: it fails only with stream.ErrGone, if the thread was purged, and logs other
+// errors.
 func (w *Watcher) LookAfter(ctx context.Context, run stream.Run) error {
 	err := w.check(ctx, run)
 	if errors.Is(err, stream.ErrGone) {
@@ -46,7 +49,8 @@ func (w *Watcher) LookAfter(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// check writes the end of a run whose workflow has closed without one. It returns stream.ErrGone if the thread was purged.
+// check writes the end of a run whose workflow has closed without one. It returns stream.ErrGone if
+// the thread was purged.
 func (w *Watcher) check(ctx context.Context, run stream.Run) error {
 	waited, due := w.looks.due(run, time.Now())
 	if !due {
@@ -95,8 +99,8 @@ func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status
 	return nil
 }
 
-// closedAs returns how a run's workflow closed: "" = it is open, "lost" = Temporal does not know it. A run that continued as new is in the thread's current
-// execution.
+// closedAs returns how a run's workflow closed: "" = it is open, "lost" = Temporal does not know
+// it. A run that continued as new is in the thread's current execution.
 func (w *Watcher) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
 	status, err := w.StatusOf(ctx, run, execution)
 	if err == nil && status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {

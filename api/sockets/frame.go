@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// clientFrame is a frame of a client, with the members of all types (see membersOf). ID is chosen by the client, and is in every answer.
+// clientFrame is a frame of a client, with the members of all types (see membersOf). ID is chosen
+// by the client, and is in every answer.
 type clientFrame struct {
 	Type     string  `json:"type"`
 	ID       string  `json:"id"`
@@ -50,7 +51,8 @@ type clientFrame struct {
 	result any
 }
 
-// decodeRequest decodes a frame. It returns what it could read of an invalid one as well, so that the refusal has its ID.
+// decodeRequest decodes a frame. It returns what it could read of an invalid one as well, so that
+// the refusal has its ID.
 func decodeRequest(frame []byte) (*clientFrame, error) {
 	r := new(clientFrame)
 	err := json.Unmarshal(frame, r)
@@ -87,7 +89,8 @@ var membersOf = map[string][]string{
 	"tool_result": {"threadId", "toolCallId", "content", "error"},
 }
 
-// checkMembers refuses a member that belongs to frames of other types. An unknown type is refused where it is dispatched.
+// checkMembers refuses a member that belongs to frames of other types. An unknown type is refused
+// where it is dispatched.
 func (r *clientFrame) checkMembers(frame []byte) error {
 	known, ok := membersOf[r.Type]
 	if !ok {

@@ -17,14 +17,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// session serves one client over one socket. One goroutine reads. Each request that takes time has a goroutine of its own, and does not block
-// others:
+// session serves one client over one socket. One goroutine reads. Each request that takes time has
+// a goroutine of its own, and does not block others:
 //
 //	read ──ping, unsubscribe, refusals──► answered at once
 //	  └───run, subscribe, cancel──► live, one goroutine each ──slot──► begun ──► pump ──► the socket
 //
-// There is no queue: a stream holds the part of the log that it sends, and reads the next part when the client has taken it. So a socket costs no
-// more than its streams, however slow its client is.
+// There is no queue: a stream holds the part of the log that it sends, and reads the next part when
+// the client has taken it. So a socket costs no more than its streams, however slow its client is.
 type session struct {
 	*Sockets
 
@@ -44,7 +44,8 @@ type started struct {
 }
 
 const (
-	// slotsPerSocket bounds how many requests of a socket begin concurrently: until a run is placed, a past is read, or a cancel is durable.
+	// slotsPerSocket bounds how many requests of a socket begin concurrently: until a run is
+	// placed, a past is read, or a cancel is durable.
 	slotsPerSocket = 8
 	// maxFaults bounds the invalid frames in a row.
 	maxFaults = 100
@@ -153,7 +154,8 @@ func (s *session) handle(ctx context.Context, r *clientFrame) error {
 	return nil
 }
 
-// start serves a request in a goroutine. serve returns nil for an ack, io.EOF for the end, and any other error for a refusal.
+// start serves a request in a goroutine. serve returns nil for an ack, io.EOF for the end, and any
+// other error for a refusal.
 func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	if err := s.enter(r.ID, stop); err != nil {
@@ -193,7 +195,8 @@ func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.
 	return serve(ctx, r)
 }
 
-// conclude sends the last frame of a request. Its ID is free by then: the client may use it again at once.
+// conclude sends the last frame of a request. Its ID is free by then: the client may use it again
+// at once.
 func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (status int, code string) {
 	gone := ctx.Err() != nil
 	left := s.releaseID(r.ID)

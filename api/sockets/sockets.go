@@ -27,8 +27,8 @@ const subprotocol = "ag-ui.perdure.v1"
 
 // Runs starts the runs that frames ask for.
 type Runs interface {
-	// Accept checks the input of a run as far as no thread is needed, and follows its run. The caller closes it. The error points into the
-	// frame, which has the input in its member input.
+	// Accept checks the input of a run as far as no thread is needed, and follows its run. The
+	// caller closes it. The error points into the frame, which has the input in its member input.
 	Accept(ctx context.Context, agent string, input json.RawMessage) (Run, error)
 }
 
@@ -41,9 +41,11 @@ type Run interface {
 	Agent() string
 	// View shows it from its first record.
 	View() *view.View
-	// Steered is the answer if Place has told an active run what the input says; nil = the input has its own run.
+	// Steered is the answer if Place has told an active run what the input says; nil = the input
+	// has its own run.
 	Steered() *commands.Steered
-	// Abandon cancels the run if its input asks for that, and ctx has ended because the client is gone.
+	// Abandon cancels the run if its input asks for that, and ctx has ended because the client is
+	// gone.
 	Abandon(ctx context.Context)
 	// Close ends the view.
 	Close()
@@ -61,7 +63,8 @@ type Config struct {
 	Runs      Runs
 	// Closed ends when sockets have to end.
 	Closed context.Context
-	// MaxMessage bounds a message of a client, in bytes, and MessageTime how long it may take to arrive.
+	// MaxMessage bounds a message of a client, in bytes, and MessageTime how long it may take to
+	// arrive.
 	MaxMessage  int64
 	MessageTime time.Duration
 	// Heartbeat is the interval of pings, Patience how long a client may take no bytes.
@@ -88,7 +91,8 @@ func (s *Sockets) Drain() { s.open.drain() }
 // Wait waits, after Drain, for the end of the last socket, or of ctx.
 func (s *Sockets) Wait(ctx context.Context) error { return s.open.wait(ctx) }
 
-// Serve turns the request into a WebSocket and serves it. It returns when all goroutines of the socket have ended.
+// Serve turns the request into a WebSocket and serves it. It returns when all goroutines of the
+// socket have ended.
 func (s *Sockets) Serve(c *gin.Context) {
 	if err := s.open.enter(); err != nil {
 		s.Problems.Refuse(c, err)

@@ -141,7 +141,8 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	return begin()
 }
 
-// changeInSlot is inSlot for a change: it is carried out even if the client closes the socket after sending it. It is bounded like a request.
+// changeInSlot is inSlot for a change: it is carried out even if the client closes the socket after
+// sending it. It is bounded like a request.
 func (s *session) changeInSlot(ctx context.Context, change func(context.Context) error) error {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Patience)
 	defer cancel()
@@ -169,7 +170,8 @@ func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view
 	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
 }
 
-// subscription is the transport of one stream of a socket. It needs no heartbeats: the session sends pings.
+// subscription is the transport of one stream of a socket. It needs no heartbeats: the session
+// sends pings.
 type subscription struct {
 	session  *session
 	id       string

@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// binary is the transport of a response in AG-UI's binary format. It has no heartbeats: the format has no frame that clients skip. They refuse an empty frame,
-// and refuse an unknown event or warn about it. TCP keep-alive finds clients that are gone.
+// binary is the transport of a response in AG-UI's binary format. It has no heartbeats: the format
+// has no frame that clients skip. They refuse an empty frame, and refuse an unknown event or warn
+// about it. TCP keep-alive finds clients that are gone.
 type binary struct{ w *live.Writer }
 
 func (b binary) Send(frames []view.Frame) error {
@@ -38,7 +39,8 @@ func (b binary) Send(frames []view.Frame) error {
 	return b.w.Flush()
 }
 
-// WantsBinary reports whether a request names the binary format. The specification would use it for */* too; but then the output of curl would be unreadable.
+// WantsBinary reports whether a request names the binary format. The specification would use it for
+// */* too; but then the output of curl would be unreadable.
 func WantsBinary(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(accept, ",") {

@@ -33,7 +33,8 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	_ = s.Pump(ctx, view, frames, to) // the client knows how it ended
 }
 
-// respond begins the response. Clients before AG-UI 1.0 cannot read their own binary format once it has a tool result.
+// respond begins the response. Clients before AG-UI 1.0 cannot read their own binary format once it
+// has a tool result.
 func (s *Streams) respond(c *gin.Context, profile stream.Profile) (Transport, error) {
 	if profile == stream.Profile1 && WantsBinary(c.Request) {
 		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
@@ -60,8 +61,9 @@ func (e events) Send(frames []view.Frame) error {
 	return e.w.Flush()
 }
 
-// Pump sends the frames of a view, those at hand first. It returns io.EOF when the view has ended. After another error the stream ends, perhaps
-// without a terminal event, and the client continues with its last cursor.
+// Pump sends the frames of a view, those at hand first. It returns io.EOF when the view has ended.
+// After another error the stream ends, perhaps without a terminal event, and the client continues
+// with its last cursor.
 func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, to Transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -18,7 +18,8 @@ import (
 var (
 	// ErrDrain: the server is shutting down. The client comes back to another node.
 	ErrDrain = errors.New("api: the server is shutting down")
-	// ErrExpired: the credentials have expired. The client comes back with new ones, and its last event ID.
+	// ErrExpired: the credentials have expired. The client comes back with new ones, and its last
+	// event ID.
 	ErrExpired = fmt.Errorf("api: under way: %w", auth.ErrExpired)
 )
 
@@ -29,7 +30,8 @@ type Config struct {
 	Watcher  *silence.Watcher
 	// Closed ends when streams have to end.
 	Closed context.Context
-	// Heartbeat is the longest silence of a stream before a comment is sent, Silence that of a run before its workflow is looked at.
+	// Heartbeat is the longest silence of a stream before a comment is sent, Silence that of a run
+	// before its workflow is looked at.
 	Heartbeat, Silence time.Duration
 	// Strict ends a stream before an event that AG-UI forbids.
 	Strict bool
@@ -49,7 +51,8 @@ func New(cfg Config) *Streams {
 	return &Streams{cfg, semaphore.NewWeighted(int64(cfg.Most))}
 }
 
-// Enter counts a stream. The error is the problem of a full node. The caller calls Leave after its stream.
+// Enter counts a stream. The error is the problem of a full node. The caller calls Leave after its
+// stream.
 func (s *Streams) Enter() error {
 	if !s.room.TryAcquire(1) {
 		return problem.Full()

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// strict is a transport that refuses events which AG-UI forbids. It is meant for tests: such an event is a defect of this project.
+// strict is a transport that refuses events which AG-UI forbids. It is meant for tests: such an
+// event is a defect of this project.
 type strict struct {
 	Transport
 	resumed bool
@@ -26,8 +27,8 @@ func (b *breach) Error() string { return fmt.Sprintf("api: event %s: %v", b.curs
 // Unwrap returns the rule that the event breaks.
 func (b *breach) Unwrap() error { return b.cause }
 
-// strictly wraps a transport. A view that starts after a cursor continues with the messages that the view before has opened, unless the cursor is at a
-// run's end.
+// strictly wraps a transport. A view that starts after a cursor continues with the messages that
+// the view before has opened, unless the cursor is at a run's end.
 func strictly(to Transport, resumed bool) *strict {
 	return &strict{Transport: to, resumed: resumed}
 }

@@ -1,2 +1,3 @@
-// Package threadroutes serves threads: their list, what they hold, their superseded messages, forks, and their deletion.
+// Package threadroutes serves threads: their list, what they hold, their superseded messages,
+// forks, and their deletion.
 package threadroutes

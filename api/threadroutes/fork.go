@@ -21,7 +21,8 @@ type forked struct {
 	ForkedFrom origin `json:"forkedFrom"`
 }
 
-// forkRun begins a thread as a fork of another one at the end of a run. The same request again is the same fork.
+// forkRun begins a thread as a fork of another one at the end of a run. The same request again is
+// the same fork.
 func (s *Routes) forkRun(c *gin.Context) {
 	from, err := request.RunOf(c)
 	var body struct {

@@ -16,8 +16,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// deleteThread deletes a thread: it stops what runs, and removes everything that is stored about it. Cursors of the thread become invalid, and its ID may
-// be used again. Inputs that arrive during the deletion may be deleted too. An incomplete deletion is repeated.
+// deleteThread deletes a thread: it stops what runs, and removes everything that is stored about
+// it. Cursors of the thread become invalid, and its ID may be used again. Inputs that arrive during
+// the deletion may be deleted too. An incomplete deletion is repeated.
 func (s *Routes) deleteThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil {
@@ -47,14 +48,16 @@ func (s *Routes) purge(ctx context.Context, thread stream.Thread, now *snapshot.
 	return s.find.Snapshots.Purge(ctx, thread)
 }
 
-// stopPatience is how long a workflow may take to become idle, and then to close; restCheck is the pause between two checks.
+// stopPatience is how long a workflow may take to become idle, and then to close; restCheck is the
+// pause between two checks.
 const (
 	stopPatience = 5 * time.Second
 	restCheck    = 50 * time.Millisecond
 )
 
-// stop ends a thread's workflow. It waits for active activities, because Temporal forgets activities that outlive their workflow, and they would write
-// after the purge. A workflow that does not close, because there is no worker, is terminated.
+// stop ends a thread's workflow. It waits for active activities, because Temporal forgets
+// activities that outlive their workflow, and they would write after the purge. A workflow that
+// does not close, because there is no worker, is terminated.
 func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
 	if err := s.stopRuns(ctx, thread, now); err != nil {
@@ -85,7 +88,8 @@ func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 	return nil
 }
 
-// stopRuns cancels the active run, so that its readers see it end, and the queued runs. Then it waits for some time until the workflow is idle or closed.
+// stopRuns cancels the active run, so that its readers see it end, and the queued runs. Then it
+// waits for some time until the workflow is idle or closed.
 func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	resting, end := context.WithTimeout(ctx, stopPatience)
 	defer end()

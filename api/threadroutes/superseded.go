@@ -27,7 +27,8 @@ type supersededTail struct {
 	Fork *origin `json:"fork,omitempty"`
 }
 
-// listSuperseded lists what inputs removed from a thread's conversation, the newest first. A cursor counts the runs that are older than the page.
+// listSuperseded lists what inputs removed from a thread's conversation, the newest first. A cursor
+// counts the runs that are older than the page.
 func (s *Routes) listSuperseded(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var older int

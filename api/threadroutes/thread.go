@@ -95,8 +95,8 @@ type origin struct {
 	RunID    string `json:"runId"`
 }
 
-// decidedInterrupts returns the interrupts of a thread that the audit has as decided. The log has a decision only after the thread continues with
-// it.
+// decidedInterrupts returns the interrupts of a thread that the audit has as decided. The log has a
+// decision only after the thread continues with it.
 func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
 	past, err := inbox.History(ctx, s.find.Log, thread)
 	if err != nil {
@@ -109,8 +109,9 @@ func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (m
 	return ids, nil
 }
 
-// openToolCalls returns the client tool calls without a result. The thread's workflow knows results that came before the thread continues; the
-// log does not. If the workflow does not answer, all calls are listed.
+// openToolCalls returns the client tool calls without a result. The thread's workflow knows results
+// that came before the thread continues; the log does not. If the workflow does not answer, all
+// calls are listed.
 func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -173,7 +174,8 @@ func (s *Routes) showThread(c *gin.Context) {
 	c.JSON(http.StatusOK, sum)
 }
 
-// threadAsItIs returns the snapshot of the thread in the path, which shows the effect of what the parameter waitFor is the cursor of.
+// threadAsItIs returns the snapshot of the thread in the path, which shows the effect of what the
+// parameter waitFor is the cursor of.
 func (s *Routes) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
@@ -233,8 +235,8 @@ func (s *Routes) showMessages(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-// conversationAt returns the thread of a page, and where the page begins: at the thread's last record or, with a cursor, at the record of the
-// first page.
+// conversationAt returns the thread of a page, and where the page begins: at the thread's last
+// record or, with a cursor, at the record of the first page.
 func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
@@ -298,7 +300,8 @@ func runItemOf(n snapshot.RunNote) runItem {
 	return item
 }
 
-// listRuns lists the runs of a thread, the newest first. A cursor is the number of runs that are older than the page.
+// listRuns lists the runs of a thread, the newest first. A cursor is the number of runs that are
+// older than the page.
 func (s *Routes) listRuns(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var older int

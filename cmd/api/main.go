@@ -1,5 +1,5 @@
-// Command api serves Perdure's HTTP surface. It is stateless: start as many as you like, on the same
-// NATS and Temporal. "api --help" lists its flags and environment variables.
+// Command api serves Perdure's HTTP surface. It is stateless: start as many as you like, on the
+// same NATS and Temporal. "api --help" lists its flags and environment variables.
 package main
 
 import (
@@ -35,8 +35,8 @@ func main() {
 // searchAttributes are those that runs are started with, for Temporal's own UI.
 var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun", "PerdureStatus"}
 
-// run serves until ctx ends, then lets open requests end. It logs to out, and nowhere else. With the
-// first argument "probe" it asks an api that is configured like this whether it is ready.
+// run serves until ctx ends, then lets open requests end. It logs to out, and nowhere else. With
+// the first argument "probe" it asks an api that is configured like this whether it is ready.
 func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
 	asks := len(args) > 0 && args[0] == "probe"
 	if asks {

@@ -153,7 +153,8 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	}
 	defer func() { err = errors.Join(err, servers.Stop(context.WithoutCancel(ctx))) }()
 
-	// A process that was killed leaves its addresses behind; they mean nothing until this one is ready.
+	// A process that was killed leaves its addresses behind; they mean nothing until this one is
+	// ready.
 	file := filepath.Join(o.data, "addresses.json")
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("addresses: %w", err)
@@ -275,8 +276,9 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	return stop, nil
 }
 
-// checkNames refuses names in definitions that nobody knows: neither the folder, nor the worker of this process, nor those who
-// have published agents here. A worker of the user's own may know them: then they are only logged.
+// checkNames refuses names in definitions that nobody knows: neither the folder, nor the worker of
+// this process, nor those who have published agents here. A worker of the user's own may know them:
+// then they are only logged.
 func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o devOptions, logger *slog.Logger) error {
 	c, err := catalog.Open(ctx, log)
 	if err != nil {
@@ -300,7 +302,8 @@ func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o d
 // devOrigins are pages served from this machine.
 var devOrigins = []string{"http://localhost:*", "http://127.0.0.1:*"}
 
-// origins adds devOrigins to those that are configured. "*" stays alone, since only then it means all.
+// origins adds devOrigins to those that are configured. "*" stays alone, since only then it means
+// all.
 func origins(configured []string) []string {
 	if slices.Contains(configured, "*") {
 		return configured

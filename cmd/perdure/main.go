@@ -1,5 +1,5 @@
-// Command perdure runs durable AG-UI agents: "perdure dev" is everything in one process, the other commands
-// ask a node that runs.
+// Command perdure runs durable AG-UI agents: "perdure dev" is everything in one process, the other
+// commands ask a node that runs.
 package main
 
 import (

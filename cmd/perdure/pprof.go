@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// serveProfiles serves /debug/pprof until ctx ends. Only on loopback: profiles tell command line and
-// code to whoever asks.
+// serveProfiles serves /debug/pprof until ctx ends. Only on loopback: profiles tell command line
+// and code to whoever asks.
 func serveProfiles(ctx context.Context, addr string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

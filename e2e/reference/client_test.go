@@ -174,7 +174,8 @@ func (g *generator) stream(t *testing.T) []json.RawMessage {
 	for i := len(open) - 1; i >= 0; i-- {
 		g.add(closing(open[i])) // in vain for what chunks opened: the end of the run ends it
 	}
-	// A message of chunks that was ended explicitly by another owner ends twice; that is refused here.
+	// A message of chunks that was ended explicitly by another owner ends twice; that is refused
+	// here.
 	g.events = append(g.events, &agui.RunFinished{ThreadID: "t", RunID: "r"})
 	return encoded(t, g.events)
 }

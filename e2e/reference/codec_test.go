@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// corpus returns every event in every form: the golden events of package agui, and what is hard on this wire.
+// corpus returns every event in every form: the golden events of package agui, and what is hard on
+// this wire.
 func corpus(t *testing.T) []json.RawMessage {
 	t.Helper()
 	raw, err := os.ReadFile("../../agui/testdata/events.jsonl")
@@ -99,8 +100,8 @@ func TestBothWiresSayTheSame(t *testing.T) {
 // isNewer tells of events with members of 1.1, which the reference leaves out.
 func isNewer(raw json.RawMessage) bool { return bytes.Contains(raw, []byte(`"encryptedValueType"`)) }
 
-// onWire returns an event as this wire can carry it: open members of patch operations go, and an empty list
-// is no list where a list may be absent.
+// onWire returns an event as this wire can carry it: open members of patch operations go, and an
+// empty list is no list where a list may be absent.
 func onWire(t *testing.T, raw json.RawMessage) map[string]any {
 	t.Helper()
 	var e map[string]any
@@ -151,8 +152,8 @@ func dropEmpty(object map[string]any, names ...string) {
 	}
 }
 
-// Silence on this wire stays silence: there is no frame that a client passes over without a word. An
-// empty one ends its run, one with an event of a later version makes it complain.
+// Silence on this wire stays silence: there is no frame that a client passes over without a word.
+// An empty one ends its run, one with an event of a later version makes it complain.
 func TestNoFrameIsPassedOver(t *testing.T) {
 	t.Parallel()
 	ref := codec{startReference(t, "proto", "codec.mjs")}

@@ -1,6 +1,7 @@
-// Replayset chooses the histories that workflows/testdata/replay keeps, from those that the end-to-end tests have saved. It
-// keeps as few as cover every block of the workflows' code that any of them covers, and every two commands that follow one
-// another in any of them. Each is named after its workflow and the function that it adds most blocks of.
+// Replayset chooses the histories that workflows/testdata/replay keeps, from those that the
+// end-to-end tests have saved. It keeps as few as cover every block of the workflows' code that any
+// of them covers, and every two commands that follow one another in any of them. Each is named
+// after its workflow and the function that it adds most blocks of.
 //
 //	replayset SAVED KEPT
 //
@@ -107,7 +108,8 @@ func choose(saved, kept string) error {
 	return nil
 }
 
-// next returns the history that covers most features that are not covered yet, the smallest of those; nil = none covers any.
+// next returns the history that covers most features that are not covered yet, the smallest of
+// those; nil = none covers any.
 func next(all []candidate, covered map[string]bool) *candidate {
 	var best *candidate
 	most := 0
@@ -170,7 +172,8 @@ func replay(file, scratch string) (*candidate, error) {
 	return &candidate{file, strings.ReplaceAll(string(kind[1]), ".", "-"), len(body), features}, nil
 }
 
-// command matches what tells the events of a history apart: their types, and the names of activities, signals and updates.
+// command matches what tells the events of a history apart: their types, and the names of
+// activities, signals and updates.
 var command = regexp.MustCompile(`"EVENT_TYPE_(ACTIVITY_TASK_SCHEDULED|START_CHILD\w+|TIMER_\w+|SIGNAL_\w+|MARKER_RECORDED|WORKFLOW_EXECUTION_\w+|UPSERT\w+)"|"name":\s*"[a-z]+\.[a-z.]+\.v1"|"signalName":\s*"\w+"`)
 
 // blocksIn returns the blocks of a coverage profile that were run.

@@ -1,5 +1,5 @@
-// Command servers is Temporal and NATS for API and worker processes of their own: in the end-to-end tests, which kill them, and in
-// the bench.
+// Command servers is Temporal and NATS for API and worker processes of their own: in the end-to-end
+// tests, which kill them, and in the bench.
 //
 //	servers [-temporal-port P] [-history-events N] DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
 package main

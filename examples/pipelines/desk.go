@@ -13,7 +13,8 @@ type matter struct {
 	Amount float64 `json:"amount,omitempty"`
 }
 
-// desk finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.
+// desk finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a
+// person decides.
 func desk() (*agents.Definition, error) {
 	classifier := agents.AgentStep{Instructions: "Is this about a bill, about something that does not work, or about anything else?"}
 	kind := agents.Ask[matter]("kind", classifier, "classify: ${input.text}", agents.Refine(func(s *jsonschema.Schema) {

@@ -1,6 +1,7 @@
-// Command pipelines is a worker of one's own, in a module of its own: agents that are made of steps in Go, with tools that
-// are Go functions, and agents that hand a thread over. They are those of examples/report, examples/desk, examples/triage and
-// examples/order. docs/guides/examples.md tells how to run it.
+// Command pipelines is a worker of one's own, in a module of its own: agents that are made of steps
+// in Go, with tools that are Go functions, and agents that hand a thread over. They are those of
+// examples/report, examples/desk, examples/triage and examples/order. docs/guides/examples.md tells
+// how to run it.
 package main
 
 import (

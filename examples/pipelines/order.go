@@ -12,7 +12,8 @@ type wish struct {
 	To      string `json:"to"`
 }
 
-// order takes an order. It reserves, charges and ships, and undoes what it has done if that comes to nothing.
+// order takes an order. It reserves, charges and ships, and undoes what it has done if that comes
+// to nothing.
 func order() (*agents.Definition, error) {
 	reader := agents.AgentStep{Instructions: "Which article does the customer want, and where is it to go?"}
 	clerk := agents.AgentStep{Instructions: "Tell the customer in one sentence that the order is on its way."}

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// What files say is what Go says, to the byte. Only the tools of the report are others: those of an MCP server there, and Go functions
-// here.
+// What files say is what Go says, to the byte. Only the tools of the report are others: those of an
+// MCP server there, and Go functions here.
 func TestFilesSayTheSame(t *testing.T) {
 	t.Parallel()
 	made, err := all()

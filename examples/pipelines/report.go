@@ -21,7 +21,8 @@ type judgment struct {
 	Reason string `json:"reason"`
 }
 
-// report plans, looks things up side by side, drafts until its critic is content, asks an editor, and publishes.
+// report plans, looks things up side by side, drafts until its critic is content, asks an editor,
+// and publishes.
 func report() (*agents.Definition, error) {
 	planner := agents.AgentStep{Instructions: "Plan a short report: which questions does it have to answer?"}
 	writer := agents.AgentStep{Instructions: "Write the report, only from the notes that you are given. If you are told what was wrong with the last draft, mend that."}

@@ -30,7 +30,8 @@ type deed struct {
 	Price  float64 `json:"price,omitempty"`
 }
 
-// tools returns what the store does. It does a thing once for a key, so that a call which a crash cut short may be made again.
+// tools returns what the store does. It does a thing once for a key, so that a call which a crash
+// cut short may be made again.
 func (s store) tools() []tools.Tool {
 	type article struct {
 		Article string `json:"article"`

@@ -1,5 +1,6 @@
-// Command programs is a worker of one's own, in a module of its own: an agent that is written as a Temporal workflow,
-// with Go tools and an activity beside it. docs/guides/programs.md tells how to run it.
+// Command programs is a worker of one's own, in a module of its own: an agent that is written as a
+// Temporal workflow, with Go tools and an activity beside it. docs/guides/programs.md tells how to
+// run it.
 package main
 
 import (
@@ -56,8 +57,8 @@ func ship(_ context.Context, in reservation) (string, error) {
 // Price returns an ordinary activity: what it costs, in euros.
 func Price(_ context.Context, article string) (int, error) { return 10 * len(article), nil }
 
-// Order returns the agent. Whatever was reserved is released again if the order comes to nothing, also when the run is
-// cancelled.
+// Order returns the agent. Whatever was reserved is released again if the order comes to nothing,
+// also when the run is cancelled.
 func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	reserved := agents.Call[reservation]("reserved", "reserve", agents.Args{"article": "${input.text}"})
 	number := agents.Args{"number": agents.Field(reserved, &reserved.Out.Number)}

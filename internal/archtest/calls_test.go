@@ -13,8 +13,8 @@ import (
 // function is a function or a method: "main", or "Server.startRun", in the folder of a package.
 type function struct{ folder, name string }
 
-// TestCallsAreThoseOfTheArchitecture compares the lists of calls in docs/internals/architecture.md with the code: each function exists,
-// and names the ones that are indented below it.
+// TestCallsAreThoseOfTheArchitecture compares the lists of calls in docs/internals/architecture.md
+// with the code: each function exists, and names the ones that are indented below it.
 func TestCallsAreThoseOfTheArchitecture(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/internals/architecture.md")
@@ -108,7 +108,8 @@ func nameOf(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// mentions reports whether a function names another one, without regard to its package and its type.
+// mentions reports whether a function names another one, without regard to its package and its
+// type.
 func mentions(f *ast.FuncDecl, name string) bool {
 	_, method, ok := strings.Cut(name, ".")
 	if !ok {

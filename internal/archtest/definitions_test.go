@@ -17,7 +17,8 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// Every YAML block of the documentation is loaded by the code that reads such files. A part of an agent is completed with a name and a model.
+// Every YAML block of the documentation is loaded by the code that reads such files. A part of an
+// agent is completed with a name and a model.
 func TestDefinitionsInTheDocumentationLoad(t *testing.T) {
 	t.Parallel()
 	loaded := 0

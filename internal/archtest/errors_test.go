@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// errorCodes returns the codes of problems and of failed runs that the code has as literals: arguments of problem.New, problem.BadRequest,
-// problem.Unknown and failf, members named Code, and constants whose names begin with Code. The values are their places.
+// errorCodes returns the codes of problems and of failed runs that the code has as literals:
+// arguments of problem.New, problem.BadRequest, problem.Unknown and failf, members named Code, and
+// constants whose names begin with Code. The values are their places.
 func errorCodes(t *testing.T) map[string]token.Position {
 	t.Helper()
 	codes, files := map[string]token.Position{}, token.NewFileSet()

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// Files of one package form layers: if a file uses a type that another file declares, that file and those below it do not use its types. A
-// reader can therefore begin with the file at the bottom, and read each type before its uses.
+// Files of one package form layers: if a file uses a type that another file declares, that file and
+// those below it do not use its types. A reader can therefore begin with the file at the bottom,
+// and read each type before its uses.
 func TestFilesFormNoCycles(t *testing.T) {
 	t.Parallel()
 	for path, p := range load(t) {
@@ -29,7 +30,8 @@ func TestFilesFormNoCycles(t *testing.T) {
 	}
 }
 
-// typeUses returns the types that each file of a package uses of its other files: by file, by the other file.
+// typeUses returns the types that each file of a package uses of its other files: by file, by the
+// other file.
 func typeUses(t *testing.T, p *pkg) map[string]map[string][]string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -42,7 +44,8 @@ func typeUses(t *testing.T, p *pkg) map[string]map[string][]string {
 		sources = append(sources, source)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	// Types of other packages are missing, so most expressions have errors. Names of this package resolve all the same.
+	// Types of other packages are missing, so most expressions have errors. Names of this package
+	// resolve all the same.
 	checker := types.Config{Importer: noImporter{}, Error: func(error) {}}
 	checked, _ := checker.Check(p.ImportPath, files, sources, info)
 	file := func(at token.Pos) string { return filepath.Base(files.Position(at).Filename) }

@@ -105,8 +105,8 @@ func stdlib(pattern string) bool {
 	return slices.Contains([]string{"net", "net/http", "os", "os/...", "math/rand/...", "crypto/rand", "log/..."}, pattern)
 }
 
-// chain returns how a package comes to import what a pattern means, over any number of packages; nil
-// = it does not.
+// chain returns how a package comes to import what a pattern means, over any number of packages;
+// nil = it does not.
 func (g graph) chain(from, pattern string) []string {
 	cameBy := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

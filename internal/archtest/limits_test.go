@@ -53,8 +53,9 @@ func (c *constants) read(dir string) map[string]ast.Expr {
 	return known
 }
 
-// value evaluates a constant expression of a package; durations are in nanoseconds. It is nil if the expression has anything but numbers, constants
-// of the same package, units of package time, and operators.
+// value evaluates a constant expression of a package; durations are in nanoseconds. It is nil if
+// the expression has anything but numbers, constants of the same package, units of package time,
+// and operators.
 func (c *constants) value(dir string, e ast.Expr) constant.Value {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -84,7 +85,8 @@ func (c *constants) value(dir string, e ast.Expr) constant.Value {
 	return nil
 }
 
-// renderings returns the texts that stand for a number in the documentation: with commas, in binary units, or as a duration.
+// renderings returns the texts that stand for a number in the documentation: with commas, in binary
+// units, or as a duration.
 func renderings(n int64) []string {
 	list := []string{grouped(n)}
 	for _, u := range []struct {

@@ -11,13 +11,15 @@ import (
 	"testing"
 )
 
-// retiredFiles are file names without a noun of the field: they say when or where something happens, and not what it is.
+// retiredFiles are file names without a noun of the field: they say when or where something
+// happens, and not what it is.
 var retiredFiles = []string{
 	"beside", "crew", "late", "onward", "soft", "day", "keep", "heard", "leaf", "recall", "settled", "unbegun", "places",
 	"past", "unseen", "asked",
 }
 
-// retiredWords are private words that have no meaning in the field. docs/concepts/terms.md has the terms.
+// retiredWords are private words that have no meaning in the field. docs/concepts/terms.md has the
+// terms.
 var retiredWords = []string{"beside", "crew", "onward", "unbegun"}
 
 func TestFilesAreNamedAfterTheirNoun(t *testing.T) {

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// Anonymous lets everybody in, as whoever they say they are: for one machine, or a network of friends.
+// Anonymous lets everybody in, as whoever they say they are: for one machine, or a network of
+// friends.
 type Anonymous struct {
 	// Headers may say who calls. That of the tenant is not looked at.
 	Headers Headers
 	// Roles are everybody's.
 	Roles []string
-	// Local lets only those in who call this machine by a name of its own. On loopback it keeps away pages
-	// that have had the browser look their own name up as 127.0.0.1.
+	// Local lets only those in who call this machine by a name of its own. On loopback it keeps
+	// away pages that have had the browser look their own name up as 127.0.0.1.
 	Local bool
 }
 
@@ -42,7 +43,8 @@ func (a *Anonymous) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Principal: p}, nil
 }
 
-// IsLoopback reports whether a host, with or without a port, is this machine and can be nothing else.
+// IsLoopback reports whether a host, with or without a port, is this machine and can be nothing
+// else.
 func IsLoopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -10,9 +10,11 @@ import (
 
 // Authenticator finds out who sends requests. It is safe for concurrent use.
 type Authenticator interface {
-	// Authenticate tells who sends a request, from its header and its peer. The principal is not checked yet.
+	// Authenticate tells who sends a request, from its header and its peer. The principal is not
+	// checked yet.
 	//
-	// Errors: ErrNoCredentials, ErrInvalid, ErrExpired, ErrUntrusted, ErrUnavailable, wrapped with the reason.
+	// Errors: ErrNoCredentials, ErrInvalid, ErrExpired, ErrUntrusted, ErrUnavailable, wrapped with
+	// the reason.
 	Authenticate(r *http.Request) (Identity, error)
 }
 
@@ -50,7 +52,8 @@ func (e *UntrustedError) Error() string { return ErrUntrusted.Error() + ": " + e
 // Unwrap returns ErrUntrusted.
 func (e *UntrustedError) Unwrap() error { return ErrUntrusted }
 
-// SubprotocolPrefix is what a token stands behind among the subprotocols that a WebSocket's client offers.
+// SubprotocolPrefix is what a token stands behind among the subprotocols that a WebSocket's client
+// offers.
 const SubprotocolPrefix = "bearer."
 
 // bearerToken is what RFC 6750 lets a token be made of.
@@ -59,8 +62,9 @@ var bearerToken = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 // IsToken reports whether a text can be sent as a token.
 func IsToken(s string) bool { return bearerToken.MatchString(s) }
 
-// Bearer returns the token that a request brings: in the Authorization header, or, since browsers cannot set
-// that on WebSockets, among the subprotocols. Never in the URL, which is logged all along its way.
+// Bearer returns the token that a request brings: in the Authorization header, or, since browsers
+// cannot set that on WebSockets, among the subprotocols. Never in the URL, which is logged all
+// along its way.
 //
 // Errors: ErrNoCredentials, ErrInvalid.
 func Bearer(h http.Header) (string, error) {
@@ -74,8 +78,8 @@ func Bearer(h http.Header) (string, error) {
 	return tokens[0], nil
 }
 
-// authorizations returns the tokens of the Authorization header; of another scheme than Bearer there is "",
-// which is none.
+// authorizations returns the tokens of the Authorization header; of another scheme than Bearer
+// there is "", which is none.
 func authorizations(h http.Header) []string {
 	var tokens []string
 	for _, value := range h.Values("Authorization") {

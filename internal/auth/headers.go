@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Headers are those that say who calls, where a proxy has found that out. An empty name = none does.
+// Headers are those that say who calls, where a proxy has found that out. An empty name = none
+// does.
 type Headers struct {
 	Subject, Roles, Tenant string
 }
 
-// principal reads them. A header that stands there twice has one that the client sent and the proxy let
-// through, in whatever order: neither is believed.
+// principal reads them. A header that stands there twice has one that the client sent and the proxy
+// let through, in whatever order: neither is believed.
 func (n Headers) principal(h http.Header) (Principal, error) {
 	p := Principal{Tenant: TenantDefault}
 	subject, err := single(h, n.Subject)

@@ -31,8 +31,8 @@ type Principal struct {
 // Has reports whether the principal has a role.
 func (p Principal) Has(role string) bool { return slices.Contains(p.Roles, role) }
 
-// Check refuses a principal that is out of bounds, and names that nobody could tell apart by looking at
-// them. The subject may be empty. Errors: ErrInvalid.
+// Check refuses a principal that is out of bounds, and names that nobody could tell apart by
+// looking at them. The subject may be empty. Errors: ErrInvalid.
 func (p Principal) Check() error {
 	if p.Tenant == "" {
 		return fmt.Errorf("%w: the tenant is empty", ErrInvalid)

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Proxy believes what a proxy in front says about who calls. The proxy must remove these headers from what
-// it is sent, and set them itself.
+// Proxy believes what a proxy in front says about who calls. The proxy must remove these headers
+// from what it is sent, and set them itself.
 type Proxy struct {
 	Headers Headers
 	// Trusted are the networks that the proxy sends from.

@@ -5,11 +5,13 @@ import (
 	"slices"
 )
 
-// isQuestion reports, by the reason of an interrupt, whether a tool asks a question. Otherwise the interrupt is an approval of a call.
+// isQuestion reports, by the reason of an interrupt, whether a tool asks a question. Otherwise the
+// interrupt is an approval of a call.
 func isQuestion(reason string) bool { return reason != "" && reason != "tool_call" }
 
-// answerOf converts typed text to the content of an answer. For a question it is JSON that fits the schema, or only the value of the one required
-// member; for an approval the text is the result of the call.
+// answerOf converts typed text to the content of an answer. For a question it is JSON that fits the
+// schema, or only the value of the one required member; for an approval the text is the result of
+// the call.
 func answerOf(reason string, schema json.RawMessage, text string) any {
 	if !isQuestion(reason) {
 		return text
@@ -32,7 +34,8 @@ func valueOf(kind, text string) any {
 	return json.RawMessage(text)
 }
 
-// onlyMember returns the one required member of the schema and its type; name is empty if the schema requires anything else.
+// onlyMember returns the one required member of the schema and its type; name is empty if the
+// schema requires anything else.
 func onlyMember(schema json.RawMessage) (name, kind string) {
 	var s struct {
 		Type       string

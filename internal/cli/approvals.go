@@ -78,7 +78,8 @@ func decidedRows(all []client.Approval) [][]string {
 	return rows
 }
 
-// questionText returns what an approval asks: the call with its arguments, or the message of a question or a step.
+// questionText returns what an approval asks: the call with its arguments, or the message of a
+// question or a step.
 func questionText(a client.Approval) string {
 	args := string(a.Args)
 	if a.ArgsTruncated {
@@ -183,7 +184,8 @@ earlier event.`,
 	return cmd
 }
 
-// pendingNow shows the open approvals and returns the cursor at which the feed continues, so that no change is missed.
+// pendingNow shows the open approvals and returns the cursor at which the feed continues, so that
+// no change is missed.
 func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.ApprovalFilter) (after string, err error) {
 	p := client.Paging{Limit: 500}
 	for {

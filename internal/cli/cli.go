@@ -121,7 +121,8 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// token returns the credentials of the caller. They have no flag, because other users of the machine see command lines.
+// token returns the credentials of the caller. They have no flag, because other users of the
+// machine see command lines.
 func (e *environment) token() (string, error) {
 	if e.tokenFile == "" {
 		return e.getenv("PERDURE_TOKEN"), nil

@@ -163,7 +163,8 @@ func TestAnswerHoldsWhatCounts(t *testing.T) {
 	}
 }
 
-// A fork has the messages of its parent: what is said there in a run of an id that the parent has had is something new.
+// A fork has the messages of its parent: what is said there in a run of an id that the parent has
+// had is something new.
 func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
@@ -200,7 +201,8 @@ func TestTailShowsHistory(t *testing.T) {
 	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 0, "run r1 of thread t1\n> hi\nho\n→ add {}\n← 7\n", "")
 }
 
-// A snapshot at the end of a run repeats what the run has shown: its calls, and what was there before it.
+// A snapshot at the end of a run repeats what the run has shown: its calls, and what was there
+// before it.
 func TestTailShowsNothingTwice(t *testing.T) {
 	t.Parallel()
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){

@@ -12,7 +12,8 @@ import (
 // completionPatience bounds a completion: a person waits for it after pressing Tab.
 const completionPatience = 2 * time.Second
 
-// complete completes the first argument of a command. It offers nothing if the server does not answer.
+// complete completes the first argument of a command. It offers nothing if the server does not
+// answer.
 func (e *environment) complete(cmd *cobra.Command, args []string, list func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -199,7 +199,8 @@ func recorded(r client.Decided) string {
 	return text + ")"
 }
 
-// describeVote describes a vote that does not complete the quorum: how many more are needed, and what others vote for.
+// describeVote describes a vote that does not complete the quorum: how many more are needed, and
+// what others vote for.
 func describeVote(r client.Decided) string {
 	text := fmt.Sprintf("%s is counted, %d more must vote for the same", r.Decision, r.Missing)
 	for _, p := range r.Proposals {

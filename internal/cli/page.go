@@ -17,7 +17,8 @@ const (
 	normal style = "\x1b[0m"
 )
 
-// page writes text to a terminal or a file. Two pages that are the same terminal share the state of the current line.
+// page writes text to a terminal or a file. Two pages that are the same terminal share the state of
+// the current line.
 type page struct {
 	w        io.Writer
 	terminal bool // a person reads it

@@ -21,12 +21,14 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// isTerminalControl reports whether a terminal interprets a character instead of showing it: control characters and those that change the direction of text.
+// isTerminalControl reports whether a terminal interprets a character instead of showing it:
+// control characters and those that change the direction of text.
 func isTerminalControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// onTerminal replaces the characters of a text of models, tools or other people that a terminal would interpret.
+// onTerminal replaces the characters of a text of models, tools or other people that a terminal
+// would interpret.
 func onTerminal(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -39,8 +41,8 @@ func onTerminal(text string) string {
 	}, text)
 }
 
-// jsonOnTerminal escapes the characters of JSON that a terminal would interpret; the value stays the same. Such characters occur only in strings:
-// JSON itself escapes those below U+0020.
+// jsonOnTerminal escapes the characters of JSON that a terminal would interpret; the value stays
+// the same. Such characters occur only in strings: JSON itself escapes those below U+0020.
 func jsonOnTerminal(raw []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(raw) {

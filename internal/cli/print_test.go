@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// What a terminal would obey is escaped in JSON that it is shown, and the JSON says the same: a C1 control is a whole
-// sequence's beginning for it, as ESC [ is.
+// What a terminal would obey is escaped in JSON that it is shown, and the JSON says the same: a C1
+// control is a whole sequence's beginning for it, as ESC [ is.
 func TestJSONOnTerminal(t *testing.T) {
 	t.Parallel()
 	const raw = "{\n  \"content\": \"\\u001b[31m \u009b31m \u202e \u007f 你😀\"\n}\n"

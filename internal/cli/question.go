@@ -41,8 +41,8 @@ func newQuestions(in io.Reader, out io.Writer) *questions {
 	return q
 }
 
-// line asks for one line. It returns io.EOF without one (Ctrl-D). A read from a terminal cannot be ended: after ctx has ended, it must not be
-// called again.
+// line asks for one line. It returns io.EOF without one (Ctrl-D). A read from a terminal cannot be
+// ended: after ctx has ended, it must not be called again.
 func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
 	got := make(chan error, 1)

@@ -67,7 +67,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// The question of a tool is answered as it wants it. Nobody may let the call be made: it is under way.
+// The question of a tool is answered as it wants it. Nobody may let the call be made: it is under
+// way.
 func TestQuestionsOfTools(t *testing.T) {
 	t.Parallel()
 	const one = `{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"},"why":{"type":"string"}}}`
@@ -94,7 +95,8 @@ func TestQuestionsOfTools(t *testing.T) {
 	}
 }
 
-// Whoever is asked sees what it is about: the call that may be made, or what a step or a tool wants to know.
+// Whoever is asked sees what it is about: the call that may be made, or what a step or a tool wants
+// to know.
 func TestWhatAQuestionIsAbout(t *testing.T) {
 	t.Parallel()
 	for _, q := range []struct{ tool, args, reason, want string }{

@@ -110,8 +110,8 @@ func textArgument(cmd *cobra.Command, text string) (string, error) {
 // newID returns a new random ID.
 func newID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:16]) }
 
-// messageID returns the ID of the message that starts a run. It depends on thread and run: the same command sends the same input, and a fork with a
-// run of that ID gets another message.
+// messageID returns the ID of the message that starts a run. It depends on thread and run: the same
+// command sends the same input, and a fork with a run of that ID gets another message.
 func messageID(thread, run string) string {
 	sum := sha256.Sum256([]byte(thread + "\x00" + run)) // no ID has a NUL
 	return "msg-" + hex.EncodeToString(sum[:12])

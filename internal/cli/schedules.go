@@ -161,7 +161,8 @@ The same command again changes nothing.`,
 	return cmd
 }
 
-// body returns the schedule that arguments and flags describe. It has an ID, so that sending it again is safe.
+// body returns the schedule that arguments and flags describe. It has an ID, so that sending it
+// again is safe.
 func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessage, error) {
 	if o.ID == "" {
 		o.ID = newID("schedule")

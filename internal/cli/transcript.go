@@ -15,8 +15,8 @@ const longest = 300
 
 // transcript shows the events of a thread to a person.
 //
-// The server retracts what a failed attempt has written. On a terminal the transcript reports the retraction. A file or pipe gets the text when the
-// run has ended, without what was retracted.
+// The server retracts what a failed attempt has written. On a terminal the transcript reports the
+// retraction. A file or pipe gets the text when the run has ended, without what was retracted.
 type transcript struct {
 	answer, notes *page
 	// live shows text as it arrives.
@@ -147,7 +147,8 @@ func (t *transcript) open(id string, p *passage) {
 	}
 }
 
-// say shows a part of a message: the agent's own at once, those of subagents, which may write concurrently, by whole lines.
+// say shows a part of a message: the agent's own at once, those of subagents, which may write
+// concurrently, by whole lines.
 func (t *transcript) say(id, delta string) {
 	p := t.texts[id]
 	if p == nil {
@@ -329,7 +330,8 @@ func (t *transcript) finish(e client.Event) {
 	}
 }
 
-// failedBefore returns the error of a run that had failed before the client came, which the server reports in the metadata; nil = none.
+// failedBefore returns the error of a run that had failed before the client came, which the server
+// reports in the metadata; nil = none.
 func failedBefore(e *agui.RunFinished) *agui.RunError {
 	var how struct{ Code, Message string }
 	if raw, ok := e.Metadata["perdure.error"]; !ok || json.Unmarshal(raw, &how) != nil {

@@ -78,7 +78,8 @@ func (v *viewer) watchNext(ctx context.Context) error {
 	return nil
 }
 
-// whenInterrupted returns a context that ends with Ctrl-C. The run continues, or is cancelled. A second Ctrl-C ends the process.
+// whenInterrupted returns a context that ends with Ctrl-C. The run continues, or is cancelled. A
+// second Ctrl-C ends the process.
 func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching context.Context, stop func()) {
 	if !cancels {
 		return ctx, func() {}
@@ -128,8 +129,8 @@ func (v *viewer) endLine() {
 // waits reports whether the last run waits for decisions.
 func (v *viewer) waits() bool { return len(interrupts(v.last)) > 0 }
 
-// decide asks for decisions of the last run's interrupts on the terminal or, with wait, waits until they are made elsewhere. It reports whether the
-// thread continues.
+// decide asks for decisions of the last run's interrupts on the terminal or, with wait, waits until
+// they are made elsewhere. It reports whether the thread continues.
 func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goesOn bool, err error) {
 	asks := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
 	if wait {

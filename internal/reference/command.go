@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Commands returns the reference of a command line as Markdown: the flags that most commands share, and a section for each command.
+// Commands returns the reference of a command line as Markdown: the flags that most commands share,
+// and a section for each command.
 func Commands(root *cobra.Command) string {
 	shared := sharedFlags(root)
 	var b strings.Builder

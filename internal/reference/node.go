@@ -13,7 +13,8 @@ type member struct {
 	value node
 }
 
-// node is a place in a document. Unlike a map it keeps the order of members. The zero value stands for a member that is missing.
+// node is a place in a document. Unlike a map it keeps the order of members. The zero value stands
+// for a member that is missing.
 type node struct {
 	*yaml.Node
 	root *yaml.Node
@@ -78,7 +79,8 @@ func (n node) text(name string) string {
 	return ""
 }
 
-// resolve follows a $ref within the document, and returns the name of what it leads to; "" if there is no $ref.
+// resolve follows a $ref within the document, and returns the name of what it leads to; "" if there
+// is no $ref.
 func (n node) resolve() (target node, name string) {
 	target = n
 	for ref := n.text("$ref"); strings.HasPrefix(ref, "#/"); ref = target.text("$ref") {

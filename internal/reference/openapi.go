@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document: a section for each tag with its operations, and one for the
-// schemas that are objects.
+// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document: a section for
+// each tag with its operations, and one for the schemas that are objects.
 func HTTP(document []byte) (string, error) {
 	root, err := parse(document)
 	if err != nil {
@@ -36,7 +36,8 @@ func HTTP(document []byte) (string, error) {
 	return b.String(), nil
 }
 
-// writeOperation writes the section of one route. Errors are the same everywhere, and have a page of their own.
+// writeOperation writes the section of one route. Errors are the same everywhere, and have a page
+// of their own.
 func writeOperation(b *strings.Builder, path, op member) {
 	fmt.Fprintf(b, "\n### %s\n\n`%s %s`\n", op.value.text("summary"), strings.ToUpper(op.name), path.name)
 	if d := op.value.text("description"); d != "" {
@@ -65,7 +66,8 @@ func writeOperation(b *strings.Builder, path, op member) {
 	}
 }
 
-// writeBody writes the members of a JSON body that has no name. Bodies with a name have a section of their own.
+// writeBody writes the members of a JSON body that has no name. Bodies with a name have a section
+// of their own.
 func writeBody(b *strings.Builder, title string, body node) {
 	schema := body.get("content").get("application/json").get("schema")
 	if schema.Node == nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Definition returns the reference of the documents that a JSON Schema describes, as Markdown: a table of their keys, and one for each object of
-// $defs.
+// Definition returns the reference of the documents that a JSON Schema describes, as Markdown: a
+// table of their keys, and one for each object of $defs.
 func Definition(schema []byte) (string, error) {
 	root, err := parse(schema)
 	if err != nil {
@@ -28,7 +28,8 @@ func Definition(schema []byte) (string, error) {
 // isObject reports whether a schema lists members.
 func isObject(schema node) bool { return len(schema.get("properties").members()) > 0 }
 
-// writeMembers writes the table of an object's members. The members of a member without a name follow it, with their paths.
+// writeMembers writes the table of an object's members. The members of a member without a name
+// follow it, with their paths.
 func writeMembers(b *strings.Builder, schema node) {
 	b.WriteString("| Member | Type | Meaning |\n|---|---|---|\n")
 	writeRows(b, "", schema)

@@ -211,8 +211,8 @@ func (a *answer) argue(index int64, arguments string) error {
 	return a.AddCall(slot, "", "", arguments)
 }
 
-// End closes the completion at the end of the stream; err is why it ended, if that was not regular. A completion with its
-// stop reason is whole.
+// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
+// A completion with its stop reason is whole.
 func (a *answer) End(err error) error {
 	if !a.stopped {
 		return wire.Truncated(err)

@@ -32,7 +32,8 @@ var phrases = []struct {
 	{"content filtering policy", llm.CodeContentFilter},
 }
 
-// parseFault reads {"type":"error","error":{"type":"…","message":"…"}}, in which gateways write the error as a string.
+// parseFault reads {"type":"error","error":{"type":"…","message":"…"}}, in which gateways write the
+// error as a string.
 func parseFault(data []byte) (wire.Fault, bool) {
 	var body struct {
 		Error json.RawMessage `json:"error"`

@@ -19,8 +19,8 @@ var grammar = wire.Dialect{
 	MinItems: 1, Optional: 24, Unions: 16,
 }
 
-// small returns what it has been seen to take. It makes a grammar of a schema, and refuses one that is too large; how
-// large that is, it does not say.
+// small returns what it has been seen to take. It makes a grammar of a schema, and refuses one that
+// is too large; how large that is, it does not say.
 func small() *wire.Dialect {
 	d := grammar
 	d.Keywords = d.Keywords[1:] // each $ref is as much again

@@ -145,8 +145,8 @@ func (a *answer) call(id, name string, args json.RawMessage) error {
 	return a.AddCall(slot, id, name, string(args))
 }
 
-// End closes the completion at the end of the stream; err is why it ended, if that was not regular. The finish reason is the
-// only mark of a whole completion.
+// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
+// The finish reason is the only mark of a whole completion.
 func (a *answer) End(err error) error {
 	if !a.finished {
 		return wire.Truncated(err)

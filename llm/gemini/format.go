@@ -8,12 +8,12 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// structured are the models for text that are known to take the schema of an answer: from 2.5 on, and only since 3
-// beside tools. Others refuse it, as Gemma and those for images and speech may.
+// structured are the models for text that are known to take the schema of an answer: from 2.5 on,
+// and only since 3 beside tools. Others refuse it, as Gemma and those for images and speech may.
 var structured = regexp.MustCompile(`^gemini-(\d+(\.\d+)?-)?(pro|flash|flash-lite)(-latest|-preview)?(-\d{2}-\d{4})?$`)
 
-// format is what the API can hold a model to. It knows more than this, such as ranges and lengths of lists, but
-// refuses a schema that has too much of that.
+// format is what the API can hold a model to. It knows more than this, such as ranges and lengths
+// of lists, but refuses a schema that has too much of that.
 var format = wire.Dialect{
 	Keywords:  []string{"anyOf", "description", "format", "title"},
 	Formats:   []string{"date-time", "date", "time"},

@@ -149,8 +149,8 @@ func testRetryAfter(t *testing.T, p Provider) {
 	}
 }
 
-// testExplained checks what a failure says to an operator: the host, why there was no answer, what the provider said,
-// and which environment variable to look at.
+// testExplained checks what a failure says to an operator: the host, why there was no answer, what
+// the provider said, and which environment variable to look at.
 func testExplained(t *testing.T, p Provider) {
 	for name, test := range map[string]struct {
 		status int
@@ -214,7 +214,8 @@ func testExplained(t *testing.T, p Provider) {
 	}
 }
 
-// unresolved returns a transport to which the names below .invalid are unknown, whatever resolver the machine has.
+// unresolved returns a transport to which the names below .invalid are unknown, whatever resolver
+// the machine has.
 func unresolved() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	dial := t.DialContext

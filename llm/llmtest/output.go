@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// testOutput: who serves the suite is not the vendor, so the provider hands over the schema of an answer only
-// if it is told to, and only one that its API has a form for. The answer comes as ever.
+// testOutput: who serves the suite is not the vendor, so the provider hands over the schema of an
+// answer only if it is told to, and only one that its API has a form for. The answer comes as ever.
 func testOutput(t *testing.T, p Provider) {
 	const (
 		schema = `{"type":"object","required":["verdict"],"properties":{"verdict":{"type":"string","description":"of the \u00e9lite"}},"additionalProperties":false}`

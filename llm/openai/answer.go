@@ -146,7 +146,8 @@ func (a *answer) call(position int, piece openai.ChatCompletionChunkChoiceDeltaT
 	return a.AddCall(slot, id, name, arguments)
 }
 
-// End closes the completion. One with its finish reason is whole, also if the usage that should follow is missing.
+// End closes the completion. One with its finish reason is whole, also if the usage that should
+// follow is missing.
 func (a *answer) End(err error) error {
 	if !a.finished {
 		return wire.Truncated(err)

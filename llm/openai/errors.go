@@ -50,7 +50,8 @@ var codes = map[string]llm.Code{
 	"unsupported_image_media_type":   llm.CodeInvalidRequest,
 }
 
-// parseFault reads {"error": {…}}, {"error": "…"}, {"message": "…"}, {"detail": …} and a list of one of them.
+// parseFault reads {"error": {…}}, {"error": "…"}, {"message": "…"}, {"detail": …} and a list of
+// one of them.
 func parseFault(data []byte) (wire.Fault, bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {

@@ -11,16 +11,16 @@ import (
 // formatName is what the API wants a schema to be called; the model is told it.
 const formatName = "output"
 
-// structured are OpenAI's models that are known to take the schema of an answer, with tools or without. Others refuse
-// it, as all before gpt-4o did and those for sound, search or research may.
+// structured are OpenAI's models that are known to take the schema of an answer, with tools or
+// without. Others refuse it, as all before gpt-4o did and those for sound, search or research may.
 var structured = regexp.MustCompile(`^(gpt-4o(-mini)?|gpt-4\.1(-mini|-nano)?|gpt-([5-9]|[1-9]\d)(\.\d+)?(-mini|-nano|-pro|-codex|-max)*|o1|o3|o3-mini|o3-pro|o4-mini)` +
 	`(-\d{4}-\d{2}-\d{2})?$`)
 
 // unstructured is the one gpt-4o that does not.
 const unstructured = "gpt-4o-2024-05-13"
 
-// strict is what the API can hold a model to. It takes other schemas as well, and then only tells the model. Beyond 250
-// values in one enumeration, it counts their letters too.
+// strict is what the API can hold a model to. It takes other schemas as well, and then only tells
+// the model. Beyond 250 values in one enumeration, it counts their letters too.
 var strict = wire.Dialect{
 	Keywords: []string{
 		"$ref", "anyOf", "const", "description", "format", "title",

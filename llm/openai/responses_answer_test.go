@@ -184,7 +184,8 @@ func TestBeginningsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzResponse: whatever the server sends, chunks keep the rules, and what it wants back can be sent.
+// FuzzResponse: whatever the server sends, chunks keep the rules, and what it wants back can be
+// sent.
 func FuzzResponse(f *testing.F) {
 	f.Add(`{"type":"response.output_text.delta","delta":"\ud83d"}`, completed, completed)
 	f.Add(`{"type":"response.output_item.added","output_index":-1,"item":{"type":"function_call","name":"f"}}`, `{"type":"response.function_call_arguments.delta","output_index":-1,"delta":"\xff"}`, completed)

@@ -72,7 +72,8 @@ func TestReasoningGoesBackInItsPlace(t *testing.T) {
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+sentOne+`,`+sentTwo+`,`+sentText+`,`+sentThree+`,`+sentCallA+`,`+sentCallB+`]`, got)
 }
 
-// TestReasoningOfWhatIsGone: the API refuses reasoning without what it led to, and other ids in its place.
+// TestReasoningOfWhatIsGone: the API refuses reasoning without what it led to, and other ids in its
+// place.
 func TestReasoningOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	answer := answered(t, conversation()...)
@@ -110,7 +111,8 @@ func TestReasoningOfAnotherModelOrTurn(t *testing.T) {
 		returned(t, "asked", answer, user(llm.Text{Text: "And?"})))
 }
 
-// TestReasoningThatCannotGoBack: nothing is kept at the provider, so an item without its content is one that is not found there.
+// TestReasoningThatCannotGoBack: nothing is kept at the provider, so an item without its content is
+// one that is not found there.
 func TestReasoningThatCannotGoBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

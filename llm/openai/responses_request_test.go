@@ -74,7 +74,8 @@ func TestResponsesRequestLeavesOutWhatIsNotSet(t *testing.T) {
 	equalJSON(t, `{"summary":"auto"}`, body["reasoning"])
 }
 
-// TestModelsThatDoNotThink: they refuse what belongs to reasoning, but who asks for it is to be told.
+// TestModelsThatDoNotThink: they refuse what belongs to reasoning, but who asks for it is to be
+// told.
 func TestModelsThatDoNotThink(t *testing.T) {
 	t.Parallel()
 	for model, thinks := range map[string]bool{

@@ -27,7 +27,8 @@ func (e *endpoint) stream(ctx context.Context, req request, answer wire.Reply[ss
 	}
 	defer func() { _ = res.Body.Close() }()
 
-	// The SDK's typed stream is not used: it fails on `"error": null`, and its strings have lost half characters.
+	// The SDK's typed stream is not used: it fails on `"error": null`, and its strings have lost
+	// half characters.
 	return wire.Stream(ctx, ssestream.NewDecoder(res), answer, yield)
 }
 

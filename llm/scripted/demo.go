@@ -61,7 +61,8 @@ func demoCalls(req *llm.Request, said string) []llm.ToolCall {
 	return numbered(req, calls)
 }
 
-// numbered gives calls their ids, which go on from those of the conversation, so that no two are the same.
+// numbered gives calls their ids, which go on from those of the conversation, so that no two are
+// the same.
 func numbered(req *llm.Request, calls []llm.ToolCall) []llm.ToolCall {
 	before := 0
 	for _, message := range req.Messages {

@@ -21,9 +21,10 @@ type Turn struct {
 	Steps []Answer
 }
 
-// Answer is a text, or calls of tools. In both {name} is what the named group of When has matched, {tool}
-// what a tool has answered in this turn, and {tool.member.member} a part of that, if it is JSON. An
-// argument that is nothing but one such reference has its type as well. What refers to nothing stays.
+// Answer is a text, or calls of tools. In both {name} is what the named group of When has matched,
+// {tool} what a tool has answered in this turn, and {tool.member.member} a part of that, if it is
+// JSON. An argument that is nothing but one such reference has its type as well. What refers to
+// nothing stays.
 type Answer struct {
 	Say   string
 	Calls []Call
@@ -35,9 +36,10 @@ type Call struct {
 	Arguments json.RawMessage // nil = {}
 }
 
-// Dialog plays the first turn that fits what the user said last, a step for each call of the model since. What calls
-// tools that this model is not offered was said by another one, and the steps begin behind it.
-// It looks at nothing but the request, so that it goes on where it was in whatever process.
+// Dialog plays the first turn that fits what the user said last, a step for each call of the model
+// since. What calls tools that this model is not offered was said by another one, and the steps
+// begin behind it. It looks at nothing but the request, so that it goes on where it was in whatever
+// process.
 func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	return Script{Name: name, Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		said := strings.TrimSpace(lastUser(req).Text())

@@ -40,7 +40,8 @@ func answered(call llm.ToolCall, text string) llm.Message {
 	return llm.Message{Role: llm.RoleTool, ToolCallID: call.ID, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
-// A dialog goes on behind what the conversation has, and uses what it was told and what tools answered.
+// A dialog goes on behind what the conversation has, and uses what it was told and what tools
+// answered.
 func TestDialog(t *testing.T) {
 	t.Parallel()
 	said := []llm.Message{user("hello"), played(t, user("hello")), user("Please refund B-17.")}

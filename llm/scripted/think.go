@@ -10,10 +10,11 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Think returns the script "think". Like [Demo] it calls the tools that are offered and that the user's text
-// asks for, but thinks before each answer: a block that can be read and one that cannot, both of which it
-// wants back. It says how many of this turn's came back as they were. Like a provider that searches by
-// itself it shows an activity meanwhile: how far it has read what the user says.
+// Think returns the script "think". Like [Demo] it calls the tools that are offered and that the
+// user's text asks for, but thinks before each answer: a block that can be read and one that
+// cannot, both of which it wants back. It says how many of this turn's came back as they were. Like
+// a provider that searches by itself it shows an activity meanwhile: how far it has read what the
+// user says.
 func Think(pace time.Duration) Script {
 	return Script{Name: "think", Pace: pace, Play: think}
 }

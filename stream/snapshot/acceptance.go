@@ -25,16 +25,19 @@ const (
 type Claim struct {
 	Messages []agui.Message
 	History  History // "" = HistoryAuto
-	// Seen is the sequence of the last record that the client was shown. A message that joined the thread
-	// after it is never an omission of the client. 0 = the client did not say, and counts as up to date.
+	// Seen is the sequence of the last record that the client was shown. A message that joined the
+	// thread after it is never an omission of the client. 0 = the client did not say, and counts as
+	// up to date.
 	Seen uint64
 }
 
-// Accept judges the messages of an input against the thread, and returns the conversation of the input's run.
+// Accept judges the messages of an input against the thread, and returns the conversation of the
+// input's run.
 //
-// Messages of agents are always taken from the log, whatever copy the client sends. With HistoryAuto the messages are aligned
-// with the thread first (see align). If none aligns, they are appended, or replace the conversation if one of them is an
-// assistant's. If some align, reconcile tells a continuation, an edit and a regeneration apart.
+// Messages of agents are always taken from the log, whatever copy the client sends. With
+// HistoryAuto the messages are aligned with the thread first (see align). If none aligns, they are
+// appended, or replace the conversation if one of them is an assistant's. If some align, reconcile
+// tells a continuation, an edit and a regeneration apart.
 func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 	var a stream.Acceptance
 	sent := c.Messages
@@ -61,8 +64,9 @@ func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 	return a
 }
 
-// compareOrder reports whether a client's list has messages of a conversation in another order, or lacks messages before known ones. Then
-// it also returns the position of the first known message that has to move. Clients do not send activities and hidden messages.
+// compareOrder reports whether a client's list has messages of a conversation in another order, or
+// lacks messages before known ones. Then it also returns the position of the first known message
+// that has to move. Clients do not send activities and hidden messages.
 func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved bool) {
 	there, known := make(map[string]bool, len(conversation)), make(map[string]bool, len(sent))
 	for _, e := range conversation {
@@ -91,8 +95,8 @@ func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved
 	return next, moved
 }
 
-// lastKept returns the ID of the message that an acceptance builds on; "" = none. If nothing is cut it is not an activity, because the
-// attempt of an activity may still be superseded.
+// lastKept returns the ID of the message that an acceptance builds on; "" = none. If nothing is cut
+// it is not an activity, because the attempt of an activity may still be superseded.
 func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	for _, e := range slices.Backward(r.Entries[:a.Keep]) {
 		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlaceholder(e.Message) {
@@ -102,7 +106,8 @@ func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	return ""
 }
 
-// replace takes the input's messages as the conversation. It keeps the entries that equal the first of them.
+// replace takes the input's messages as the conversation. It keeps the entries that equal the first
+// of them.
 func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
 	keep, said := r.commonPrefix(sent)
 	a := stream.Acceptance{Keep: keep, Cut: true}
@@ -158,7 +163,8 @@ func (r *Snapshot) positions() map[string]int {
 	return at
 }
 
-// commonPrefix returns how many entries equal the first messages of an input, and how many messages those are.
+// commonPrefix returns how many entries equal the first messages of an input, and how many messages
+// those are.
 func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 	for said < len(sent) {
 		next := r.skipUnsent(keep)
@@ -173,11 +179,13 @@ func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 	return keep, said
 }
 
-// Renew judges an acceptance again when its run starts, because other runs may have changed the thread. ok is false if the
-// message that the acceptance builds on has been cut, or if a kept message now has the ID of a new one and other content.
+// Renew judges an acceptance again when its run starts, because other runs may have changed the
+// thread. ok is false if the message that the acceptance builds on has been cut, or if a kept
+// message now has the ID of a new one and other content.
 //
-// An acceptance that cuts nothing also keeps the messages that were added since: its client could not know them. The position of
-// a kept message may have changed, because the result of a subagent is inserted before the subagent's messages.
+// An acceptance that cuts nothing also keeps the messages that were added since: its client could
+// not know them. The position of a kept message may have changed, because the result of a subagent
+// is inserted before the subagent's messages.
 func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 	keep := 0
 	if a.Last != "" {
@@ -199,8 +207,8 @@ func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 	return a, !r.keepsOther(a)
 }
 
-// keepsOther reports whether a kept message has the ID of a message of the tail and other content. Apply leaves out such a message of
-// the tail. An instruction that is kept is no conflict.
+// keepsOther reports whether a kept message has the ID of a message of the tail and other content.
+// Apply leaves out such a message of the tail. An instruction that is kept is no conflict.
 func (r *Snapshot) keepsOther(a stream.Acceptance) bool {
 	at := r.positionsOf(a.Tail)
 	return slices.ContainsFunc(a.Tail, func(s stream.Said) bool {
@@ -209,8 +217,9 @@ func (r *Snapshot) keepsOther(a stream.Acceptance) bool {
 	})
 }
 
-// CanSteer reports whether an active run can be told what an input says: messages that the thread does not have. It cannot if the
-// input changes a message of the thread, or only cuts the conversation.
+// CanSteer reports whether an active run can be told what an input says: messages that the thread
+// does not have. It cannot if the input changes a message of the thread, or only cuts the
+// conversation.
 func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
 	at, added := r.positionsOf(a.Tail), false
 	for _, s := range a.Tail {
@@ -223,8 +232,8 @@ func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
 	return added || !a.Cut
 }
 
-// Apply returns the conversation that an acceptance describes. If all entries are kept they are not copied, so r.Entries must be
-// clipped.
+// Apply returns the conversation that an acceptance describes. If all entries are kept they are not
+// copied, so r.Entries must be clipped.
 func (r *Snapshot) Apply(a stream.Acceptance) []Entry {
 	entries := r.Entries
 	keep := min(a.Keep, len(entries))
@@ -260,8 +269,8 @@ func updated(entries []Entry, messages []agui.Message) []Entry {
 	return entries
 }
 
-// positionsOf returns the positions of the messages that are said. It does not index all entries: a thread is long, and an input has
-// few messages.
+// positionsOf returns the positions of the messages that are said. It does not index all entries: a
+// thread is long, and an input has few messages.
 func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
 	ids := make(map[string]bool, len(said))
 	for _, s := range said {
@@ -276,7 +285,8 @@ func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
 	return at
 }
 
-// sameMessages compares a conversation with a client's list, without activities and hidden messages.
+// sameMessages compares a conversation with a client's list, without activities and hidden
+// messages.
 func sameMessages(entries []Entry, sent []agui.Message) bool {
 	i := 0
 	for _, e := range entries {

@@ -13,17 +13,19 @@ type alignment struct {
 	at []int
 	// first is the smallest position of an aligned message that proves something.
 	first int
-	// proven reports whether the input knows the thread: a message other than an instruction is aligned.
+	// proven reports whether the input knows the thread: a message other than an instruction is
+	// aligned.
 	proven bool
 }
 
 const unknown = -1
 
-// maxStarts bounds how many positions in the thread are tried, the newest first, when messages are aligned by content.
+// maxStarts bounds how many positions in the thread are tried, the newest first, when messages are
+// aligned by content.
 const maxStarts = 100
 
-// align finds the messages of an input in the thread: by ID, else by role and content in order. Instructions
-// prove nothing.
+// align finds the messages of an input in the thread: by ID, else by role and content in order.
+// Instructions prove nothing.
 func (r *Snapshot) align(sent []agui.Message) alignment {
 	a := alignment{at: make([]int, len(sent)), first: len(r.Entries)}
 	ids := r.positions()
@@ -46,8 +48,9 @@ func (r *Snapshot) align(sent []agui.Message) alignment {
 	return a
 }
 
-// alignGaps aligns messages with new IDs before, between and after those with known IDs: some clients give answers the
-// server's IDs and make new ones for what users say, others make new ones for answers.
+// alignGaps aligns messages with new IDs before, between and after those with known IDs: some
+// clients give answers the server's IDs and make new ones for what users say, others make new ones
+// for answers.
 func (r *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
 	before := unknown // the position of the entry before the gap
 	var gap []int
@@ -69,9 +72,9 @@ func (r *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
 	r.alignRest(sent, gap, a, before+1)
 }
 
-// alignRest aligns the messages after the last known one with the entries from a position on, until one differs. The last
-// aligned message is one of an agent: what users say after it is new, whatever it says, because people repeat
-// themselves. gap has positions in sent.
+// alignRest aligns the messages after the last known one with the entries from a position on, until
+// one differs. The last aligned message is one of an agent: what users say after it is new,
+// whatever it says, because people repeat themselves. gap has positions in sent.
 func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
 	var equal []int // positions of entries that equal the first messages of the gap
 	proven := 0     // how many of them there are up to the last one of an agent
@@ -92,8 +95,9 @@ func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from 
 	}
 }
 
-// alignGap aligns the messages of a gap with the entries from one position up to another, the last first, until a client's
-// message differs. It returns the smallest position that is aligned then. gap has positions in sent.
+// alignGap aligns the messages of a gap with the entries from one position up to another, the last
+// first, until a client's message differs. It returns the smallest position that is aligned then.
+// gap has positions in sent.
 func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, to int) int {
 	first := to
 	for p := to - 1; p >= from && len(gap) > 0; p-- {
@@ -108,10 +112,10 @@ func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, 
 	return first
 }
 
-// alignByContent aligns an input whose client makes new IDs for old messages. It looks for the longest part of the
-// thread with which the input begins, the newest if there are several. Only answers and tool results prove that
-// the client knows it: people repeat themselves. Messages of users prove it where they are all that users
-// said from there on, so that nothing would be cut.
+// alignByContent aligns an input whose client makes new IDs for old messages. It looks for the
+// longest part of the thread with which the input begins, the newest if there are several. Only
+// answers and tool results prove that the client knows it: people repeat themselves. Messages of
+// users prove it where they are all that users said from there on, so that nothing would be cut.
 func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 	var said []int // the messages of the input that have content to compare
 	var saidDigests []contentDigest
@@ -160,8 +164,8 @@ func comparable(m agui.Message) bool {
 	return false
 }
 
-// matchFrom returns the positions of the first messages of an input, from one position of the thread on, until
-// one differs. The client may lack what agents said in between.
+// matchFrom returns the positions of the first messages of an input, from one position of the
+// thread on, until one differs. The client may lack what agents said in between.
 func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
 	match := []int{start}
 	for p := start + 1; p < len(digests) && len(match) < len(said); p++ {
@@ -192,11 +196,12 @@ func (r *Snapshot) proves(match []int, said int) bool {
 
 // reconcile judges an input that knows the thread.
 //
-// Messages before the first aligned one stay. From there on, the first message of the input that is new, stands
-// elsewhere or has other content is a change; so is the lack of a message that a client sent and this client
-// has seen. The conversation is cut at the change if clients' messages follow in the thread, and goes on with the
-// rest of the input. Messages of agents that the client merely lacks stay. An input that ends in a known message of
-// a client asks for another answer to it: what followed is cut.
+// Messages before the first aligned one stay. From there on, the first message of the input that is
+// new, stands elsewhere or has other content is a change; so is the lack of a message that a client
+// sent and this client has seen. The conversation is cut at the change if clients' messages follow
+// in the thread, and goes on with the rest of the input. Messages of agents that the client merely
+// lacks stay. An input that ends in a known message of a client asks for another answer to it: what
+// followed is cut.
 func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) stream.Acceptance {
 	next := al.first // the first entry that is not matched yet
 	last := unknown  // the last entry that was matched
@@ -231,7 +236,8 @@ func isRemark(m agui.Message) bool {
 	return m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity
 }
 
-// continueFrom keeps so many entries, and adds the messages of the input from the position rest on, and all instructions.
+// continueFrom keeps so many entries, and adds the messages of the input from the position rest on,
+// and all instructions.
 func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep int, cut bool) stream.Acceptance {
 	a := stream.Acceptance{Keep: keep, Cut: cut}
 	for i, m := range sent {
@@ -249,7 +255,8 @@ func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep in
 	return a
 }
 
-// keepAgents keeps the messages of agents from an entry on, up to the first message of a client that this client has seen.
+// keepAgents keeps the messages of agents from an entry on, up to the first message of a client
+// that this client has seen.
 func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
 	if dropped, ok := r.firstSent(from, len(r.Entries), seen); ok {
 		return dropped, true
@@ -257,7 +264,8 @@ func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
 	return len(r.Entries), false
 }
 
-// firstSent finds the first message of a client, except for instructions, among those that a client has seen.
+// firstSent finds the first message of a client, except for instructions, among those that a client
+// has seen.
 func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
 	for i := from; i < to; i++ {
 		if e := r.Entries[i]; e.Sent != "" && !isInstruction(e.Message) && e.seenBy(seen) {
@@ -267,15 +275,16 @@ func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
 	return 0, false
 }
 
-// hasSeen reports whether a client has seen any message from an entry on. Activities and hidden messages do not count:
-// clients never send them back.
+// hasSeen reports whether a client has seen any message from an entry on. Activities and hidden
+// messages do not count: clients never send them back.
 func (r *Snapshot) hasSeen(from int, seen uint64) bool {
 	return slices.ContainsFunc(r.Entries[from:], func(e Entry) bool {
 		return !e.unsent() && e.seenBy(seen)
 	})
 }
 
-// contentDigest is a digest of what a message says; the zero value is that of a message without content.
+// contentDigest is a digest of what a message says; the zero value is that of a message without
+// content.
 type contentDigest [32]byte
 
 // digestContent returns the digest of a message without its IDs and metadata.

@@ -12,19 +12,19 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// perThread bounds how many snapshots of one thread are kept. Readers of a run need it at the run's beginning, where an attempt
-// died, and at its end.
+// perThread bounds how many snapshots of one thread are kept. Readers of a run need it at the run's
+// beginning, where an attempt died, and at its end.
 const perThread = 4
 
-// cacheBytes bounds the memory of all snapshots together, since clients decide how large a thread is. The thread that was used last
-// is kept in any case.
+// cacheBytes bounds the memory of all snapshots together, since clients decide how large a thread
+// is. The thread that was used last is kept in any case.
 const cacheBytes = 64 << 20
 
 // cacheThreads bounds of how many threads snapshots are kept.
 const cacheThreads = 256
 
-// cache keeps the newest snapshots of the threads that were used last. Concurrent callers that need the same snapshot share its
-// computation. It is safe for concurrent use.
+// cache keeps the newest snapshots of the threads that were used last. Concurrent callers that need
+// the same snapshot share its computation. It is safe for concurrent use.
 type cache struct {
 	threads, bytes int // bounds
 
@@ -34,8 +34,8 @@ type cache struct {
 	flights map[place]*flight
 }
 
-// cached are the snapshots of a thread in the order of the log. The slice is immutable. The snapshots share most of their memory, so
-// their weight is that of the largest.
+// cached are the snapshots of a thread in the order of the log. The slice is immutable. The
+// snapshots share most of their memory, so their weight is that of the largest.
 type cached struct {
 	snapshots []*Snapshot
 	weight    int
@@ -47,7 +47,8 @@ type place struct {
 	seq    uint64
 }
 
-// flight is the computation of a snapshot. The snapshot is set, or nil after a failure, when done is closed.
+// flight is the computation of a snapshot. The snapshot is set, or nil after a failure, when done
+// is closed.
 type flight struct {
 	done     chan struct{}
 	snapshot *Snapshot
@@ -106,8 +107,9 @@ func (c *cache) add(t stream.Thread, r *Snapshot) {
 	}
 }
 
-// share returns the snapshot at a place. The first caller computes it. The others wait; if the computation fails, for instance because
-// the first caller's context ended, the next one computes it.
+// share returns the snapshot at a place. The first caller computes it. The others wait; if the
+// computation fails, for instance because the first caller's context ended, the next one computes
+// it.
 func (c *cache) share(ctx context.Context, at place, compute func() (*Snapshot, error)) (*Snapshot, error) {
 	for {
 		if r := c.upTo(at.thread, at.seq); r != nil && r.Seq == at.seq {

@@ -14,26 +14,28 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A checkpoint is a stored snapshot, so that opening a thread costs the records since then. A thread has two places for
-// checkpoints: one has the newest, the other the newest from before the latest run, because readers of that run need the thread at
-// the run's beginning. An older snapshot is computed from the thread's first record.
+// A checkpoint is a stored snapshot, so that opening a thread costs the records since then. A
+// thread has two places for checkpoints: one has the newest, the other the newest from before the
+// latest run, because readers of that run need the thread at the run's beginning. An older snapshot
+// is computed from the thread's first record.
 
-// A checkpoint is stored if more than so many bytes of records follow the last one: checkpointWithin during a run, checkpointAtEnd at
-// its end.
+// A checkpoint is stored if more than so many bytes of records follow the last one:
+// checkpointWithin during a run, checkpointAtEnd at its end.
 const (
 	checkpointWithin = 1 << 20
 	checkpointAtEnd  = 64 << 10
 )
 
-// checkpointSeq and checkpointVersion are keys of a checkpoint's metadata: the sequence of its last record, and the version of its
-// format. A checkpoint of another version is not used.
+// checkpointSeq and checkpointVersion are keys of a checkpoint's metadata: the sequence of its last
+// record, and the version of its format. A checkpoint of another version is not used.
 const (
 	checkpointSeq     = "seq"
 	checkpointVersion = "version"
 	currentCheckpoint = "4"
 )
 
-// checkpoint is one of the two places of a thread, and the sequence of the snapshot that it has; 0 = none.
+// checkpoint is one of the two places of a thread, and the sequence of the snapshot that it has; 0
+// = none.
 type checkpoint struct {
 	name string
 	seq  uint64
@@ -45,7 +47,8 @@ func (s *Store) checkpointNames(t stream.Thread) []string {
 	return []string{name, name + ".other"}
 }
 
-// checkpoints returns the places of a thread, the newest first. If the first place is empty, so is the second.
+// checkpoints returns the places of a thread, the newest first. If the first place is empty, so is
+// the second.
 func (s *Store) checkpoints(ctx context.Context, t stream.Thread) ([]checkpoint, error) {
 	var places []checkpoint
 	for _, name := range s.checkpointNames(t) {
@@ -69,8 +72,8 @@ func (s *Store) checkpoints(ctx context.Context, t stream.Thread) ([]checkpoint,
 	return places, nil
 }
 
-// loadCheckpoint returns the newest checkpoint that is not newer than a record; nil = none, or none that can be read: without it the
-// records are read.
+// loadCheckpoint returns the newest checkpoint that is not newer than a record; nil = none, or none
+// that can be read: without it the records are read.
 func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
 	places, err := s.checkpoints(ctx, t)
 	if err != nil {
@@ -92,7 +95,8 @@ func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64)
 	return nil
 }
 
-// Checkpoint stores a snapshot if enough records follow the last checkpoint. atEnd reports that a run has ended.
+// Checkpoint stores a snapshot if enough records follow the last checkpoint. atEnd reports that a
+// run has ended.
 func (s *Store) Checkpoint(ctx context.Context, t stream.Thread, r *Snapshot, atEnd bool) error {
 	if r.sinceCheckpoint < checkpointAtEnd || !atEnd && r.sinceCheckpoint < checkpointWithin {
 		return nil

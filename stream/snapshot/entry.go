@@ -7,25 +7,27 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// needsAnswer reports whether an agent is to answer the message: a user's, or the result of a client tool call.
+// needsAnswer reports whether an agent is to answer the message: a user's, or the result of a
+// client tool call.
 func (e Entry) needsAnswer() bool {
 	return e.Sent != "" && (e.Message.Role == agui.RoleUser || e.Message.Role == agui.RoleTool)
 }
 
-// differs reports whether a client's message with the entry's ID has other content. A message of an agent never differs: the log has
-// it.
+// differs reports whether a client's message with the entry's ID has other content. A message of an
+// agent never differs: the log has it.
 func (e Entry) differs(m agui.Message) bool {
 	return e.Message.Role != m.Role || e.Sent != "" && e.Sent != sentDigest(m) && !sameContent(e.Message, m)
 }
 
-// seenBy reports whether a client that was shown the log up to a record may have seen the message; 0 = up to its end.
+// seenBy reports whether a client that was shown the log up to a record may have seen the message;
+// 0 = up to its end.
 func (e Entry) seenBy(seen uint64) bool { return seen == 0 || e.Since <= seen }
 
 // Entry is one message of a thread's conversation.
 type Entry struct {
 	Message agui.Message `json:"message"`
-	// Sent is the digest of the message as a client sent it; "" = an agent or a tool made the message, and the log's version of it
-	// counts, whatever copy a client has.
+	// Sent is the digest of the message as a client sent it; "" = an agent or a tool made the
+	// message, and the log's version of it counts, whatever copy a client has.
 	Sent string `json:"sent,omitempty"`
 	// ProviderIDs are the provider's IDs of the tool calls, by their IDs in the thread.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
@@ -33,13 +35,13 @@ type Entry struct {
 	AnswerID string `json:"answerId,omitempty"`
 	// Scope is that of the step that added the message.
 	Scope string `json:"scope,omitempty"`
-	// Since is the sequence of the record after which readers may have seen the message: the one that added a client's message, or
-	// the first one of the run in which an agent added it.
+	// Since is the sequence of the record after which readers may have seen the message: the one
+	// that added a client's message, or the first one of the run in which an agent added it.
 	Since uint64 `json:"since,omitempty"`
 }
 
-// Hidden reports whether clients never see the message: reasoning without text, which is kept because its provider wants it back. A
-// client that sent such a message keeps it.
+// Hidden reports whether clients never see the message: reasoning without text, which is kept
+// because its provider wants it back. A client that sent such a message keeps it.
 func (e Entry) Hidden() bool {
 	return e.Message.Role == agui.RoleReasoning && e.Sent == "" && e.Message.Content.Text() == ""
 }
@@ -53,8 +55,8 @@ func sentDigest(m agui.Message) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// isInstruction reports whether a message is a system or developer message. Front ends add such messages to any list, so they do
-// not prove what a client knows, and a missing one is not an edit.
+// isInstruction reports whether a message is a system or developer message. Front ends add such
+// messages to any list, so they do not prove what a client knows, and a missing one is not an edit.
 func isInstruction(m agui.Message) bool {
 	return m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper
 }

@@ -87,7 +87,8 @@ func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// addShared adds the changes of a record that concern several lanes: of the state, and of activities.
+// addShared adds the changes of a record that concern several lanes: of the state, and of
+// activities.
 func (f *fold) addShared(ctx context.Context, rec *stream.Record) error {
 	if !rec.Shared() {
 		return nil
@@ -121,7 +122,8 @@ func (f *fold) drop(in func(stream.Lane) bool) {
 	f.r.Pending = slices.DeleteFunc(f.r.Pending, func(p Pending) bool { return in(p.Lane) })
 }
 
-// commit makes what the attempt on a lane changed part of the thread, at its place in the order of the log.
+// commit makes what the attempt on a lane changed part of the thread, at its place in the order of
+// the log.
 func (f *fold) commit(lane stream.Lane) {
 	f.r.Journal.commit(lane)
 	var rest []Pending
@@ -183,7 +185,8 @@ func (f *fold) addedAt(seq uint64, keep int) {
 	}
 }
 
-// cutMessages lists the cut messages that clients keep if a snapshot lacks them: reasoning and activities.
+// cutMessages lists the cut messages that clients keep if a snapshot lacks them: reasoning and
+// activities.
 func cutMessages(cut []Entry) []CutMessage {
 	var messages []CutMessage
 	for _, e := range cut {
@@ -275,7 +278,8 @@ func (f *fold) done(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// maxRemembered bounds the remembered approvals of a thread. The oldest is forgotten: its tool needs an approval again.
+// maxRemembered bounds the remembered approvals of a thread. The oldest is forgotten: its tool
+// needs an approval again.
 const maxRemembered = 256
 
 // decided adds a decision, and the approval that is to be remembered.
@@ -309,14 +313,15 @@ func (f *fold) indexOf(id string) int {
 	return slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
 }
 
-// moveToEnd moves an activity of the main lane after the messages of its step: commit has put it before them.
+// moveToEnd moves an activity of the main lane after the messages of its step: commit has put it
+// before them.
 func (f *fold) moveToEnd(i int) {
 	e := f.r.Entries[i] // the list is copied: the base shares it
 	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:], []Entry{e})
 }
 
-// insert adds a message where clients put it: a tool result after the message with its call and the results that are there, any other
-// message at the end.
+// insert adds a message where clients put it: a tool result after the message with its call and the
+// results that are there, any other message at the end.
 func (f *fold) insert(e Entry) {
 	f.supplant(e)
 	at, ok := f.afterCall(e.Message)
@@ -335,7 +340,8 @@ func (f *fold) insert(e Entry) {
 	}
 }
 
-// supplant removes the result that a client sent for a call, if the call now has a result of its own.
+// supplant removes the result that a client sent for a call, if the call now has a result of its
+// own.
 func (f *fold) supplant(e Entry) {
 	if e.Message.Role != agui.RoleTool || e.Sent != "" {
 		return
@@ -354,7 +360,8 @@ func (f *fold) supplant(e Entry) {
 	}
 }
 
-// afterCall returns the position after the message with the call of a tool result, and after the results that follow it.
+// afterCall returns the position after the message with the call of a tool result, and after the
+// results that follow it.
 func (f *fold) afterCall(m agui.Message) (at int, ok bool) {
 	if m.Role != agui.RoleTool {
 		return 0, false
@@ -378,7 +385,8 @@ func calls(m agui.Message, toolCallID string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
 }
 
-// noteMove notes which messages an input moved: those that it cut, or those after which the client did not know the conversation.
+// noteMove notes which messages an input moved: those that it cut, or those after which the client
+// did not know the conversation.
 func (f *fold) noteMove(o *stream.Opening) {
 	unmoved := o.Accepted.Keep
 	if o.Accepted.Moved {
@@ -398,7 +406,8 @@ func (f *fold) setUnmoved(unmoved int) {
 	f.r.Moved = true
 }
 
-// addPlaceholder notes where a message of a subagent begins, unless it is known: a message may be opened again.
+// addPlaceholder notes where a message of a subagent begins, unless it is known: a message may be
+// opened again.
 func (f *fold) addPlaceholder(rec *stream.Record, e agui.Event) {
 	var id string
 	switch e := e.(type) {

@@ -18,9 +18,10 @@ type Content struct {
 	Unmoved int  `json:"unmoved,omitempty"`
 }
 
-// Fork begins a thread of the same tenant with the conversation and the state that another thread had at the end of a run. Interrupts,
-// decisions and remembered approvals are not copied. Forking again is the same fork. The error is stream.ErrRunActive if the run has
-// not ended in its last segment, and stream.ErrThreadExists if the thread has records of another origin.
+// Fork begins a thread of the same tenant with the conversation and the state that another thread
+// had at the end of a run. Interrupts, decisions and remembered approvals are not copied. Forking
+// again is the same fork. The error is stream.ErrRunActive if the run has not ended in its last
+// segment, and stream.ErrThreadExists if the thread has records of another origin.
 func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
 	begun, err := s.log.Begun(ctx, from)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // maxAnswered bounds the resolved interrupts, and the decisions, that a snapshot knows.
 const maxAnswered = 100
 
-// addHeld adds the interrupts and the client tool calls of a held run. Branches announce theirs one by one, so some may be open already.
+// addHeld adds the interrupts and the client tool calls of a held run. Branches announce theirs one
+// by one, so some may be open already.
 func (f *fold) addHeld(ctx context.Context, rec *stream.Record) error {
 	if rec.HasResult() {
 		return nil
@@ -74,14 +75,16 @@ func (f *fold) addAnswered(q agui.Interrupt) {
 	f.r.Answered = f.r.Answered[max(0, len(f.r.Answered)-maxAnswered):]
 }
 
-// Shows reports whether the thread does not wait any more for what a decision is about: its workflow has accepted the decision.
+// Shows reports whether the thread does not wait any more for what a decision is about: its
+// workflow has accepted the decision.
 func (r *Snapshot) Shows(d *stream.Decision) bool {
 	about := stream.Decided{CallID: d.CallID, Question: d.Question}
 	return !slices.Contains(r.ClientCalls, d.CallID) && !slices.ContainsFunc(r.Interrupts, about.Answers)
 }
 
-// CarriedOut reports whether the thread shows a decision and, if it is the result of a client tool call, has the results of all
-// calls of the same message. A thread whose last run has ended gets no more results.
+// CarriedOut reports whether the thread shows a decision and, if it is the result of a client tool
+// call, has the results of all calls of the same message. A thread whose last run has ended gets no
+// more results.
 func (r *Snapshot) CarriedOut(d *stream.Decision) bool {
 	if !r.Shows(d) {
 		return false

@@ -8,9 +8,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Attempts on parallel lanes change the state and the list of messages concurrently. Readers see their changes in the order of the
-// log, but a step counts only when it is finished. So the changes of an open attempt are kept at their place in that order: they
-// are committed there when the attempt finishes, and dropped if it is superseded.
+// Attempts on parallel lanes change the state and the list of messages concurrently. Readers see
+// their changes in the order of the log, but a step counts only when it is finished. So the changes
+// of an open attempt are kept at their place in that order: they are committed there when the
+// attempt finishes, and dropped if it is superseded.
 
 // journal is the committed state, and the changes since the first one of an open attempt.
 type journal struct {
@@ -19,7 +20,8 @@ type journal struct {
 	Changes   []change        `json:"changes,omitempty"`
 }
 
-// change is a STATE_DELTA or STATE_SNAPSHOT. Lane and Writer are those of its attempt while that is open, and empty afterwards.
+// change is a STATE_DELTA or STATE_SNAPSHOT. Lane and Writer are those of its attempt while that is
+// open, and empty afterwards.
 type change struct {
 	Lane   stream.Lane     `json:"lane,omitempty"`
 	Writer string          `json:"writer,omitempty"`
@@ -56,7 +58,8 @@ func (j *journal) foldCommitted() {
 
 func (c change) finished() bool { return !c.open() }
 
-// applyChanges returns the state after the changes that count. It uses the reducer that clients use, so both skip the same changes.
+// applyChanges returns the state after the changes that count. It uses the reducer that clients
+// use, so both skip the same changes.
 func applyChanges(state json.RawMessage, changes []change, counts func(change) bool) json.RawMessage {
 	client := agui.NewReducer(nil, state)
 	applied := false
@@ -75,8 +78,8 @@ func applyChanges(state json.RawMessage, changes []change, counts func(change) b
 	return client.State()
 }
 
-// applyActivity applies an activity event to the pending activities. The lane that begins an activity owns it: its ID derives from one
-// tool call, and no other lane may change it.
+// applyActivity applies an activity event to the pending activities. The lane that begins an
+// activity owns it: its ID derives from one tool call, and no other lane may change it.
 func applyActivity(pending []Pending, end int, rec *stream.Record, e agui.Event) []Pending {
 	var id string
 	switch e := e.(type) {

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// CustomDecision is the name of the event that tells a client which decision stands instead of its own.
+// CustomDecision is the name of the event that tells a client which decision stands instead of its
+// own.
 const CustomDecision = "perdure.decision"
 
 // Stands is the value of that event: the decision that was carried out.
@@ -63,7 +64,8 @@ func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision,
 	return s.log.Decision(ctx, d.Proposal)
 }
 
-// sameDecision reports whether two decisions are the same, whoever made them and for whatever reason.
+// sameDecision reports whether two decisions are the same, whoever made them and for whatever
+// reason.
 func sameDecision(d, other *stream.Decision) bool {
 	return d.Kind == other.Kind && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
 }

@@ -10,12 +10,15 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// ErrConversationChanged tells that the input builds on a message that was cut before its run started.
+// ErrConversationChanged tells that the input builds on a message that was cut before its run
+// started.
 var ErrConversationChanged = errors.New("snapshot: the conversation was cut while the run waited to start")
 
-// OpenRun writes the first record of a run. It judges the accepted input again, against the thread as it is now (see Snapshot.Renew). o
-// names the agent and the input, or the run that it continues; OpenRun fills in the rest. With regardless it opens the run also if the
-// conversation was cut, so that the run can end with that error. events follow RUN_STARTED. A later attempt does the same again.
+// OpenRun writes the first record of a run. It judges the accepted input again, against the thread
+// as it is now (see Snapshot.Renew). o names the agent and the input, or the run that it continues;
+// OpenRun fills in the rest. With regardless it opens the run also if the conversation was cut, so
+// that the run can end with that error. events follow RUN_STARTED. A later attempt does the same
+// again.
 func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, regardless bool, events ...agui.Event) (uint64, error) {
 	o.RunID, o.Execution = p.Run.ID, p.Execution
 	if o.Input == 0 {

@@ -5,8 +5,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Pending is an activity of an open attempt. It is not part of the conversation yet, but readers have it at its place. For a message of a
-// subagent it is a placeholder.
+// Pending is an activity of an open attempt. It is not part of the conversation yet, but readers
+// have it at its place. For a message of a subagent it is a placeholder.
 type Pending struct {
 	// At is how many entries of the conversation stand before it.
 	At      int          `json:"at"`

@@ -28,7 +28,8 @@ type RunNote struct {
 	Superseded *Superseded `json:"superseded,omitempty"`
 	// Cancel is the request that cancelled the run.
 	Cancel *stream.Cancel `json:"cancel,omitempty"`
-	// Usage is what the run says that it has used, each model once; Estimated is the part of it that is estimated.
+	// Usage is what the run says that it has used, each model once; Estimated is the part of it
+	// that is estimated.
 	Usage     []agui.TokenUsage `json:"usage,omitempty"`
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
 }
@@ -46,10 +47,11 @@ func (n RunNote) Segment() int {
 // OutcomeError is the outcome of a run that ended with RUN_ERROR; the others are AG-UI's.
 const OutcomeError = "error"
 
-// Superseded tells which messages the input of a run removed from the conversation: by an edit, a regeneration, or by replacing the
-// conversation. The log keeps them (see Store.SupersededBy).
+// Superseded tells which messages the input of a run removed from the conversation: by an edit, a
+// regeneration, or by replacing the conversation. The log keeps them (see Store.SupersededBy).
 type Superseded struct {
-	// Before is the sequence of the thread's last record before the run, At that of the run's first record.
+	// Before is the sequence of the thread's last record before the run, At that of the run's first
+	// record.
 	Before uint64 `json:"before"`
 	At     uint64 `json:"at"`
 	// After is the ID of the message that they followed; "" = they began the conversation.

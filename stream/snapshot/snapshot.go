@@ -10,21 +10,24 @@ import (
 
 // Snapshot is a thread at one record of its log. It is immutable and may be shared.
 //
-// A step counts when its done record is read, so a superseded attempt leaves nothing. The text that a model streams is never
-// read: the done record has the finished messages. Changes of the state and of activities are read as they come, because lanes
-// may make them concurrently and their order is that of the log.
+// A step counts when its done record is read, so a superseded attempt leaves nothing. The text that
+// a model streams is never read: the done record has the finished messages. Changes of the state
+// and of activities are read as they come, because lanes may make them concurrently and their order
+// is that of the log.
 type Snapshot struct {
 	// Seq is the sequence of the last record that the snapshot contains.
 	Seq uint64 `json:"seq"`
 
-	// Run is the token of the thread's last run, RunID its ID, and Execution the Temporal run ID of the execution that opened it.
-	// Sealed reports whether it has its terminal record. Opened is the sequence of its first record.
+	// Run is the token of the thread's last run, RunID its ID, and Execution the Temporal run ID of
+	// the execution that opened it. Sealed reports whether it has its terminal record. Opened is
+	// the sequence of its first record.
 	Run       string `json:"run,omitempty"`
 	RunID     string `json:"runId,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Sealed    bool   `json:"sealed,omitempty"`
 	Opened    uint64 `json:"opened,omitempty"`
-	// Input is the sequence of the proposal with that run's input. Context and Tools report whether the input has some.
+	// Input is the sequence of the proposal with that run's input. Context and Tools report whether
+	// the input has some.
 	Input   uint64 `json:"input,omitempty"`
 	Context bool   `json:"context,omitempty"`
 	Tools   bool   `json:"tools,omitempty"`
@@ -33,8 +36,9 @@ type Snapshot struct {
 	// Cut are the messages that the run's input cut and that clients keep unless they are told.
 	Cut []CutMessage `json:"cut,omitempty"`
 
-	// ClientCalls are the IDs of the client tool calls, and Interrupts the interrupts, that the run waits for: it ended with
-	// them, or is held. Answered are the last maxAnswered interrupts that were resolved, Decided the decisions about them.
+	// ClientCalls are the IDs of the client tool calls, and Interrupts the interrupts, that the run
+	// waits for: it ended with them, or is held. Answered are the last maxAnswered interrupts that
+	// were resolved, Decided the decisions about them.
 	ClientCalls []string         `json:"clientCalls,omitempty"`
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
 	Answered    []agui.Interrupt `json:"answered,omitempty"`
@@ -46,13 +50,13 @@ type Snapshot struct {
 	Entries []Entry `json:"entries,omitempty"`
 	// Summaries replace the beginning of the conversation for models, the newest last.
 	Summaries []stream.Summary `json:"summaries,omitempty"`
-	// Moved reports whether messages have changed their place: by an input that cut, or by a result that was inserted. Unmoved
-	// is how many messages at the beginning never did.
+	// Moved reports whether messages have changed their place: by an input that cut, or by a result
+	// that was inserted. Unmoved is how many messages at the beginning never did.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
 
-	// Runs are all runs of the thread, in their order. Usage is their sum, with one entry for each model; Estimated is the part
-	// of it that is estimated, nil = none.
+	// Runs are all runs of the thread, in their order. Usage is their sum, with one entry for each
+	// model; Estimated is the part of it that is estimated, nil = none.
 	Runs      []RunNote         `json:"runs,omitempty"`
 	Usage     []agui.TokenUsage `json:"usage,omitempty"`
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
@@ -65,7 +69,8 @@ type Snapshot struct {
 
 	// State is the thread's state after all finished steps.
 	State json.RawMessage `json:"state,omitempty"`
-	// Journal and Pending hold what open attempts have changed of the state and of the messages (journal.go).
+	// Journal and Pending hold what open attempts have changed of the state and of the messages
+	// (journal.go).
 	Journal journal   `json:"journal,omitzero"`
 	Pending []Pending `json:"pending,omitempty"`
 
@@ -94,8 +99,8 @@ func (r *Snapshot) WithoutSpoken() *Snapshot {
 	return &without
 }
 
-// MessagesFor returns the messages of a reader, with the pending activities in their places. unshown are the writers whose attempts
-// the reader is not shown.
+// MessagesFor returns the messages of a reader, with the pending activities in their places.
+// unshown are the writers whose attempts the reader is not shown.
 func (r *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
 	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
 	next := 0
@@ -111,7 +116,8 @@ func (r *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
 	return AppendShown(messages, r.Entries[next:])
 }
 
-// Status returns the status of the thread. It never is stream.StatusPaused: only the index of threads knows of pauses.
+// Status returns the status of the thread. It never is stream.StatusPaused: only the index of
+// threads knows of pauses.
 func (r *Snapshot) Status() stream.Status {
 	switch {
 	case r.Run != "" && !r.Sealed:
@@ -122,7 +128,8 @@ func (r *Snapshot) Status() stream.Status {
 	return stream.StatusIdle
 }
 
-// Agent returns the agent that has the thread: the one that it was handed over to, else that of the last run, else that of the origin.
+// Agent returns the agent that has the thread: the one that it was handed over to, else that of the
+// last run, else that of the origin.
 func (r *Snapshot) Agent() string {
 	switch {
 	case r.Handed != nil:

@@ -7,14 +7,16 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// keepsState reports whether an input leaves the state to the thread. Clients without a state send {}.
+// keepsState reports whether an input leaves the state to the thread. Clients without a state send
+// {}.
 func keepsState(in *stream.Input) bool {
 	state := bytes.TrimSpace(in.Input.State)
 	return len(state) == 0 || bytes.Equal(state, EmptyState)
 }
 
-// stateOn returns the state that a run with an input begins with. before is the state of the thread; the member keeps of it stays as the
-// thread has it, whatever the input says ("" = none does).
+// stateOn returns the state that a run with an input begins with. before is the state of the
+// thread; the member keeps of it stays as the thread has it, whatever the input says ("" = none
+// does).
 func stateOn(in *stream.Input, before json.RawMessage, keeps string) json.RawMessage {
 	if keepsState(in) {
 		return before
@@ -42,8 +44,8 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// StateFor returns the state of a reader, with the changes of open attempts. unshown are the writers whose attempts the reader is not
-// shown.
+// StateFor returns the state of a reader, with the changes of open attempts. unshown are the
+// writers whose attempts the reader is not shown.
 func (r *Snapshot) StateFor(unshown map[string]uint64) json.RawMessage {
 	if len(r.Journal.Changes) == 0 {
 		return r.State
@@ -54,8 +56,8 @@ func (r *Snapshot) StateFor(unshown map[string]uint64) json.RawMessage {
 	})
 }
 
-// KeepsState reports whether a run with this input begins with a state that its client does not know: the input has no state and the
-// thread has one, or its member keeps differs.
+// KeepsState reports whether a run with this input begins with a state that its client does not
+// know: the input has no state and the thread has one, or its member keeps differs.
 func (r *Snapshot) KeepsState(in *stream.Input, keeps string) bool {
 	if keepsState(in) {
 		return !bytes.Equal(r.State, EmptyState)

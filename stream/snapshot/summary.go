@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxSummaries bounds the summaries that a snapshot knows. An agent needs its newest only; steps and subagents have others.
+// maxSummaries bounds the summaries that a snapshot knows. An agent needs its newest only; steps
+// and subagents have others.
 const maxSummaries = 32
 
 // Summarize returns the note of a summary of some entries.
@@ -19,13 +20,14 @@ func Summarize(entries []Entry) *stream.Summary {
 	return &stream.Summary{Messages: len(entries), Digest: digestEntries(entries)}
 }
 
-// Covers reports whether a summary is one of the first of these entries. It is not if some were cut, or if another one was inserted.
+// Covers reports whether a summary is one of the first of these entries. It is not if some were
+// cut, or if another one was inserted.
 func Covers(s stream.Summary, entries []Entry) bool {
 	return s.Messages > 0 && s.Messages <= len(entries) && digestEntries(entries[:s.Messages]) == s.Digest
 }
 
-// digestEntries identifies entries by their IDs and, for messages of clients, their digests. A message that only the agent is told has an
-// ID that differs between steps, so its text is used.
+// digestEntries identifies entries by their IDs and, for messages of clients, their digests. A
+// message that only the agent is told has an ID that differs between steps, so its text is used.
 func digestEntries(entries []Entry) string {
 	h := sha256.New()
 	for _, e := range entries {

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A summary is of messages as they are: once they are cut, said anew or joined by another one it is of no use.
+// A summary is of messages as they are: once they are cut, said anew or joined by another one it is
+// of no use.
 func TestSummaryCoversItsMessages(t *testing.T) {
 	t.Parallel()
 	entry := func(id, sent, text string) Entry {

@@ -21,7 +21,8 @@ func (f *fold) supersede(seq uint64, before []Entry) {
 	f.r.Runs[len(f.r.Runs)-1].Superseded = note // began has cloned the list
 }
 
-// supersededOf lists the messages that a later conversation lacks or has in another version, and the position of the first of them.
+// supersededOf lists the messages that a later conversation lacks or has in another version, and
+// the position of the first of them.
 func supersededOf(before, after []Entry) (gone []agui.Message, first int) {
 	shared := 0
 	for shared < min(len(before), len(after)) && sameEntry(before[shared], after[shared]) {
@@ -50,8 +51,8 @@ func sameEntry(a, b Entry) bool {
 	return a.Message.ID == b.Message.ID && a.Sent == b.Sent && a.Message.Role == b.Message.Role
 }
 
-// SupersededBy returns the messages that the input of a run removed, in their order. For an old run it reads the thread from its first
-// record.
+// SupersededBy returns the messages that the input of a run removed, in their order. For an old run
+// it reads the thread from its first record.
 func (s *Store) SupersededBy(ctx context.Context, t stream.Thread, note *Superseded) ([]agui.Message, error) {
 	before, err := s.At(ctx, t, note.Before)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// EstimatedUsage is the estimated part of a usage: of model calls whose answer was cut before the provider reported its usage. The usage
-// includes it.
+// EstimatedUsage is the estimated part of a usage: of model calls whose answer was cut before the
+// provider reported its usage. The usage includes it.
 type EstimatedUsage struct {
 	// Calls is the number of those calls.
 	Calls int64 `json:"calls"`

@@ -1,5 +1,5 @@
-// Package streamtest runs a real nats-server in the test's process, with JetStream on the test's own
-// directory, and opens a log on it.
+// Package streamtest runs a real nats-server in the test's process, with JetStream on the test's
+// own directory, and opens a log on it.
 package streamtest
 
 import (

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A snapshot corrects what a client has. This file makes snapshots of the conversation, of its beginning, and of the state.
+// A snapshot corrects what a client has. This file makes snapshots of the conversation, of its
+// beginning, and of the state.
 
 func (t *residue) add(more residue) {
 	for _, id := range more.reasoned {
@@ -63,9 +64,10 @@ func emptyReasoning(id string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")}
 }
 
-// correct gives a client the conversation and the state that its run really has. A snapshot does not reorder the messages of a client. So
-// if the client's list has another order, a snapshot of the messages before the first difference comes first: the client drops the others,
-// and gets them back at their place.
+// correct gives a client the conversation and the state that its run really has. A snapshot does
+// not reorder the messages of a client. So if the client's list has another order, a snapshot of
+// the messages before the first difference comes first: the client drops the others, and gets them
+// back at their place.
 func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening) error {
 	if !o.Accepted.Differs {
 		if o.StateKept {
@@ -98,12 +100,14 @@ func (p *Projection) emitFirst(ctx context.Context, seq uint64, n int) error {
 	return p.emit(first)
 }
 
-// unplacedID is the ID of the empty messages that make a client drop its reasoning and activities until the next snapshot.
+// unplacedID is the ID of the empty messages that make a client drop its reasoning and activities
+// until the next snapshot.
 const unplacedID = "perdure.unplaced"
 
-// beginning makes a snapshot of the first n entries, for clients that drop all other messages and get them back with the next snapshot.
-// Clients keep reasoning and activities that a snapshot lacks unless it has some of that kind. So the snapshot has an empty message of
-// each kind that only the other entries have. The next snapshot, which has those entries, removes it.
+// beginning makes a snapshot of the first n entries, for clients that drop all other messages and
+// get them back with the next snapshot. Clients keep reasoning and activities that a snapshot lacks
+// unless it has some of that kind. So the snapshot has an empty message of each kind that only the
+// other entries have. The next snapshot, which has those entries, removes it.
 func (p *Projection) beginning(r *snapshot.Snapshot, n int) (*agui.MessagesSnapshot, error) {
 	n = min(n, len(r.Entries))
 	messages, rest := snapshot.AppendShown(nil, r.Entries[:n]), snapshot.AppendShown(nil, r.Entries[n:])
@@ -120,7 +124,8 @@ func (p *Projection) beginning(r *snapshot.Snapshot, n int) (*agui.MessagesSnaps
 	return &agui.MessagesSnapshot{Messages: messages}, nil
 }
 
-// emitSnapshots emits a MESSAGES_SNAPSHOT as of a record, and a STATE_SNAPSHOT if the residue has changes of the state.
+// emitSnapshots emits a MESSAGES_SNAPSHOT as of a record, and a STATE_SNAPSHOT if the residue has
+// changes of the state.
 func (p *Projection) emitSnapshots(ctx context.Context, seq uint64, back residue) error {
 	if !p.due() {
 		p.index++
@@ -152,7 +157,8 @@ func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue)
 	return p.emit(snapshot)
 }
 
-// openMessages returns the messages that subagents are still writing, as far as the reader has seen them: later events append to them.
+// openMessages returns the messages that subagents are still writing, as far as the reader has seen
+// them: later events append to them.
 func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	var all []agui.Message
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
@@ -181,9 +187,10 @@ func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	return all, nil
 }
 
-// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and activities that a snapshot lacks unless it
-// has some of that kind, so retracted ones are sent empty where needed. For newer clients the snapshot names the activity types that it
-// is complete for.
+// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and
+// activities that a snapshot lacks unless it has some of that kind, so retracted ones are sent
+// empty where needed. For newer clients the snapshot names the activity types that it is complete
+// for.
 func (p *Projection) conversation(r *snapshot.Snapshot, back residue) (*agui.MessagesSnapshot, error) {
 	messages := append(r.MessagesFor(p.superseded), back.kept...)
 	if !snapshot.HasRole(messages, agui.RoleReasoning) {
@@ -206,7 +213,8 @@ func lacks(messages, some []agui.Message) bool {
 	return slices.ContainsFunc(some, func(m agui.Message) bool { return !snapshot.HasRole(messages, m.Role) })
 }
 
-// completeFor names the activity types that a snapshot has or retracts. A client may have made others itself.
+// completeFor names the activity types that a snapshot has or retracts. A client may have made
+// others itself.
 func completeFor(messages, retracted []agui.Message) (agui.Metadata, error) {
 	var types []string
 	for _, m := range slices.Concat(messages, retracted) {
@@ -232,7 +240,8 @@ func (p *Projection) emitState(ctx context.Context, seq uint64) error {
 	return p.emit(&agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)})
 }
 
-// due reports whether the next event would be shown. If it is only counted, no snapshot has to be computed for it.
+// due reports whether the next event would be shown. If it is only counted, no snapshot has to be
+// computed for it.
 func (p *Projection) due() bool {
 	if p.joining {
 		return false

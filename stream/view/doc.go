@@ -4,11 +4,13 @@
 //	                              │
 //	                              └── snapshots at a record (package snapshot)
 //
-// A View (view.go) reads the past from where the reader starts (start.go), and then live records. A Projection
-// (projection.go) decides which events the reader is sent, in the protocol generation that the reader speaks (profile.go).
-// A reader without a cursor joins: it gets what was said in snapshots (join.go). A reader of a thread is shown one run after
-// the other (thread_projection.go).
+// A View (view.go) reads the past from where the reader starts (start.go), and then live records. A
+// Projection (projection.go) decides which events the reader is sent, in the protocol generation
+// that the reader speaks (profile.go). A reader without a cursor joins: it gets what was said in
+// snapshots (join.go). A reader of a thread is shown one run after the other
+// (thread_projection.go).
 //
-// When an attempt of a step is superseded, its events are retracted for the readers that saw them (hidden_attempt.go, correction.go).
-// Retractions, closing events and snapshots are computed for each reader, and are never logged.
+// When an attempt of a step is superseded, its events are retracted for the readers that saw them
+// (hidden_attempt.go, correction.go). Retractions, closing events and snapshots are computed for
+// each reader, and are never logged.
 package view

@@ -19,15 +19,18 @@ func (p *Projection) hides(writer string, at stream.Position) bool {
 	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.SupersededAt }); i >= 0 {
 		return p.unseen[i].Shown.Before(at)
 	}
-	// A reader at the record that superseded the attempt, outside a retraction, was shown nothing of it.
+	// A reader at the record that superseded the attempt, outside a retraction, was shown nothing
+	// of it.
 	return end == p.resume.Seq || p.resume.Before(at)
 }
 
-// outstanding returns what cursors say of hidden events, at the current record, after the entry of a retraction that is shown there.
+// outstanding returns what cursors say of hidden events, at the current record, after the entry of
+// a retraction that is shown there.
 //
-// An attempt needs an entry as soon as one of its events is hidden. So does an attempt of which none is, if it is superseded before such a
-// one, because that entry would be about both. Attempts share an entry as long as one position divides, for each of them, the shown
-// events from the hidden ones.
+// An attempt needs an entry as soon as one of its events is hidden. So does an attempt of which
+// none is, if it is superseded before such a one, because that entry would be about both. Attempts
+// share an entry as long as one position divides, for each of them, the shown events from the
+// hidden ones.
 func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 	unseen := retraction
 	var until stream.Position // the last entry's position must be before it; a retraction shares its entry with no attempt
@@ -48,8 +51,9 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 	return unseen
 }
 
-// pendingSupersessions returns the lanes whose attempts are superseded after the current record, the earliest first, up to the last one with a
-// hidden event: which later ones are known depends on when the reader came.
+// pendingSupersessions returns the lanes whose attempts are superseded after the current record,
+// the earliest first, up to the last one with a hidden event: which later ones are known depends on
+// when the reader came.
 func (p *Projection) pendingSupersessions() []*laneView {
 	var dying []*laneView
 	for _, v := range p.lanes {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A reader without a cursor, or with an old list, joins a run: it is shown a prelude instead of all events so far. The prelude is
-// made of the log as it is when the reader comes:
+// A reader without a cursor, or with an old list, joins a run: it is shown a prelude instead of all
+// events so far. The prelude is made of the log as it is when the reader comes:
 //
 //	RUN_STARTED
 //	(MESSAGES_SNAPSHOT  the messages that never moved, if an input cut the conversation)
@@ -21,20 +21,22 @@ import (
 //	…                   open steps and subagents, and all events of unfinished attempts
 //	CUSTOM …            the interrupts and tool calls that the run is held for
 //
-// The order was measured with clients of both generations: a message that is in a snapshot and grows afterwards, or that a snapshot
-// leaves open, ends wrong in some of them. So a message of an open attempt is not in the snapshot, and follows it in as few events
-// as possible.
+// The order was measured with clients of both generations: a message that is in a snapshot and
+// grows afterwards, or that a snapshot leaves open, ends wrong in some of them. So a message of an
+// open attempt is not in the snapshot, and follows it in as few events as possible.
 //
-// A run that has ended is shown as RUN_STARTED, the two snapshots and its last event: only its first and its last record are read.
+// A run that has ended is shown as RUN_STARTED, the two snapshots and its last event: only its
+// first and its last record are read.
 //
-// If several subagents write at once and a later message finishes first, a reader that joins in between gets the messages in the
-// order in which they finished.
+// If several subagents write at once and a later message finishes first, a reader that joins in
+// between gets the messages in the order in which they finished.
 //
-// Only the last event of a prelude has a cursor. It counts as the position at which the reader has seen all events of the
-// unfinished attempts, so later retractions are right for it too.
+// Only the last event of a prelude has a cursor. It counts as the position at which the reader has
+// seen all events of the unfinished attempts, so later retractions are right for it too.
 
-// inSnapshots reports whether the effect of an event of an open attempt is in a prelude's snapshots. Activities of a step whose agent speaks
-// are not: only the order of the events gives their place.
+// inSnapshots reports whether the effect of an event of an open attempt is in a prelude's
+// snapshots. Activities of a step whose agent speaks are not: only the order of the events gives
+// their place.
 func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	switch t {
 	case agui.EventStateSnapshot, agui.EventStateDelta:
@@ -45,7 +47,8 @@ func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	return false
 }
 
-// prelude returns the prelude of a joining reader; nil = the reader does not join, or the run has not begun.
+// prelude returns the prelude of a joining reader; nil = the reader does not join, or the run has
+// not begun.
 func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if !p.joining || p.started == nil {
 		return nil, nil
@@ -126,7 +129,8 @@ func (p *Projection) openItems() (openItems, error) {
 	return items, nil
 }
 
-// openEvents lists, in the order of the log, the open scopes and the events of open attempts that are not in the snapshots.
+// openEvents lists, in the order of the log, the open scopes and the events of open attempts that
+// are not in the snapshots.
 func (p *Projection) openEvents() ([]agui.Event, error) {
 	type placed struct {
 		at     stream.Position
@@ -164,10 +168,11 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 
 // snapshots returns the conversation and the state.
 //
-// A reader with an old list may have the beginning of a reasoning message that is still open. A snapshot without any reasoning leaves it
-// on the screen, where the repeated events double it; so the snapshot has it empty. The same holds for activities, and for what a
-// superseded attempt left: the next attempt uses the same IDs. Clients that store and replay events need one more snapshot at the
-// run's end then.
+// A reader with an old list may have the beginning of a reasoning message that is still open. A
+// snapshot without any reasoning leaves it on the screen, where the repeated events double it; so
+// the snapshot has it empty. The same holds for activities, and for what a superseded attempt left:
+// the next attempt uses the same IDs. Clients that store and replay events need one more snapshot
+// at the run's end then.
 func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
 	r, err := p.store.At(ctx, p.run.Thread, p.record)
 	if err != nil {
@@ -223,8 +228,8 @@ func (p *Projection) last() ([][]byte, error) {
 	return events, nil
 }
 
-// asHistory returns the end of a run that is shown as history. Clients report each RUN_ERROR as an error that happens now, so an old one
-// becomes RUN_FINISHED, with its outcome in the metadata.
+// asHistory returns the end of a run that is shown as history. Clients report each RUN_ERROR as an
+// error that happens now, so an old one becomes RUN_FINISHED, with its outcome in the metadata.
 func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 	kind, spoken, err := Speak(p.profile, agui.TypeOf(raw), raw)
 	if err != nil || kind != agui.EventRunError {

@@ -15,7 +15,8 @@ func (v *laneView) hide(at stream.Position) {
 	}
 }
 
-// hiddenFrom returns the first position at which the reader would have seen more of the attempt than it did.
+// hiddenFrom returns the first position at which the reader would have seen more of the attempt
+// than it did.
 func (v *laneView) hiddenFrom() stream.Position {
 	if v.hidden == (stream.Position{}) {
 		return stream.Position{Seq: math.MaxUint64}

@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Speak returns an event in the generation of a profile. Earlier clients refuse a run with shapes that came later. The outcome of the run
-// never changes: a cancelled run is no success, so it becomes RUN_ERROR with the code "cancelled".
+// Speak returns an event in the generation of a profile. Earlier clients refuse a run with shapes
+// that came later. The outcome of the run never changes: a cancelled run is no success, so it
+// becomes RUN_ERROR with the code "cancelled".
 func Speak(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
 	if p != stream.Profile0 {
 		return kind, raw, nil
@@ -53,7 +54,8 @@ func downgrade(e agui.Event) agui.Event {
 	return e
 }
 
-// withoutFiles leaves out the parts that refer to a provider's file: earlier clients do not know that kind of source.
+// withoutFiles leaves out the parts that refer to a provider's file: earlier clients do not know
+// that kind of source.
 func withoutFiles(c agui.Content) agui.Content {
 	if c.IsText() || c.IsAbsent() || c.Object() != nil {
 		return c

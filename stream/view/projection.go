@@ -11,16 +11,18 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Projection turns the records of one run into the frames of one reader. It is a function of the log up to now, the reader's
-// profile, and where the reader starts. Retractions, closing events and snapshots are computed here and never logged.
+// Projection turns the records of one run into the frames of one reader. It is a function of the
+// log up to now, the reader's profile, and where the reader starts. Retractions, closing events and
+// snapshots are computed here and never logged.
 //
-// A superseded attempt is hidden from readers that come after the record that superseded it. A reader that saw a part of it, live or
-// before it reconnected, gets a retraction of just that part. So a projection that starts at a cursor first replays the run from its
-// beginning without frames: it learns what the reader has open, and the cursor says how far the reader had got.
+// A superseded attempt is hidden from readers that come after the record that superseded it. A
+// reader that saw a part of it, live or before it reconnected, gets a retraction of just that part.
+// So a projection that starts at a cursor first replays the run from its beginning without frames:
+// it learns what the reader has open, and the cursor says how far the reader had got.
 //
-// A retraction has an order that clients of both generations end right with (measured): end open texts, send a snapshot without the
-// retracted messages, and only then end open tool calls, because a client acts on a truncated call that ends while its message
-// stands.
+// A retraction has an order that clients of both generations end right with (measured): end open
+// texts, send a snapshot without the retracted messages, and only then end open tool calls, because
+// a client acts on a truncated call that ends while its message stands.
 type Projection struct {
 	store      *snapshot.Store
 	run        stream.Run
@@ -47,8 +49,9 @@ type Projection struct {
 	frames        []Frame
 }
 
-// NewProjection returns the projection of a run for a reader that comes when the log has some records of the run, with a
-// cursor or without one (nil). Those records decide which attempts are shown.
+// NewProjection returns the projection of a run for a reader that comes when the log has some
+// records of the run, with a cursor or without one (nil). Those records decide which attempts are
+// shown.
 func NewProjection(s *snapshot.Store, run stream.Run, profile stream.Profile, from *stream.Cursor, past []*stream.Record) *Projection {
 	d := newSupersessions()
 	for _, rec := range past {
@@ -258,9 +261,10 @@ func (p *Projection) retract(ctx context.Context, v *laneView) error {
 	return p.emit(v.callEnds()...)
 }
 
-// end shows the terminal record. It first closes everything that is open: the writer of the terminal record need not know of an attempt
-// that wrote just before it. If an attempt of the run was superseded, a full snapshot precedes the last event: it corrects clients that
-// store and replay events.
+// end shows the terminal record. It first closes everything that is open: the writer of the
+// terminal record need not know of an attempt that wrote just before it. If an attempt of the run
+// was superseded, a full snapshot precedes the last event: it corrects clients that store and
+// replay events.
 func (p *Projection) end(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {

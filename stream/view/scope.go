@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scopes are the steps and subagents of a run, in the order in which they began. They begin in open records and end in open or done
-// records, so a superseded attempt does not change them. Steps that have ended are removed; subagents stay, because others may have
-// them as parents.
+// scopes are the steps and subagents of a run, in the order in which they began. They begin in open
+// records and end in open or done records, so a superseded attempt does not change them. Steps that
+// have ended are removed; subagents stay, because others may have them as parents.
 type scopes []scope
 
 // scope is a step or a subagent, from its beginning to its end.

@@ -8,11 +8,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scanBytes bounds how much of a run's past a view keeps between its two passes over it. A larger past is read twice: the client may take
-// as long as it likes.
+// scanBytes bounds how much of a run's past a view keeps between its two passes over it. A larger
+// past is read twice: the client may take as long as it likes.
 const scanBytes = 64 << 10
 
-// startOf returns where a reader of a thread starts: at the run of its cursor, else at the last run, which it joins.
+// startOf returns where a reader of a thread starts: at the run of its cursor, else at the last
+// run, which it joins.
 func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
 	if after == nil {
 		r, err := w.Snapshots.Latest(ctx, thread, 0)
@@ -65,8 +66,8 @@ func mainSubject(l *stream.Log, t stream.Thread, run string) string {
 	return l.ThreadSubject(t) + "." + run + "." + string(stream.LaneMain)
 }
 
-// runByRun yields the past. A run is read to its end before any of it is yielded, because its superseded attempts are not shown; and no
-// further, so a page of a long thread costs that page.
+// runByRun yields the past. A run is read to its end before any of it is yielded, because its
+// superseded attempts are not shown; and no further, so a page of a long thread costs that page.
 func (v *View) runByRun(ctx context.Context, first start, d *supersessions) iter.Seq2[*stream.Record, error] {
 	return func(yield func(*stream.Record, error) bool) {
 		if first.opening != nil && !yield(first.opening, nil) {
@@ -97,8 +98,8 @@ func (v *View) runByRun(ctx context.Context, first start, d *supersessions) iter
 	}
 }
 
-// checkPlaces checks the records of a cursor that are not in the past. A proposal is allowed: the acknowledgement of a steered message
-// has its cursor.
+// checkPlaces checks the records of a cursor that are not in the past. A proposal is allowed: the
+// acknowledgement of a steered message has its cursor.
 func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 	for seq := range places {
 		rec, err := v.tail.Log().At(ctx, seq)

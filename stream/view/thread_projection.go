@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// threadProjection shows a thread: one run after the other, each by a Projection of its own, and closed before the next one begins. The
-// reader did not send the inputs, so the conversation and the state with which a run begins follow its RUN_STARTED.
+// threadProjection shows a thread: one run after the other, each by a Projection of its own, and
+// closed before the next one begins. The reader did not send the inputs, so the conversation and
+// the state with which a run begins follow its RUN_STARTED.
 type threadProjection struct {
 	store      *snapshot.Store
 	thread     stream.Thread
@@ -57,7 +58,8 @@ func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Fram
 	return append(frames, more...), err
 }
 
-// prelude returns the prelude of a joining reader. A thread without a run has none: its first run is shown like any later one.
+// prelude returns the prelude of a joining reader. A thread without a run has none: its first run
+// is shown like any later one.
 func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
 	t.reader.joining = false
 	if t.run == nil || !t.run.joining {
@@ -79,7 +81,8 @@ func (t *threadProjection) current() (stream.Run, bool) {
 	return t.run.run, true
 }
 
-// CodeAbandoned is the code of the RUN_ERROR that closes a run without a terminal record, when the next run of its thread begins.
+// CodeAbandoned is the code of the RUN_ERROR that closes a run without a terminal record, when the
+// next run of its thread begins.
 const CodeAbandoned = "abandoned"
 
 // abandon shows the end of such a run, with the record that begins the next one.
@@ -96,8 +99,9 @@ func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	return p.handOut(), err
 }
 
-// introduce gives a reader that did not send the run's input the conversation and the state that the run begins with. A snapshot does not
-// reorder the messages of a client, so if the conversation was cut, the kept messages come first.
+// introduce gives a reader that did not send the run's input the conversation and the state that
+// the run begins with. A snapshot does not reorder the messages of a client, so if the conversation
+// was cut, the kept messages come first.
 func (p *Projection) introduce(ctx context.Context, seq uint64, o *stream.Opening) error {
 	var back residue
 	if o.Accepted.Cut {
@@ -129,7 +133,8 @@ func cutResidue(r *snapshot.Snapshot) residue {
 	return cut
 }
 
-// inherited shows a fork before its first run: as a run that has ended, because a stream of events consists of runs.
+// inherited shows a fork before its first run: as a run that has ended, because a stream of events
+// consists of runs.
 func (t *threadProjection) inherited(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	var note snapshot.Content
 	if err := rec.Result(ctx, &note); err != nil {

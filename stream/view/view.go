@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// View shows one run, or the runs of a thread, to one reader: first the past from where the reader starts, then live records. It is used
-// by one goroutine, and must be closed.
+// View shows one run, or the runs of a thread, to one reader: first the past from where the reader
+// starts, then live records. It is used by one goroutine, and must be closed.
 type View struct {
 	tail   *stream.Tail
 	reader reader
-	// show makes the projection. The attempts that were superseded so far are known before the first record of a run is shown.
-	// begun is the projection.
+	// show makes the projection. The attempts that were superseded so far are known before the
+	// first record of a run is shown. begun is the projection.
 	show  func(superseded map[string]uint64) shown
 	begun shown
 	// first finds where the past begins.
@@ -48,14 +48,16 @@ type Viewer struct {
 type Options struct {
 	// After is the cursor after which to continue; nil = from the run's first record.
 	After *stream.Cursor
-	// Join is for a reader without a cursor: it gets what finished steps have said as snapshots, and open messages from their
-	// beginning. Only the last of these events has a cursor. Join is ignored with After.
+	// Join is for a reader without a cursor: it gets what finished steps have said as snapshots,
+	// and open messages from their beginning. Only the last of these events has a cursor. Join is
+	// ignored with After.
 	Join bool
 	// Profile is the protocol generation; "" = that of the run's input. A cursor has its own.
 	Profile stream.Profile
 }
 
-// Run attaches a reader to a run. No record that is written from now on is missed. The caller closes the view.
+// Run attaches a reader to a run. No record that is written from now on is missed. The caller
+// closes the view.
 func (w Viewer) Run(run stream.Run, o Options) *View {
 	v := &View{tail: w.Follower.Tail(run), reader: readerOf(o.Profile, o.After)}
 	v.reader.joining = o.Join && o.After == nil
@@ -71,16 +73,20 @@ func (w Viewer) Run(run stream.Run, o Options) *View {
 
 // ThreadOptions tell where a reader of a thread starts, and where it ends.
 type ThreadOptions struct {
-	// After is the cursor after which to continue; nil = join the active run or, if there is none, the last one.
+	// After is the cursor after which to continue; nil = join the active run or, if there is none,
+	// the last one.
 	After *stream.Cursor
-	// Profile is the protocol generation; "" = that of the first shown run's input. A cursor has its own.
+	// Profile is the protocol generation; "" = that of the first shown run's input. A cursor has
+	// its own.
 	Profile stream.Profile
-	// Follow continues with later runs. Without it the view ends after the active run, or at once if there is none.
+	// Follow continues with later runs. Without it the view ends after the active run, or at once
+	// if there is none.
 	Follow bool
 }
 
-// Thread attaches a reader to a thread. Each run is closed before the next one begins, and the conversation and the state with which a
-// run begins follow its RUN_STARTED. No record that is written from now on is missed. The caller closes the view.
+// Thread attaches a reader to a thread. Each run is closed before the next one begins, and the
+// conversation and the state with which a run begins follow its RUN_STARTED. No record that is
+// written from now on is missed. The caller closes the view.
 func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 	v := &View{tail: w.Follower.ThreadTail(thread), reader: readerOf(o.Profile, o.After)}
 	if o.After == nil {
@@ -93,7 +99,8 @@ func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 	return v
 }
 
-// SkipPast skips the past: the caller has read, after it made the view, that the log has no record of the run.
+// SkipPast skips the past: the caller has read, after it made the view, that the log has no record
+// of the run.
 func (v *View) SkipPast() { v.fresh = true }
 
 // At returns the sequence up to which the view has read.
@@ -121,10 +128,11 @@ func (v *View) Run() (run stream.Run, ok bool) {
 	return v.begun.current()
 }
 
-// Next returns the next frames, or none if idle has passed without a record. Records without frames for the reader start idle again. Next
-// returns every frame once, however slowly it is called. It returns io.EOF after the terminal event, and stream.ErrInvalidCursor if the
-// cursor is not of this run or thread. After stream.ErrInterrupted, and failures of the log, a reader continues with the cursor of its
-// last frame.
+// Next returns the next frames, or none if idle has passed without a record. Records without frames
+// for the reader start idle again. Next returns every frame once, however slowly it is called. It
+// returns io.EOF after the terminal event, and stream.ErrInvalidCursor if the cursor is not of this
+// run or thread. After stream.ErrInterrupted, and failures of the log, a reader continues with the
+// cursor of its last frame.
 func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	if frames, err := v.NextPast(ctx); err != nil || frames != nil {
 		return frames, err
@@ -144,7 +152,8 @@ func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	}
 }
 
-// NextPast returns the next frames of the past, and none at its end. It does not wait, and ends as Next does.
+// NextPast returns the next frames of the past, and none at its end. It does not wait, and ends as
+// Next does.
 func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
 	if v.begun == nil {
 		if err := v.begin(ctx); err != nil {
@@ -209,8 +218,8 @@ func (v *View) begin(ctx context.Context) error {
 	return nil
 }
 
-// start is where the past of a view begins. For a reader that joins a run which has ended, opening is the run's first record, and from its
-// last one: the snapshots have the rest.
+// start is where the past of a view begins. For a reader that joins a run which has ended, opening
+// is the run's first record, and from its last one: the snapshots have the rest.
 type start struct {
 	opening *stream.Record // nil = it is not before from
 	from    uint64

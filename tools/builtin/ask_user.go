@@ -15,7 +15,8 @@ type userQuestion struct {
 	Schema   map[string]any `json:"schema,omitempty" jsonschema:"a JSON Schema of type object with what is to be filled in, if it is more than one answer"`
 }
 
-// AskUser returns the tool ask_user, with which a model asks the user a question. The run waits for the answer.
+// AskUser returns the tool ask_user, with which a model asks the user a question. The run waits for
+// the answer.
 func AskUser() tools.Tool {
 	return tools.Func("ask_user", "Asks the user a question and returns the answer. Use it when you cannot go on without something that only the user knows.",
 		askUser, tools.Idempotent())

@@ -22,11 +22,13 @@ type calculation struct {
 	Expression string `json:"expression" jsonschema:"for example (17.5 + 4) * 3 or round(1000 * 1.05**10, 2)"`
 }
 
-// Calculate returns the tool calculate, which evaluates an arithmetic expression: + - * / %, ** or ^ for powers, parentheses, the constants pi and
-// e, and the functions abs, ceil, cos, exp, floor, ln, log10, max, min, round, sin, sqrt, tan and trunc. Angles are in radians.
+// Calculate returns the tool calculate, which evaluates an arithmetic expression: + - * / %, ** or
+// ^ for powers, parentheses, the constants pi and e, and the functions abs, ceil, cos, exp, floor,
+// ln, log10, max, min, round, sin, sqrt, tan and trunc. Angles are in radians.
 //
-// Whole numbers are exact up to 308 digits, and overflow beyond. Fractions are exact while numerator and denominator are that short. Other numbers,
-// such as roots, have the precision and the range of a float64.
+// Whole numbers are exact up to 308 digits, and overflow beyond. Fractions are exact while
+// numerator and denominator are that short. Other numbers, such as roots, have the precision and
+// the range of a float64.
 func Calculate() tools.Tool {
 	return tools.Func("calculate",
 		"Evaluates an arithmetic expression exactly. Knows + - * / %, ** for powers, parentheses, pi, e and the functions "+
@@ -35,8 +37,8 @@ func Calculate() tools.Tool {
 		tools.Idempotent(), tools.Timeout(5*time.Second))
 }
 
-// calculate parses the expression with the library, and never executes it there: its own evaluator knows arithmetic only. The library's integers
-// also wrap around.
+// calculate parses the expression with the library, and never executes it there: its own evaluator
+// knows arithmetic only. The library's integers also wrap around.
 func calculate(expression string) (string, error) {
 	if err := checkExpression(expression); err != nil {
 		return "", err
@@ -53,7 +55,8 @@ func calculate(expression string) (string, error) {
 	return format(value), nil
 }
 
-// foreign matches characters that arithmetic does not need, such as quotes and brackets, which begin other parts of the library's language.
+// foreign matches characters that arithmetic does not need, such as quotes and brackets, which
+// begin other parts of the library's language.
 var foreign = regexp.MustCompile(`[^0-9A-Za-z_.,+\-*/%^()\s]`)
 
 func checkExpression(expression string) error {
@@ -75,7 +78,8 @@ func checkExpression(expression string) error {
 	return nil
 }
 
-// widen adds a decimal point to whole numbers that are too long for the parser. The evaluator reads them as they are written.
+// widen adds a decimal point to whole numbers that are too long for the parser. The evaluator reads
+// them as they are written.
 func widen(expression string) string {
 	tokens, err := lexer.Lex(file.NewSource(expression))
 	if err != nil {

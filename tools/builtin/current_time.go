@@ -21,7 +21,8 @@ type timeAnswer struct {
 	Timezone string `json:"timezone"`
 }
 
-// CurrentTime returns the tool current_time, which returns the time of now in a time zone of the model's choice.
+// CurrentTime returns the tool current_time, which returns the time of now in a time zone of the
+// model's choice.
 func CurrentTime(now func() time.Time) tools.Tool {
 	tell := func(_ context.Context, query timeQuery) (timeAnswer, error) {
 		zone, err := loadZone(query.Timezone)

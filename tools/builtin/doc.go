@@ -2,8 +2,8 @@
 //
 //	registry, err := tools.NewRegistry(builtin.Tools()...)
 //
-// calculate and current_time do what models often get wrong; ask_user and confirm ask people. They need no key and no network, and are
-// idempotent.
+// calculate and current_time do what models often get wrong; ask_user and confirm ask people. They
+// need no key and no network, and are idempotent.
 package builtin
 
 import (

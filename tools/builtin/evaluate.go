@@ -12,7 +12,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// maxBits bounds a numerator or denominator: beyond it whole numbers overflow, as a float64 does, and fractions are rounded to a float64.
+// maxBits bounds a numerator or denominator: beyond it whole numbers overflow, as a float64 does,
+// and fractions are rounded to a float64.
 const maxBits = 1024
 
 // maxPowerBits bounds the work of one exact power.
@@ -173,7 +174,8 @@ func approximate(f float64) (*big.Rat, error) {
 	return new(big.Rat).SetFloat64(f), nil
 }
 
-// decimal reads a literal as it is written: 0.1 is a tenth, not the nearest float64, which is what the tree has.
+// decimal reads a literal as it is written: 0.1 is a tenth, not the nearest float64, which is what
+// the tree has.
 func (v evaluator) decimal(node *ast.FloatNode) (*big.Rat, error) {
 	if node.Value == 0 { // 1e-999999 as a fraction would have a million digits
 		return new(big.Rat), nil

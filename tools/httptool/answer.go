@@ -43,7 +43,8 @@ func (t *Tool) readAnswer(ctx context.Context, resp *http.Response, redactor sec
 	return a.result(ctx)
 }
 
-// result returns what the model receives. The error is a *tools.UnavailableError or a *tools.Raised.
+// result returns what the model receives. The error is a *tools.UnavailableError or a
+// *tools.Raised.
 func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type")) // "" is a type that nobody knows
 	if a.resp.StatusCode < 200 || a.resp.StatusCode > 299 {
@@ -118,7 +119,8 @@ func (a *answer) failure() (tools.Result, error) {
 	return tools.Failed(text), nil
 }
 
-// notAnswers are the statuses of servers and proxies that cannot answer at the moment: the call has no outcome.
+// notAnswers are the statuses of servers and proxies that cannot answer at the moment: the call has
+// no outcome.
 var notAnswers = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // read returns at most limit bytes of the body.

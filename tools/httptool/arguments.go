@@ -10,7 +10,8 @@ import (
 // arguments are the arguments of a call, by name. They fit the schema.
 type arguments map[string]json.RawMessage
 
-// argumentError is the error for the model of an argument that does not fit its place in the request.
+// argumentError is the error for the model of an argument that does not fit its place in the
+// request.
 type argumentError struct {
 	text string
 }
@@ -33,8 +34,8 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 	return string(raw), true // numbers and booleans, unchanged
 }
 
-// pathValue returns the value of an argument in the path, not escaped. Escaping keeps it within its segment; but some servers decode the path
-// before they interpret "..", which is therefore refused.
+// pathValue returns the value of an argument in the path, not escaped. Escaping keeps it within its
+// segment; but some servers decode the path before they interpret "..", which is therefore refused.
 func (a arguments) pathValue(name string) (string, error) {
 	value, ok := scalar(a[name])
 	if !ok || value == "" {

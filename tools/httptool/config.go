@@ -30,8 +30,8 @@ type Config struct {
 
 // Environment is what the worker provides to its tools.
 type Environment struct {
-	// Secret returns a secret by name, "" if there is none. It must be safe for concurrent use. nil = other workers make the calls, and this
-	// process only describes the tool.
+	// Secret returns a secret by name, "" if there is none. It must be safe for concurrent use. nil
+	// = other workers make the calls, and this process only describes the tool.
 	Secret func(name string) string
 	// AllowPrivate permits addresses outside of the public internet.
 	AllowPrivate bool

@@ -13,8 +13,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server may ask people before it acts: it answers 202 with a question. The request is repeated when the question is answered, with all answers
-// so far in a header, because the body has the arguments.
+// A server may ask people before it acts: it answers 202 with a question. The request is repeated
+// when the question is answered, with all answers so far in a header, because the body has the
+// arguments.
 
 const (
 	// questionType is the media type of such an answer.
@@ -83,7 +84,8 @@ func (a *answer) question(body []byte) (tools.Question, error) {
 	return asked, nil
 }
 
-// setAnswers adds the answers to a repeated request. For a server it is another request, so its key differs.
+// setAnswers adds the answers to a repeated request. For a server it is another request, so its key
+// differs.
 func setAnswers(req *http.Request, key string, answers []tools.Answer) error {
 	if len(answers) == 0 {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/tools/httptool"
 )
 
-// A server asks one question after the other; the request comes anew with all answers, and is another one each time.
+// A server asks one question after the other; the request comes anew with all answers, and is
+// another one each time.
 func TestAServerAsks(t *testing.T) {
 	t.Parallel()
 	var keys []string

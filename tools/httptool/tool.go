@@ -189,7 +189,8 @@ func (t *Tool) Spec() tools.Spec {
 // Origin returns where the tool is declared.
 func (t *Tool) Origin() string { return t.cfg.Origin }
 
-// sendsQuery reports whether arguments go into the query: for these methods a body has no defined meaning.
+// sendsQuery reports whether arguments go into the query: for these methods a body has no defined
+// meaning.
 func (t *Tool) sendsQuery() bool {
 	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
 }

@@ -157,7 +157,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestTraceContext: a request carries the trace context, and no baggage; a host that it is redirected to gets neither.
+// TestTraceContext: a request carries the trace context, and no baggage; a host that it is
+// redirected to gets neither.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	before := otel.GetTextMapPropagator()
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})

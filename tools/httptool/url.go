@@ -167,8 +167,8 @@ func (t *urlTemplate) fillQuery(args arguments, more url.Values) (string, error)
 	return strings.Join(pairs, "&"), nil
 }
 
-// queryValues returns the escaped values of a query parameter: none if an argument is missing, several if the parameter is an argument that is a
-// list.
+// queryValues returns the escaped values of a query parameter: none if an argument is missing,
+// several if the parameter is an argument that is a list.
 func (a arguments) queryValues(pieces []piece) ([]string, error) {
 	if len(pieces) == 1 && pieces[0].argument != "" {
 		values, err := a.values(pieces[0].argument)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever the values are, a URL keeps its host, its segments and its parameters, and gives the values back.
+// Whatever the values are, a URL keeps its host, its segments and its parameters, and gives the
+// values back.
 func FuzzURL(f *testing.F) {
 	for _, seed := range [][2]string{{"a", "b"}, {"../..", "x&y=z"}, {"%2e%2e", "#"}, {"a/b\\c", "\r\n"}, {"é\u2028", ""}, {"..%c0%af", "+"}, {";a=b", "%"}} {
 		f.Add(seed[0], seed[1])

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// begin returns the session for a call, nil if the server is unavailable, and starts reporting its progress.
+// begin returns the session for a call, nil if the server is unavailable, and starts reporting its
+// progress.
 func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, string, *progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

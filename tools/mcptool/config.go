@@ -25,7 +25,8 @@ type Config struct {
 
 	Timeout    time.Duration // of one attempt at a call; 0 = tools.DefaultTimeout
 	Idempotent *bool         // of all tools; nil = by the server's annotations
-	// Elicitation permits the server to ask people during a call, which is repeated with the answer.
+	// Elicitation permits the server to ask people during a call, which is repeated with the
+	// answer.
 	Elicitation bool
 	Attempts    int    // of idempotent tools; 0 = tools.DefaultAttempts
 	TaskQueue   string // whose workers make the calls; empty = the main queue

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// resultOf converts an MCP result: the text at its beginning, then parts. Structured content is used only if there is no other, because servers
-// repeat it as text.
+// resultOf converts an MCP result: the text at its beginning, then parts. Structured content is
+// used only if there is no other, because servers repeat it as text.
 func resultOf(r *mcp.CallToolResult) tools.Result {
 	var parts []llm.Part
 	for _, c := range r.Content {
@@ -62,7 +62,8 @@ func media(kind llm.MediaKind, mimeType, name string, data []byte) llm.Part {
 	return llm.Media{Kind: kind, MIME: mimeType, Name: name, Data: base64.StdEncoding.EncodeToString(data)}
 }
 
-// describeLink describes a linked resource as text. It is no part with a URL, because model providers would fetch it.
+// describeLink describes a linked resource as text. It is no part with a URL, because model
+// providers would fetch it.
 func describeLink(l *mcp.ResourceLink) string {
 	text := fmt.Sprintf("[resource %s: %s]", l.Name, l.URI)
 	if l.MIMEType != "" {

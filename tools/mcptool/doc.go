@@ -4,7 +4,8 @@
 //	   ▲         │                    ▲
 //	   └─────────┘ lost, back-off     └── tools/list_changed
 //
-// A server has a URL with streamable HTTP, or is a program that this package starts and that uses standard input and output.
+// A server has a URL with streamable HTTP, or is a program that this package starts and that uses
+// standard input and output.
 //
 // The rules:
 //

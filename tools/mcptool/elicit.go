@@ -13,9 +13,11 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server may elicit: ask people during a call. With roundTrips it ends the call with its question, and receives the answer with another call. An
-// older server asks over the connection during the call, which cannot stay open until a person answers: that call is abandoned, and repeated when
-// the answer is known. Such a request does not name its call, so an older server that may elicit gets one call at a time.
+// A server may elicit: ask people during a call. With roundTrips it ends the call with its
+// question, and receives the answer with another call. An older server asks over the connection
+// during the call, which cannot stay open until a person answers: that call is abandoned, and
+// repeated when the answer is known. Such a request does not name its call, so an older server that
+// may elicit gets one call at a time.
 
 // roundTrips is the first version of MCP in which a call ends with the server's question.
 const roundTrips = "2026-07-28"
@@ -96,7 +98,8 @@ func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	return result, nil
 }
 
-// rounds is the progress of a call that a server has ended with questions. It is the State of these questions.
+// rounds is the progress of a call that a server has ended with questions. It is the State of these
+// questions.
 type rounds struct {
 	// Request is the server's own state. Asks are its questions, by their names.
 	Request   string                       `json:"request,omitempty"`
@@ -104,7 +107,8 @@ type rounds struct {
 	Responses map[string]*mcp.ElicitResult `json:"responses,omitempty"`
 }
 
-// addAnswers adds the answers of a call to its params. If the server has asked several questions, it returns the next one as an error.
+// addAnswers adds the answers of a call to its params. If the server has asked several questions,
+// it returns the next one as an error.
 func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	answers := tools.Answers(ctx)
 	if len(answers) == 0 || len(answers[len(answers)-1].State) == 0 {

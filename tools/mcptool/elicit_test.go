@@ -18,7 +18,8 @@ import (
 
 var formSchema = map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}}
 
-// asks adds a tool that ends with two things that it wants to know, and one that asks in the middle of its call.
+// asks adds a tool that ends with two things that it wants to know, and one that asks in the middle
+// of its call.
 func (p *playground) asks() {
 	p.add("rounds", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if len(req.Params.InputResponses) == 0 {
@@ -50,7 +51,8 @@ func (p *playground) asks() {
 	})
 }
 
-// conduct calls a tool as the engine does, until it has a result. The first question is answered, the second declined.
+// conduct calls a tool as the engine does, until it has a result. The first question is answered,
+// the second declined.
 func (c *connection) conduct(t *testing.T, own string) (result tools.Result, asked []string) {
 	t.Helper()
 	call := tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Asks: true}
@@ -77,8 +79,9 @@ func (c *connection) conduct(t *testing.T, own string) (result tools.Result, ask
 	return result, asked
 }
 
-// What a server asks is asked one after the other, and the call is made anew, whichever way the server has to ask. An
-// older one is called one call at a time: several calls get the answers that are theirs.
+// What a server asks is asked one after the other, and the call is made anew, whichever way the
+// server has to ask. An older one is called one call at a time: several calls get the answers that
+// are theirs.
 func TestAServerElicits(t *testing.T) {
 	t.Parallel()
 	for own, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){

@@ -20,7 +20,8 @@ const (
 	maxOwnName = 128
 )
 
-// list requests the tools of the server and keeps them as its offers. Invalid tools are left out, with a warning.
+// list requests the tools of the server and keeps them as its offers. Invalid tools are left out,
+// with a warning.
 func (s *Server) list(session *mcp.ClientSession) error {
 	ctx, cancel := context.WithTimeout(s.life, listTimeout)
 	defer cancel()
@@ -85,7 +86,8 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	return tools.Offer{Name: declared.Name, Tool: guarded}, err
 }
 
-// parametersOf returns the schema of a tool's arguments. MCP and model providers require a schema of an object, which not every server has.
+// parametersOf returns the schema of a tool's arguments. MCP and model providers require a schema
+// of an object, which not every server has.
 func parametersOf(declared *mcp.Tool) (json.RawMessage, error) {
 	schema, ok := declared.InputSchema.(map[string]any)
 	if !ok || schema == nil {
@@ -101,8 +103,9 @@ const maxModelName = 64
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// modelName returns the name of a tool for models: server_tool. A name that providers would refuse is changed, and ends with a digest of the tool's
-// name, so it depends on the two names only and is unique.
+// modelName returns the name of a tool for models: server_tool. A name that providers would refuse
+// is changed, and ends with a digest of the tool's name, so it depends on the two names only and is
+// unique.
 func modelName(server, own string) string {
 	name := server + "_" + notInNames.ReplaceAllString(own, "_")
 	if len(name) <= maxModelName && name == server+"_"+own {

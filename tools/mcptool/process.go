@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// grace is how long a program may take to end after its input is closed, and again after it is told to.
+	// grace is how long a program may take to end after its input is closed, and again after it is
+	// told to.
 	grace = time.Second
 	// drain is how long the last output of a program is read.
 	drain = time.Second
@@ -80,7 +81,8 @@ type process struct {
 	exited        chan struct{}
 }
 
-// start starts a command. Its pipes do not belong to package exec, which would close them before the last output is read.
+// start starts a command. Its pipes do not belong to package exec, which would close them before
+// the last output is read.
 func start(cmd *exec.Cmd) (*process, error) {
 	theirStdin, stdin, err := os.Pipe()
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 const (
 	progressActivity = "progress"
 	progressKind     = "mcp-progress"
-	// progressPause is the least time between two reports of a call. Of several messages in between, the last one is reported.
+	// progressPause is the least time between two reports of a call. Of several messages in
+	// between, the last one is reported.
 	progressPause = 100 * time.Millisecond
 	maxMessageLen = 1 << 10
 )
@@ -22,8 +23,8 @@ type shown struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// progress reports the progress of a call. The handler of the server's messages only stores the latest one: it also receives the results of other
-// calls, and must not wait for the log.
+// progress reports the progress of a call. The handler of the server's messages only stores the
+// latest one: it also receives the results of other calls, and must not wait for the log.
 type progress struct {
 	latest chan shown // holds at most one
 	end    chan struct{}

@@ -79,8 +79,8 @@ const (
 	mediaEvents = "text/event-stream"
 )
 
-// foreignError is an answer of another server, such as a page of a proxy. The SDK detects it too, but closes the connection, and its error is not
-// always the same.
+// foreignError is an answer of another server, such as a page of a proxy. The SDK detects it too,
+// but closes the connection, and its error is not always the same.
 type foreignError struct{ mediaType string }
 
 func (e *foreignError) Error() string {

@@ -44,7 +44,8 @@ type Server struct {
 	turn chan struct{} // held by that call
 }
 
-// Start connects in the background, and reconnects until Stop. The error is a *ConfigError; an unavailable server is no error.
+// Start connects in the background, and reconnects until Stop. The error is a *ConfigError; an
+// unavailable server is no error.
 func Start(cfg Config, env Environment) (*Server, error) {
 	d, err := cfg.dialer(env)
 	if err != nil {
@@ -153,7 +154,8 @@ func (s *Server) attach(session *mcp.ClientSession) {
 	s.session = session
 }
 
-// client returns a new MCP client. It declares no capability except elicitation, if that is permitted.
+// client returns a new MCP client. It declares no capability except elicitation, if that is
+// permitted.
 func (s *Server) client() *mcp.Client {
 	options := &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},

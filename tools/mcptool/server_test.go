@@ -216,7 +216,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestTraceContext: each call carries the trace context in its _meta, over HTTP in headers too, and no baggage.
+// TestTraceContext: each call carries the trace context in its _meta, over HTTP in headers too, and
+// no baggage.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	before := otel.GetTextMapPropagator()
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})

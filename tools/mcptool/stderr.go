@@ -17,7 +17,8 @@ const (
 	lineBurst = 50
 )
 
-// stderr logs the standard error of a program: lines of at most maxLine bytes, lineBurst of them and then one per second.
+// stderr logs the standard error of a program: lines of at most maxLine bytes, lineBurst of them
+// and then one per second.
 type stderr struct {
 	logger   *slog.Logger
 	redactor secrets.Redactor

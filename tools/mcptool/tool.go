@@ -135,7 +135,8 @@ const (
 	codeRejected      = -32005
 )
 
-// refusalOf returns the message of a protocol error of the server: an unknown tool, or invalid arguments.
+// refusalOf returns the message of a protocol error of the server: an unknown tool, or invalid
+// arguments.
 func refusalOf(err error) (words string, ok bool) {
 	var answered *jsonrpc.Error
 	if !errors.As(err, &answered) {
@@ -159,7 +160,8 @@ func compact(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// setTrace adds the trace context to the _meta of a call, under the keys that MCP reserves for it: a program has no headers.
+// setTrace adds the trace context to the _meta of a call, under the keys that MCP reserves for it:
+// a program has no headers.
 func setTrace(ctx context.Context, params *mcp.CallToolParams) {
 	trace := egress.TraceContext{}
 	otel.GetTextMapPropagator().Inject(ctx, trace)

@@ -1,5 +1,5 @@
-// Package replaytest replays recorded workflow histories. If a history does not replay, runs that are under way when a worker
-// is deployed would stop.
+// Package replaytest replays recorded workflow histories. If a history does not replay, runs that
+// are under way when a worker is deployed would stop.
 package replaytest
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// Replay replays the history in a JSON file with the workflows of this build. It is safe for concurrent use.
+// Replay replays the history in a JSON file with the workflows of this build. It is safe for
+// concurrent use.
 func Replay(file string) error {
 	// The SDK's deadlock detection measures wall-clock time, which a busy machine exceeds.
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DataConverter: runs.DataConverter(), DisableDeadlockDetection: true})

@@ -3,8 +3,8 @@
 //
 //	nats -config FILE -name N -data DIR -port P [-cluster-port P -routes P,P] [-max-store BYTES]
 //
-// It prints {"nats": …} when it takes connections and ends when its input does. With routes that may
-// be before the cluster has a leader.
+// It prints {"nats": …} when it takes connections and ends when its input does. With routes that
+// may be before the cluster has a leader.
 package main
 
 import (
@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	return nil
 }
 
-// options reads the file and puts the node, which may be one of several on this machine, on ports of
-// its own.
+// options reads the file and puts the node, which may be one of several on this machine, on ports
+// of its own.
 func options(args []string) (*server.Options, error) {
 	flags := flag.NewFlagSet("nats", flag.ContinueOnError)
 	file := flags.String("config", "", "configuration file")

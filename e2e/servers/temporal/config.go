@@ -36,7 +36,8 @@ func (s settings) address(service int) string {
 
 func (s settings) frontend() string { return s.address(0) }
 
-// options returns the server's. over, closed by the caller, ends the look-out for changes of the file.
+// options returns the server's. over, closed by the caller, ends the look-out for changes of the
+// file.
 func (s settings) options(over <-chan any) ([]temporal.ServerOption, error) {
 	logger := log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "error", Stdout: false}))
 	dynamic, err := dynamicconfig.NewFileBasedClient(

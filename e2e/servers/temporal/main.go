@@ -2,8 +2,8 @@
 //
 //	temporal -postgres HOST:PORT -user U -port P -config FILE
 //
-// It creates what is missing: databases, schema, namespace. It prints {"temporal": …, "namespace": …}
-// when the namespace can be used, and ends when its input does.
+// It creates what is missing: databases, schema, namespace. It prints {"temporal": …, "namespace":
+// …} when the namespace can be used, and ends when its input does.
 package main
 
 import (

@@ -16,7 +16,8 @@ import (
 const (
 	namespace = "default"
 	retention = 24 * time.Hour
-	// patience is how long the server may take until it has a namespace, and look the time between two looks.
+	// patience is how long the server may take until it has a namespace, and look the time between
+	// two looks.
 	patience = 30 * time.Second
 	look     = 50 * time.Millisecond
 )

@@ -23,8 +23,8 @@ const (
 	visibilityDatabase = "temporal_visibility"
 )
 
-// setUpSchema creates the two databases, unless an earlier process has: with the schema that is in the
-// server, as it is for new installations.
+// setUpSchema creates the two databases, unless an earlier process has: with the schema that is in
+// the server, as it is for new installations.
 func (s settings) setUpSchema() error {
 	if err := s.setUp(database, "temporal", version.Version); err != nil {
 		return fmt.Errorf("database %s: %w", database, err)

@@ -52,7 +52,8 @@ func (j *journal) entries() (all []entry, err error) {
 	}
 }
 
-// add writes an entry with a single call, so that whoever is killed has written all of it or nothing.
+// add writes an entry with a single call, so that whoever is killed has written all of it or
+// nothing.
 func (j *journal) add(e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

@@ -8,7 +8,8 @@
 //	GET  /journal                        what was done, in its order
 //	GET  /journal/{reservation}          the same, of one reservation
 //
-// The same Idempotency-Key does a thing once. The store knows what it has done from a file, so that it may be killed as well.
+// The same Idempotency-Key does a thing once. The store knows what it has done from a file, so that
+// it may be killed as well.
 package main
 
 import (
@@ -25,7 +26,8 @@ import (
 	"time"
 )
 
-// defaultJournal is beside the data of perdure dev, which takes no directory that it finds in use: the store is opened first.
+// defaultJournal is beside the data of perdure dev, which takes no directory that it finds in use:
+// the store is opened first.
 const defaultJournal = ".perdure-store.jsonl"
 
 func main() {

@@ -58,8 +58,8 @@ func (s *store) routes() http.Handler {
 	return mux
 }
 
-// does does something once for a key, for who still waits for it: of an order that was cancelled, nothing is done late. What is
-// refused was not done.
+// does does something once for a key, for who still waits for it: of an order that was cancelled,
+// nothing is done late. What is refused was not done.
 func (s *store) does(it func(request) (deed, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := request{Key: r.Header.Get("Idempotency-Key"), Number: r.PathValue("number")}
@@ -119,7 +119,8 @@ func (s *store) tells(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "\n") // people read it
 }
 
-// reserve numbers a reservation by its key, so that an order has the same numbers whatever was ordered before it.
+// reserve numbers a reservation by its key, so that an order has the same numbers whatever was
+// ordered before it.
 func (s *store) reserve(asked request) (deed, error) {
 	if asked.Article == "" {
 		return deed{}, errors.New("which article?")

@@ -31,7 +31,8 @@ func open(t *testing.T, file string) (routes http.Handler, closes func()) {
 	}
 }
 
-// Who opens the store before perdure dev is there leaves its data directory to it, which has to be empty or not there.
+// Who opens the store before perdure dev is there leaves its data directory to it, which has to be
+// empty or not there.
 func TestJournalIsOutsideOfPerdure(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, closes := open(t, defaultJournal)

@@ -1,5 +1,5 @@
-// Command library is an MCP server on standard input and output: a few notes, to be searched and read. Any
-// MCP client can use it.
+// Command library is an MCP server on standard input and output: a few notes, to be searched and
+// read. Any MCP client can use it.
 package main
 
 import (

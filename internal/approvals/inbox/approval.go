@@ -8,7 +8,8 @@ import (
 // MaxArgs bounds the arguments that an approval shows, in bytes; longer ones are in the thread.
 const MaxArgs = 8 << 10
 
-// Approval is a tool call that waits, or has waited, for a person: to be made, or for an answer to what its tool asks.
+// Approval is a tool call that waits, or has waited, for a person: to be made, or for an answer to
+// what its tool asks.
 type Approval struct {
 	ID         string `json:"id"`
 	ThreadID   string `json:"threadId"`
@@ -16,12 +17,12 @@ type Approval struct {
 	Agent      string `json:"agent"`
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
-	// Reason says what is asked: tool_call, whether the call may be made; else a question of the tool's, whose
-	// answer is as ResponseSchema says.
+	// Reason says what is asked: tool_call, whether the call may be made; else a question of the
+	// tool's, whose answer is as ResponseSchema says.
 	Reason         string          `json:"reason,omitempty"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
-	// Args are the call's arguments: a JSON object, or a string where the model wrote none. ArgsTruncated
-	// tells that they are left out, being longer than MaxArgs.
+	// Args are the call's arguments: a JSON object, or a string where the model wrote none.
+	// ArgsTruncated tells that they are left out, being longer than MaxArgs.
 	Args          json.RawMessage `json:"args,omitempty"`
 	ArgsTruncated bool            `json:"argsTruncated,omitempty"`
 	ArgsDigest    string          `json:"argsDigest"`
@@ -34,14 +35,17 @@ type Approval struct {
 	Approvers []string `json:"approvers"`
 	// Quorum is how many people have to approve, from 1.
 	Quorum int `json:"quorum"`
-	// Requester is who asked for the run, if that is known; NotByRequester keeps them from deciding.
+	// Requester is who asked for the run, if that is known; NotByRequester keeps them from
+	// deciding.
 	Requester      string `json:"requester,omitempty"`
 	NotByRequester bool   `json:"notByRequester,omitempty"`
 	// Escalations is how many have come, each with more approvers.
 	Escalations int `json:"escalations,omitempty"`
-	// Decisions are those that count: votes while the approval waits, and what settled it at the end.
+	// Decisions are those that count: votes while the approval waits, and what settled it at the
+	// end.
 	Decisions []Decision `json:"decisions"`
-	// Proposals counts the votes while the approval waits for a quorum: first those for Args, then those for an edit.
+	// Proposals counts the votes while the approval waits for a quorum: first those for Args, then
+	// those for an edit.
 	Proposals []Proposal `json:"proposals,omitempty"`
 }
 
@@ -68,7 +72,8 @@ type Decision struct {
 	// Digest is that of all that was said, ArgsDigest that of the arguments the call is made with.
 	Digest     string `json:"digest,omitempty"`
 	ArgsDigest string `json:"argsDigest,omitempty"`
-	// Args are those of an edit, Content is an answer. What is longer than MaxArgs is left out, which Truncated tells.
+	// Args are those of an edit, Content is an answer. What is longer than MaxArgs is left out,
+	// which Truncated tells.
 	Args      json.RawMessage `json:"args,omitempty"`
 	Content   json.RawMessage `json:"content,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`

@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/index/watch"
 )
 
-// Archived is how long the archive lists a decided approval. The thread's audit has it for as long as there is the thread.
+// Archived is how long the archive lists a decided approval. The thread's audit has it for as long
+// as there is the thread.
 const Archived = 30 * 24 * time.Hour
 
 const decidedPrefix = "decided."

@@ -45,8 +45,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkInbox loads 100,000 approvals and pages through them: from the beginning, from the middle, and
-// with filters that pick few or none.
+// BenchmarkInbox loads 100,000 approvals and pages through them: from the beginning, from the
+// middle, and with filters that pick few or none.
 func BenchmarkInbox(b *testing.B) {
 	l := streamtest.Open(b)
 	s, err := inbox.Open(b.Context(), l)

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Resumable is for how long a cursor of the feed is good: a day less than events are kept, since clocks
-// differ.
+// Resumable is for how long a cursor of the feed is good: a day less than events are kept, since
+// clocks differ.
 const Resumable = Kept - 24*time.Hour
 
 // ErrGone: what lies behind the cursor may not be there any more.

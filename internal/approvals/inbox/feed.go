@@ -23,8 +23,8 @@ const (
 
 // Feed reads the events of a tenant in their order, each once. It is used by one goroutine.
 //
-// It does not heal itself: a consumer lives on one node, and what was on its way when that died cannot be
-// told. Then the feed is broken, and whoever reads it begins another one.
+// It does not heal itself: a consumer lives on one node, and what was on its way when that died
+// cannot be told. Then the feed is broken, and whoever reads it begins another one.
 type Feed struct {
 	store    *Store
 	consumer string
@@ -39,7 +39,8 @@ type Message struct {
 	Event  Event
 }
 
-// Follow begins a feed behind a cursor, or, with nil, with what happens from now on. Close must be called.
+// Follow begins a feed behind a cursor, or, with nil, with what happens from now on. Close must be
+// called.
 func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, feedPatience)
 	defer cancel()
@@ -63,8 +64,8 @@ func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed
 	return f, nil
 }
 
-// Next waits for the next event, for a while: nil = there was none. It fails with ErrBroken, or with ctx's
-// error.
+// Next waits for the next event, for a while: nil = there was none. It fails with ErrBroken, or
+// with ctx's error.
 func (f *Feed) Next(ctx context.Context, wait time.Duration) (*Message, error) {
 	for {
 		m, err := f.next(ctx, wait)
@@ -109,7 +110,8 @@ func (f *Feed) Close() {
 	f.deleteConsumer()
 }
 
-// deleteConsumer has the consumer deleted. No answer is awaited: if nobody hears it the consumer ends by itself.
+// deleteConsumer has the consumer deleted. No answer is awaited: if nobody hears it the consumer
+// ends by itself.
 func (f *Feed) deleteConsumer() {
 	if nc := f.store.log.Conn(); nc.IsConnected() {
 		_ = nc.Publish("$JS.API.CONSUMER.DELETE."+f.store.stream+"."+f.consumer, nil)

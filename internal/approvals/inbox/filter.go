@@ -20,9 +20,10 @@ type Filter struct {
 type Assignee struct {
 	Subject string
 	Roles   []string
-	// Caller says that this is a person with all their roles, as opposed to a name: what they may not
-	// decide because they asked for it does not wait for them. Neither does what they have voted for, unless there are votes
-	// for something else: then a quorum may need them to change their vote.
+	// Caller says that this is a person with all their roles, as opposed to a name: what they may
+	// not decide because they asked for it does not wait for them. Neither does what they have
+	// voted for, unless there are votes for something else: then a quorum may need them to change
+	// their vote.
 	Caller bool
 }
 

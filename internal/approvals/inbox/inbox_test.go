@@ -233,8 +233,8 @@ func TestLateWordsChangeNothing(t *testing.T) {
 	until(t, x, inbox.Filter{}, approval(2).ID, approval(4).ID)
 }
 
-// What is decided is listed, the last first, from every index, until its thread is purged. A bucket that was lost gets it
-// back from the log.
+// What is decided is listed, the last first, from every index, until its thread is purged. A bucket
+// that was lost gets it back from the log.
 func TestWhatIsDecidedIsListed(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/index/watch"
 )
 
-// Index has in memory what is pending, and what is decided and archived, both sorted by time. It is safe for concurrent use.
+// Index has in memory what is pending, and what is decided and archived, both sorted by time. It is
+// safe for concurrent use.
 type Index struct {
 	*watch.Watch
 	store   *Store
@@ -140,8 +141,9 @@ func (f *facts) share() {
 	}
 }
 
-// Decided returns up to limit decided approvals of a tenant, the one that was decided last first, after a page's cursor; ""
-// is the beginning. Of the filter, Agent, Tool and Thread count. It fails with stream.ErrInvalidCursor.
+// Decided returns up to limit decided approvals of a tenant, the one that was decided last first,
+// after a page's cursor; "" is the beginning. Of the filter, Agent, Tool and Thread count. It fails
+// with stream.ErrInvalidCursor.
 func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page []Reference, next string, err error) {
 	before, err := placeAfter(after)
 	if err != nil {

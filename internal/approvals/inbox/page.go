@@ -17,9 +17,9 @@ type Page struct {
 	Events Cursor
 }
 
-// List returns up to limit approvals of a tenant that the filter picks, behind a page's cursor; "" is the
-// beginning. It fails with stream.ErrInvalidCursor. Pages are those of a list that changes meanwhile: what
-// is pending all the while is in one of them.
+// List returns up to limit approvals of a tenant that the filter picks, behind a page's cursor; ""
+// is the beginning. It fails with stream.ErrInvalidCursor. Pages are those of a list that changes
+// meanwhile: what is pending all the while is in one of them.
 func (x *Index) List(tenant string, q Filter, after string, limit int) (Page, error) {
 	behind, err := placeAfter(after)
 	if err != nil {
@@ -47,8 +47,8 @@ func (x *Index) List(tenant string, q Filter, after string, limit int) (Page, er
 	return p, nil
 }
 
-// Forget takes an approval out of what is pending that turned out not to be: its thread does not wait for
-// it any more. What is not listed is left alone.
+// Forget takes an approval out of what is pending that turned out not to be: its thread does not
+// wait for it any more. What is not listed is left alone.
 func (x *Index) Forget(ctx context.Context, tenant, thread, id string) error {
 	x.mu.RLock()
 	at := slices.IndexFunc(x.pending[token(tenant)], func(it *item) bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// What a thread has asked is purged with it: what waits, and the events, which have the arguments. That of
-// other threads stays.
+// What a thread has asked is purged with it: what waits, and the events, which have the arguments.
+// That of other threads stays.
 func TestPurgeTakesOutAThread(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Entry is what the audit of a run has of one event, in the log. The arguments are in the first one only.
+// Entry is what the audit of a run has of one event, in the log. The arguments are in the first one
+// only.
 type Entry struct {
 	Tenant string `json:"tenant"`
 	Event  Event  `json:"event"`
@@ -18,8 +19,8 @@ type Entry struct {
 const restoredKey = "restored"
 
 // Restore derives what is pending from the log, if the bucket was made anew since, and does nothing
-// otherwise. Any number of processes may do so at the same time, and beside those who write. It reads the
-// audit of all threads, and keeps in memory what is pending.
+// otherwise. Any number of processes may do so at the same time, and beside those who write. It
+// reads the audit of all threads, and keeps in memory what is pending.
 func (s *Store) Restore(ctx context.Context) error {
 	_, err := s.kv.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {

@@ -57,7 +57,8 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
 	}
-	// A bucket that was lost and made anew counts from 1 again: cursors tell the one from the other.
+	// A bucket that was lost and made anew counts from 1 again: cursors tell the one from the
+	// other.
 	made, ok := status.(*jetstream.KeyValueBucketStatus)
 	if !ok {
 		return nil, fmt.Errorf("inbox: the bucket has the status %T", status)
@@ -74,7 +75,8 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 // token returns a tenant as a key may have it: distinct ones are distinct, as in subjects.
 func token(tenant string) string { return strings.Replace(stream.Token(tenant), "~", "=", 1) }
 
-// placeDigits is the width of the time in a key, in milliseconds and hexadecimal: until the year 10889.
+// placeDigits is the width of the time in a key, in milliseconds and hexadecimal: until the year
+// 10889.
 const placeDigits = 12
 
 // placeOf returns an approval's place among those of its tenant, and its id.
@@ -92,8 +94,8 @@ type pending struct {
 	Approval json.RawMessage `json:"approval"`
 }
 
-// Put writes an approval that waits, as it is at a time. It changes nothing if the approval is settled, or
-// is known as it was later: it is told late.
+// Put writes an approval that waits, as it is at a time. It changes nothing if the approval is
+// settled, or is known as it was later: it is told late.
 func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Time) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -130,8 +132,8 @@ func isConflict(err error) bool {
 // look is the pause between two looks: a replica that was asked may be behind.
 const look = 20 * time.Millisecond
 
-// lookUpEntry looks up what is known of a key: its revision, 0 = nothing, and whether it is settled or newer
-// than a time.
+// lookUpEntry looks up what is known of a key: its revision, 0 = nothing, and whether it is settled
+// or newer than a time.
 func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revision uint64, newer bool, err error) {
 	msg, err := s.behind.GetLastMsgForSubject(ctx, s.prefix+key)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -157,7 +159,8 @@ func (s *Store) settle(ctx context.Context, key string) error {
 	return asUnavailable(s.kv.Purge(ctx, key, jetstream.PurgeTTL(Kept)))
 }
 
-// Record keeps an event for those who follow, once for each id, which has letters, digits, "-" and "_".
+// Record keeps an event for those who follow, once for each id, which has letters, digits, "-" and
+// "_".
 func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	value, err := json.Marshal(e)
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 // markerLife is how long the bucket says that it has forgotten a link; nobody needs to know.
 const markerLife = time.Minute
 
-// Open opens the bucket. Without a key it uses the one in the bucket, which the first who comes puts there.
-// With another key than before, all links are invalid.
+// Open opens the bucket. Without a key it uses the one in the bucket, which the first who comes
+// puts there. With another key than before, all links are invalid.
 func Open(ctx context.Context, l *stream.Log, key []byte) (*Keeper, error) {
 	if len(key) > 0 && len(key) < MinKey {
 		return nil, fmt.Errorf("links: a key must have at least %d bytes", MinKey)

@@ -26,7 +26,8 @@ type Hook struct {
 	Events []inbox.EventType `yaml:"events"`
 	// Agents are those whose approvals are sent; none = all.
 	Agents []string `yaml:"agents"`
-	// Secret names the secret that signs; its value is base64, with whsec_ before it or not, of 24 to 64 bytes.
+	// Secret names the secret that signs; its value is base64, with whsec_ before it or not, of 24
+	// to 64 bytes.
 	Secret string `yaml:"secret"`
 }
 
@@ -48,8 +49,8 @@ var (
 	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,127}$`)
 )
 
-// Load reads the hooks of a YAML file, and checks their secrets, which lookup finds by name. All that is
-// wrong is told, joined, with the file's name.
+// Load reads the hooks of a YAML file, and checks their secrets, which lookup finds by name. All
+// that is wrong is told, joined, with the file's name.
 func Load(file string, lookup func(name string) string) ([]Hook, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -28,8 +28,8 @@ type Sender struct {
 	client *http.Client
 }
 
-// NewSender makes a sender for hooks whose secrets lookup finds by name. Unless private hosts are allowed, it
-// talks to the public internet only.
+// NewSender makes a sender for hooks whose secrets lookup finds by name. Unless private hosts are
+// allowed, it talks to the public internet only.
 func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool) *Sender {
 	return &Sender{Hooks: hooks, lookup: lookup, client: &http.Client{
 		Transport: egress.Traced(egress.Transport(allowPrivate)), Timeout: timeout,
@@ -40,8 +40,8 @@ func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool)
 // secretPrefix begins the variables that have secrets.
 const secretPrefix = "PERDURE_SECRET_"
 
-// Open makes a sender for the hooks of a file, as [Load] reads it; an empty name = none. Getenv reads the
-// worker's environment, for secrets, and is used concurrently. Close must be called.
+// Open makes a sender for the hooks of a file, as [Load] reads it; an empty name = none. Getenv
+// reads the worker's environment, for secrets, and is used concurrently. Close must be called.
 func Open(file string, getenv func(name string) string, allowPrivate bool) (*Sender, error) {
 	lookup := func(name string) string { return getenv(secretPrefix + name) }
 	if file == "" {
@@ -71,8 +71,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return "webhook: " + e.Reason }
 
-// Send sends a message once to the hook with a name. The same id tells the receiver that it is the same
-// message. It fails with a *RefusedError, or with ctx's error.
+// Send sends a message once to the hook with a name. The same id tells the receiver that it is the
+// same message. It fails with a *RefusedError, or with ctx's error.
 func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status int, err error) {
 	at := slices.IndexFunc(s.Hooks, func(h Hook) bool { return h.Name == name })
 	if at < 0 {
@@ -123,7 +123,8 @@ func unanswered(ctx context.Context, req *http.Request, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
 	}
-	// What a name stands for, and who is behind it, may change within a day; the rule about addresses does not.
+	// What a name stands for, and who is behind it, may change within a day; the rule about
+	// addresses does not.
 	failure, reason := egress.Explain(egress.HostOf(req.URL), err)
 	var private *egress.PrivateAddressError
 	return &RefusedError{Reason: reason, Final: failure == egress.Refused && errors.As(err, &private)}

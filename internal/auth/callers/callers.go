@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// New makes it, for an api that listens on addr. A provider of tokens that cannot be reached is asked
-// again when somebody brings one.
+// New makes it, for an api that listens on addr. A provider of tokens that cannot be reached is
+// asked again when somebody brings one.
 //
 // Errors: *config.VariableError.
 func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger) (auth.Authenticator, error) {

@@ -39,7 +39,8 @@ func name(claims map[string]any, path string) (string, error) {
 	return value, nil
 }
 
-// words reads a claim that is a list, or one text with spaces between the words; without it there are none.
+// words reads a claim that is a list, or one text with spaces between the words; without it there
+// are none.
 func words(claims map[string]any, path string) ([]string, error) {
 	var list []string
 	switch value := claim(claims, path).(type) {
@@ -61,8 +62,8 @@ func words(claims map[string]any, path string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// claim finds a claim. Some providers have names like URLs, with dots of their own: the very name goes
-// before the path.
+// claim finds a claim. Some providers have names like URLs, with dots of their own: the very name
+// goes before the path.
 func claim(claims map[string]any, path string) any {
 	if value, ok := claims[path]; ok {
 		return value

@@ -26,8 +26,8 @@ const (
 // maxDocument bounds what the provider may answer with.
 const maxDocument = 1 << 20
 
-// fetcher is the verifier's way to the provider. It asks for each document once in a while, and whatever
-// is no document is auth.ErrUnavailable.
+// fetcher is the verifier's way to the provider. It asks for each document once in a while, and
+// whatever is no document is auth.ErrUnavailable.
 type fetcher struct {
 	base http.RoundTripper
 	now  func() time.Time
@@ -101,14 +101,15 @@ func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
 // outageKey is the key of the error of an outage in a context.
 type outageKey struct{}
 
-// noting returns a context in which a keySet notes why keys could not be had: the verifier makes a text of
-// every error, and would take that one for a bad token.
+// noting returns a context in which a keySet notes why keys could not be had: the verifier makes a
+// text of every error, and would take that one for a bad token.
 func noting(ctx context.Context) (context.Context, *error) {
 	var outage error
 	return context.WithValue(ctx, outageKey{}, &outage), &outage
 }
 
-// keySet is the key set of a verifier. It keeps the error of an outage apart from those of invalid tokens.
+// keySet is the key set of a verifier. It keeps the error of an outage apart from those of invalid
+// tokens.
 type keySet struct{ oidc.KeySet }
 
 func (k keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {

@@ -105,7 +105,8 @@ func (p *provider) tokens(change ...func(*oidc.Config)) *oidc.Tokens {
 
 type claims map[string]any
 
-// token returns one that is good for five minutes, but for what is different; nil leaves a claim out.
+// token returns one that is good for five minutes, but for what is different; nil leaves a claim
+// out.
 func (p *provider) token(different claims) string {
 	p.t.Helper()
 	return p.signed("k1", different)

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Config says whose tokens are accepted, and what they say. Claims are names of the token's members; dots
-// lead into objects, unless a member has that very name.
+// Config says whose tokens are accepted, and what they say. Claims are names of the token's
+// members; dots lead into objects, unless a member has that very name.
 type Config struct {
 	// Issuer is the provider's URL, as its tokens have it.
 	Issuer string
@@ -34,8 +34,8 @@ const Skew = 30 * time.Second
 // patience bounds each request to the provider.
 const patience = 10 * time.Second
 
-// signatures are those that only the provider can make. Those with a shared key are not among them, nor
-// is none.
+// signatures are those that only the provider can make. Those with a shared key are not among them,
+// nor is none.
 var signatures = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
 }
@@ -60,8 +60,8 @@ func newTokens(cfg Config, now func() time.Time) *Tokens {
 
 // Discover finds the provider. It is done once; many may ask for it at a time.
 //
-// Errors: auth.ErrUnavailable, if that may be different in a moment; anything else is a mistake in the
-// configuration.
+// Errors: auth.ErrUnavailable, if that may be different in a moment; anything else is a mistake in
+// the configuration.
 func (t *Tokens) Discover(ctx context.Context) error {
 	if t.verifier.Load() != nil {
 		return nil

@@ -168,7 +168,8 @@ func TestAProviderThatIsAnotherIsAMistake(t *testing.T) {
 	}
 }
 
-// While the provider is away, keys that are known are good, and of others it cannot be said that they are bad.
+// While the provider is away, keys that are known are good, and of others it cannot be said that
+// they are bad.
 func TestKeysAreKeptOverAnOutage(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)

@@ -26,7 +26,8 @@ type File struct {
 // Day is what a tenant may use from midnight to midnight, UTC. 0 = as much as it likes.
 type Day struct {
 	Amounts `yaml:",inline"`
-	// Soft is what it uses before each further run asks people whether it may go on. 0 = nobody is asked.
+	// Soft is what it uses before each further run asks people whether it may go on. 0 = nobody is
+	// asked.
 	Soft Amounts `yaml:"soft"`
 }
 

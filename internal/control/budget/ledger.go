@@ -18,10 +18,11 @@ import (
 // ErrExceeded: a tenant has used what it may use today.
 var ErrExceeded = errors.New("budget: the tenant has used its budget of the day")
 
-// Ledger counts what tenants use in a day, UTC. Workers share it in a NATS bucket. It is safe for concurrent use; a nil Ledger
-// has no budgets and counts nothing.
+// Ledger counts what tenants use in a day, UTC. Workers share it in a NATS bucket. It is safe for
+// concurrent use; a nil Ledger has no budgets and counts nothing.
 type Ledger struct {
-	// Now is the clock that decides which day it is. It must not be changed while the ledger is used.
+	// Now is the clock that decides which day it is. It must not be changed while the ledger is
+	// used.
 	Now func() time.Time
 
 	kv      jetstream.KeyValue
@@ -32,8 +33,8 @@ type Ledger struct {
 // keptDays is how long the bucket keeps a day.
 const keptDays = 7 * 24 * time.Hour
 
-// Open opens the ledger. all is the budget of tenants without one of their own in the file, which may be nil. Without any budget it
-// returns nil.
+// Open opens the ledger. all is the budget of tenants without one of their own in the file, which
+// may be nil. Without any budget it returns nil.
 func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error) {
 	ledger := &Ledger{all: all, Now: time.Now}
 	if f != nil {
@@ -73,12 +74,14 @@ type used struct {
 	Calls []string `json:"calls"`
 }
 
-// keptCalls is how many an entry knows. A call is told of again within seconds or, by another worker, a minute.
+// keptCalls is how many an entry knows. A call is told of again within seconds or, by another
+// worker, a minute.
 const keptCalls = 256
 
-// Check fails with ErrExceeded if the tenant has nothing left today. It finds an excess if its soft budget is used up, and
-// what people have allowed beyond it; where allowed is nil nobody can be asked, and it finds none. Calls that are under way
-// are not counted yet, so that the budget may be exceeded by these.
+// Check fails with ErrExceeded if the tenant has nothing left today. It finds an excess if its soft
+// budget is used up, and what people have allowed beyond it; where allowed is nil nobody can be
+// asked, and it finds none. Calls that are under way are not counted yet, so that the budget may be
+// exceeded by these.
 func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*Excess, error) {
 	day := l.Of(tenant)
 	if day == (Day{}) {

@@ -6,15 +6,16 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Price is what a million tokens of a model cost. The parts of what is read and written that have no price of their own
-// cost as much as the rest of it.
+// Price is what a million tokens of a model cost. The parts of what is read and written that have
+// no price of their own cost as much as the rest of it.
 type Price struct {
-	// Model is provider/model as agents name it, or a pattern of it in which * is any run of characters but a slash.
+	// Model is provider/model as agents name it, or a pattern of it in which * is any run of
+	// characters but a slash.
 	Model  string  `yaml:"model"`
 	Input  float64 `yaml:"input"`
 	Output float64 `yaml:"output"`
-	// CachedInput and CacheWrite are of what was read from the provider's cache and written to it, Reasoning of what was
-	// thought.
+	// CachedInput and CacheWrite are of what was read from the provider's cache and written to it,
+	// Reasoning of what was thought.
 	CachedInput *float64 `yaml:"cachedInput"`
 	CacheWrite  *float64 `yaml:"cacheWrite"`
 	Reasoning   *float64 `yaml:"reasoning"`
@@ -26,8 +27,8 @@ type Tokens struct {
 	Reasoning, CachedInput, CacheWrite *int64
 }
 
-// Cost returns what a call costs, rounded to a millionth of the currency. A provider that only tells the total is taken to mean
-// what costs more.
+// Cost returns what a call costs, rounded to a millionth of the currency. A provider that only
+// tells the total is taken to mean what costs more.
 func (p Price) Cost(t Tokens) agents.Money {
 	input, output := value(t.Input), value(t.Output)
 	if t.Input == nil && t.Output == nil {

@@ -4,7 +4,8 @@ import (
 	"errors"
 )
 
-// LimitsCost reports whether the budget is one of cost, which can be counted only where models have prices.
+// LimitsCost reports whether the budget is one of cost, which can be counted only where models have
+// prices.
 func (d Day) LimitsCost() bool { return d.Cost > 0 || d.Soft.Cost > 0 }
 
 // Check refuses soft amounts that nobody would be asked about, since the hard ones come first.

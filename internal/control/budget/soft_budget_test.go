@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// A soft budget is used up at its amount; what people allow counts on its day, and the hard budget ends all of it.
+// A soft budget is used up at its amount; what people allow counts on its day, and the hard budget
+// ends all of it.
 func TestSoftBudget(t *testing.T) {
 	t.Parallel()
 	f, err := parse([]byte("currency: EUR\ntenants: {acme: {tokensPerDay: 250, costPerDay: 1, soft: {tokensPerDay: 100, costPerDay: 0.3}}}\n"))

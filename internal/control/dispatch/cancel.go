@@ -14,8 +14,9 @@ import (
 // ErrUnknownRun: the log has nothing of a run.
 var ErrUnknownRun = errors.New("dispatch: unknown run")
 
-// Cancel cancels a run, on three ways in this order: the record, which nothing loses; Temporal, which decides;
-// the announcement, which is fast. A run that is over is left as it is. Errors: ErrUnknownRun.
+// Cancel cancels a run, on three ways in this order: the record, which nothing loses; Temporal,
+// which decides; the announcement, which is fast. A run that is over is left as it is. Errors:
+// ErrUnknownRun.
 func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel) error {
 	known, err := d.Log.Known(ctx, run)
 	if err != nil {
@@ -43,9 +44,9 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 	return d.Log.AnnounceCancel(run)
 }
 
-// signalCancel tells the thread's workflow. It is a signal that names the run, and not Temporal's own
-// cancellation: that names an execution, and a run may have continued in another one, or have made
-// way for another run.
+// signalCancel tells the thread's workflow. It is a signal that names the run, and not Temporal's
+// own cancellation: that names an execution, and a run may have continued in another one, or have
+// made way for another run.
 func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", runs.SignalCancel, runs.Cancel{RunID: run.ID})
 	var gone *serviceerror.NotFound
@@ -55,8 +56,8 @@ func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// tellCancelled goes the first and the last way for a run that its workflow has cancelled already, for the run that another
-// input asks for.
+// tellCancelled goes the first and the last way for a run that its workflow has cancelled already,
+// for the run that another input asks for.
 func (d *Dispatcher) tellCancelled(ctx context.Context, run stream.Run, input uint64) error {
 	in, err := d.Log.Input(ctx, input)
 	if err != nil {

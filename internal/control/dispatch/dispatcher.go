@@ -24,19 +24,21 @@ type Dispatcher struct {
 	Temporal client.Client
 }
 
-// Rounds bounds how often a thread is looked at anew because it changed meanwhile, or because the run before
-// has ended in the log and not yet closed in Temporal: six seconds of that, which is more than a workflow task
-// may take whose worker died.
+// Rounds bounds how often a thread is looked at anew because it changed meanwhile, or because the
+// run before has ended in the log and not yet closed in Temporal: six seconds of that, which is
+// more than a workflow task may take whose worker died.
 const Rounds = 60
 
 const (
 	// workflowTaskTimeout is how long a worker that died may hold a workflow task.
 	workflowTaskTimeout = 5 * time.Second
-	// closeCheck is how long to wait to be told that a run has closed: rarely, Temporal forgets to tell.
+	// closeCheck is how long to wait to be told that a run has closed: rarely, Temporal forgets to
+	// tell.
 	closeCheck = 100 * time.Millisecond
 	// updatePatience is how long a workflow may take to answer.
 	updatePatience = 5 * time.Second
-	// offerPatience is how long it may take to answer an offer before the thread is looked at again.
+	// offerPatience is how long it may take to answer an offer before the thread is looked at
+	// again.
 	offerPatience = 2 * time.Second
 	// againAfter is when to send an update anew that Temporal has dropped.
 	againAfter = 20 * time.Millisecond
@@ -65,10 +67,10 @@ type Terms struct {
 	Decisions []runs.Decision
 }
 
-// Place starts a run whose thread has been found in this state, or offers it to the workflow that occupies the
-// thread. placed is false, without an error, if the thread has to be looked at again, and if more people have
-// to approve (Submitted.Open). A workflow's refusal is a *temporal.ApplicationError, of one of the types that
-// workflows names.
+// Place starts a run whose thread has been found in this state, or offers it to the workflow that
+// occupies the thread. placed is false, without an error, if the thread has to be looked at again,
+// and if more people have to approve (Submitted.Open). A workflow's refusal is a
+// *temporal.ApplicationError, of one of the types that workflows names.
 func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.Submitted, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
@@ -110,8 +112,8 @@ func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, 
 	in.Token = stream.Token(run.ID)
 	taken, err = d.offer(ctx, run.Thread, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
 	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
-		// Its worker died when it had ended in the log, and the workflow is about to find out; or somebody else has
-		// answered what is answered here, and the log is about to tell.
+		// Its worker died when it had ended in the log, and the workflow is about to find out; or
+		// somebody else has answered what is answered here, and the log is about to tell.
 		pause(ctx, closeCheck)
 		return taken, false, ctx.Err()
 	}
@@ -136,8 +138,9 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
 }
 
-// offer is Offer to an execution that may close before it takes the offer, for another one to continue the thread. Temporal
-// does not answer such an update, so the offer ends when the execution has closed.
+// offer is Offer to an execution that may close before it takes the offer, for another one to
+// continue the thread. Temporal does not answer such an update, so the offer ends when the
+// execution has closed.
 func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (runs.Submitted, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
 	var watch sync.WaitGroup
@@ -160,9 +163,10 @@ func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit run
 	return taken, err
 }
 
-// Update sends an update to an execution of a thread's workflow, "" is the latest, and waits until that has
-// decided. Where something comes to the workflow in the moment in which it is about to close, Temporal has it do its
-// last task once more and drops the update, which is sent anew: all updates of this project may be.
+// Update sends an update to an execution of a thread's workflow, "" is the latest, and waits until
+// that has decided. Where something comes to the workflow in the moment in which it is about to
+// close, Temporal has it do its last task once more and drops the update, which is sent anew: all
+// updates of this project may be.
 func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, updatePatience)
 	defer cancel()

@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// continuing is a Temporal whose execution closes some time after it was offered a run, and never answers the offer.
+// continuing is a Temporal whose execution closes some time after it was offered a run, and never
+// answers the offer.
 type continuing struct {
 	client.Client
 	closes time.Duration
@@ -48,8 +49,8 @@ func (e execution) GetWithOptions(ctx context.Context, _ any, o client.WorkflowR
 	return nil
 }
 
-// An offer that an execution has not taken before it continued as new does not hold up the input: the thread is looked at
-// again at once.
+// An offer that an execution has not taken before it continued as new does not hold up the input:
+// the thread is looked at again at once.
 func TestAnOfferEndsWithItsExecution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// refusals are the types of errors by which a workflow refuses an offer. What else it may answer comes of its
-// closing meanwhile.
+// refusals are the types of errors by which a workflow refuses an offer. What else it may answer
+// comes of its closing meanwhile.
 var refusals = []string{
 	runs.ErrorBusy, runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorRunIDReused, runs.ErrorQueueFull,
 }

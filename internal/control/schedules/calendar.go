@@ -10,8 +10,9 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Calendar names the times that fit all of its fields. A field has values, ranges and steps as in cron: "9",
-// "9-17", "*/15", "MON-FRI", "1,15". Not given, second, minute and hour are 0 and the others any.
+// Calendar names the times that fit all of its fields. A field has values, ranges and steps as in
+// cron: "9", "9-17", "*/15", "MON-FRI", "1,15". Not given, second, minute and hour are 0 and the
+// others any.
 type Calendar struct {
 	Second     string `json:"second,omitempty"`
 	Minute     string `json:"minute,omitempty"`
@@ -65,8 +66,8 @@ var abbreviations = map[string]string{
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-// cron reads an expression. Where it names days of the month and of the week, both have to fit: this is how
-// Temporal's calendars are, and not how crond is.
+// cron reads an expression. Where it names days of the month and of the week, both have to fit:
+// this is how Temporal's calendars are, and not how crond is.
 func cron(expression string) (out client.ScheduleCalendarSpec, err error) {
 	if whole, ok := abbreviations[strings.ToLower(expression)]; ok {
 		expression = whole

@@ -22,8 +22,8 @@ const (
 	maxTools    = 100
 )
 
-// RunInput returns the input of a run: the same for the same run. Ids of messages derive from the run, since they
-// must be unique on a thread. Errors: *FieldError, *agui.DecodeError.
+// RunInput returns the input of a run: the same for the same run. Ids of messages derive from the
+// run, since they must be unique on a thread. Errors: *FieldError, *agui.DecodeError.
 func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(s.Input, &object); err != nil || object == nil {
@@ -97,7 +97,8 @@ func checkInput(input *agui.RunAgentInput) error {
 	return checkProps(input.ForwardedProps)
 }
 
-// checkProps refuses what a client may ask of us for itself; a schedule says it elsewhere, or has no client.
+// checkProps refuses what a client may ask of us for itself; a schedule says it elsewhere, or has
+// no client.
 func checkProps(raw json.RawMessage) error {
 	var props struct {
 		Perdure map[string]json.RawMessage `json:"perdure"`

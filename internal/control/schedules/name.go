@@ -13,7 +13,8 @@ func TemporalID(tenant, id string) string {
 	return "schedule/" + stream.Token(tenant) + "/" + stream.Token(id)
 }
 
-// FireID returns what the ids of a schedule's firings begin with in Temporal, which adds the nominal time.
+// FireID returns what the ids of a schedule's firings begin with in Temporal, which adds the
+// nominal time.
 func FireID(tenant, id string) string {
 	return "fire/" + stream.Token(tenant) + "/" + stream.Token(id)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Schedule is what a client says about runs that begin at certain times. Times, durations and fields of
-// calendars are text, as they were written; Parse has checked them.
+// Schedule is what a client says about runs that begin at certain times. Times, durations and
+// fields of calendars are text, as they were written; Parse has checked them.
 type Schedule struct {
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
@@ -54,8 +54,9 @@ const (
 	minCatchup = 10 * time.Second
 )
 
-// overlaps are Temporal's policies by their names, but for terminate_other: a firing that Temporal terminates could not
-// cancel its run, and if the schedule is paused by then nobody else would. workflows.Firing.TryCancel is the difference.
+// overlaps are Temporal's policies by their names, but for terminate_other: a firing that Temporal
+// terminates could not cancel its run, and if the schedule is paused by then nobody else would.
+// workflows.Firing.TryCancel is the difference.
 var overlaps = []struct {
 	name   string
 	policy enums.ScheduleOverlapPolicy
@@ -83,8 +84,9 @@ func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
 	return 0, &FieldError{at, "must be one of " + strings.Join(names, ", ")}
 }
 
-// Parse reads a schedule and completes it with what goes without saying. It leaves ids and the agent to whoever
-// knows them. Errors: *FieldError, *agui.DecodeError with a pointer into the schedule.
+// Parse reads a schedule and completes it with what goes without saying. It leaves ids and the
+// agent to whoever knows them. Errors: *FieldError, *agui.DecodeError with a pointer into the
+// schedule.
 func Parse(body []byte) (*Schedule, error) {
 	s := &Schedule{Spec: Spec{TimeZone: defaultZone}, Overlap: defaultOverlap, CatchupWindow: defaultCatchup, OnBusy: defaultOnBusy}
 	decoder := json.NewDecoder(bytes.NewReader(body))

@@ -11,7 +11,8 @@ import (
 
 // Spec is when a schedule fires: at every time that any of its members names.
 type Spec struct {
-	// Cron has expressions of five fields: minute, hour, day of month, month, day of week; or @hourly and the like.
+	// Cron has expressions of five fields: minute, hour, day of month, month, day of week; or
+	// @hourly and the like.
 	Cron      []string   `json:"cron,omitempty"`
 	Calendars []Calendar `json:"calendars,omitempty"`
 	Intervals []Interval `json:"intervals,omitempty"`

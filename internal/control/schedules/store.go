@@ -18,7 +18,8 @@ import (
 // bucket holds the schedules.
 const bucket = "schedules"
 
-// history is how many revisions of a schedule are kept: a firing that was begun before a change needs its own.
+// history is how many revisions of a schedule are kept: a firing that was begun before a change
+// needs its own.
 const history = 8
 
 // Errors of the store.
@@ -66,8 +67,8 @@ func (s *Store) Create(ctx context.Context, tenant string, k *Kept) error {
 	return s.write(k, func(raw []byte) (uint64, error) { return s.kv.Create(ctx, key(tenant, k.ID), raw) })
 }
 
-// Change keeps what a schedule says from now on, in the place of the revision that k has, and sets the new one.
-// Errors: ErrChanged.
+// Change keeps what a schedule says from now on, in the place of the revision that k has, and sets
+// the new one. Errors: ErrChanged.
 func (s *Store) Change(ctx context.Context, tenant string, k *Kept) error {
 	return s.write(k, func(raw []byte) (uint64, error) { return s.kv.Update(ctx, key(tenant, k.ID), raw, k.Revision) })
 }
@@ -101,7 +102,8 @@ const (
 	looks = 40
 )
 
-// At returns what a schedule said in a revision. Errors: ErrUnknown, also if it has said too much since.
+// At returns what a schedule said in a revision. Errors: ErrUnknown, also if it has said too much
+// since.
 func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Kept, error) {
 	again := time.NewTicker(look)
 	defer again.Stop()
@@ -123,8 +125,8 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	return asUnavailable(s.kv.Purge(ctx, key(tenant, id)))
 }
 
-// List returns up to limit schedules of a tenant behind a place, and the place of the last one; "" = there are
-// no more. The order is always the same.
+// List returns up to limit schedules of a tenant behind a place, and the place of the last one; ""
+// = there are no more. The order is always the same.
 func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Kept, next string, err error) {
 	keys, err := s.kv.ListKeysFiltered(ctx, token(tenant)+".*")
 	if err != nil {

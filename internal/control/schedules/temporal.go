@@ -29,8 +29,8 @@ func (c *Clock) Handle(ctx context.Context, tenant, id string) client.ScheduleHa
 	return c.Temporal.ScheduleClient().GetHandle(ctx, TemporalID(tenant, id))
 }
 
-// Set makes Temporal fire a schedule as it says now: a new one, or one that Temporal knows already, which stays
-// paused if it is. Errors: *FieldError if Temporal does not take it.
+// Set makes Temporal fire a schedule as it says now: a new one, or one that Temporal knows already,
+// which stays paused if it is. Errors: *FieldError if Temporal does not take it.
 func (c *Clock) Set(ctx context.Context, tenant string, k *Kept) error {
 	err := c.create(ctx, tenant, k)
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
@@ -98,8 +98,8 @@ func attributes(tenant string, k *Kept) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(runs.AttributeTenant.ValueSet(stream.Token(tenant)), runs.AttributeAgent.ValueSet(k.Agent))
 }
 
-// Describe tells how a schedule stands. When the process is gone that had the schedule in memory, Temporal waits
-// for it for some seconds, and is asked again. Errors: ErrUnknown.
+// Describe tells how a schedule stands. When the process is gone that had the schedule in memory,
+// Temporal waits for it for some seconds, and is asked again. Errors: ErrUnknown.
 func (c *Clock) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
 	for {
 		d, err := c.Handle(ctx, tenant, id).Describe(ctx)
@@ -120,8 +120,8 @@ func (c *Clock) Resume(ctx context.Context, tenant, id string) error {
 	return refused(c.Handle(ctx, tenant, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by request"}))
 }
 
-// Trigger fires a schedule now, also one that is paused. overlap is a policy's name; empty = the schedule's own.
-// Errors: *FieldError.
+// Trigger fires a schedule now, also one that is paused. overlap is a policy's name; empty = the
+// schedule's own. Errors: *FieldError.
 func (c *Clock) Trigger(ctx context.Context, tenant, id, overlap string) error {
 	var options client.ScheduleTriggerOptions
 	if overlap != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Index has the threads of all tenants in memory, those of each in the order in which something happened to
-// them last. It is safe for concurrent use.
+// Index has the threads of all tenants in memory, those of each in the order in which something
+// happened to them last. It is safe for concurrent use.
 type Index struct {
 	*watch.Watch
 

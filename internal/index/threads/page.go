@@ -48,9 +48,9 @@ type Page struct {
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
-// List returns up to limit threads of a tenant that the filter picks, behind a page's cursor; "" is the
-// beginning. It fails with stream.ErrInvalidCursor. A thread to which something happens between two pages
-// moves to the beginning of the list; all others are in one page each.
+// List returns up to limit threads of a tenant that the filter picks, behind a page's cursor; "" is
+// the beginning. It fails with stream.ErrInvalidCursor. A thread to which something happens between
+// two pages moves to the beginning of the list; all others are in one page each.
 func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
 	behind, err := parseCursor(after)
 	if err != nil {

@@ -17,8 +17,8 @@ type Source struct {
 	Bucket jetstream.KeyValue
 	// Keys may have wildcards.
 	Keys string
-	// Check is how often it is looked whether a watch has told what happened last; 0 = 15 s. One that has not at two
-	// looks is broken.
+	// Check is how often it is looked whether a watch has told what happened last; 0 = 15 s. One
+	// that has not at two looks is broken.
 	Check time.Duration
 }
 
@@ -51,8 +51,8 @@ const (
 	rewatch = time.Second // the pause before a watch that broke is begun anew
 )
 
-// Begin loads a copy, and keeps it up to date until Stop, which must be called. It fails when ctx ends before it is
-// loaded.
+// Begin loads a copy, and keeps it up to date until Stop, which must be called. It fails when ctx
+// ends before it is loaded.
 func Begin(ctx context.Context, s Source, c Copy) (*Watch, error) {
 	if s.Check == 0 {
 		s.Check = check
@@ -96,7 +96,8 @@ func (w *Watch) follow(ctx context.Context, loaded func()) {
 	}
 }
 
-// watch begins a watch of the client library, which may wait 5 s for a server that is away although ctx has ended.
+// watch begins a watch of the client library, which may wait 5 s for a server that is away although
+// ctx has ended.
 func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 	type begun struct {
 		updates jetstream.KeyWatcher
@@ -123,8 +124,9 @@ func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 // unwatchPatience bounds how long the server is waited for at the end of a watch.
 const unwatchPatience = 500 * time.Millisecond
 
-// unwatch ends a watch of the client library. Its Stop deletes the consumer on the server and waits 5 s for the answer
-// (nats.go: Subscription.Unsubscribe), also when the server is away. A consumer that is not deleted ends by itself.
+// unwatch ends a watch of the client library. Its Stop deletes the consumer on the server and waits
+// 5 s for the answer (nats.go: Subscription.Unsubscribe), also when the server is away. A consumer
+// that is not deleted ends by itself.
 func unwatch(updates jetstream.KeyWatcher) {
 	stopped := make(chan struct{})
 	go func() {
@@ -173,8 +175,8 @@ func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEn
 	}
 }
 
-// isBehind reports whether there is something that was not told by a revision. Who is asked may be behind as well: then
-// there is not.
+// isBehind reports whether there is something that was not told by a revision. Who is asked may be
+// behind as well: then there is not.
 func (w *Watch) isBehind(ctx context.Context, revision uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.source.Check)
 	defer cancel()

@@ -64,8 +64,8 @@ func (d *delivery) Done(_ context.Context, revision uint64) {
 	d.shelf.keys, d.shelf.revision = d.keys, revision
 }
 
-// stuck is a bucket on a server that does not answer: what the client library asks of it waits until release, whatever
-// the context says.
+// stuck is a bucket on a server that does not answer: what the client library asks of it waits
+// until release, whatever the context says.
 type stuck struct {
 	jetstream.KeyValue
 	watches bool // a watch can be begun, and not be ended
@@ -210,8 +210,8 @@ type watcher struct{ updates chan jetstream.KeyValueEntry }
 func (w watcher) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
 func (watcher) Stop() error                               { return nil }
 
-// A watch that ends, or tells nothing of what happens, is begun anew, and only then. Meanwhile the copy is as it was, and
-// does not say that it is further.
+// A watch that ends, or tells nothing of what happens, is begun anew, and only then. Meanwhile the
+// copy is as it was, and does not say that it is further.
 func TestAWatchThatBreaksIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(end chan jetstream.KeyValueEntry, write func(key, value string) uint64){

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// newConns are the connections without a request yet. Browsers and HTTP clients open some in advance, and http.Server.Shutdown waits for a request
-// on each of them until it is 5 s old. It is safe for concurrent use.
+// newConns are the connections without a request yet. Browsers and HTTP clients open some in
+// advance, and http.Server.Shutdown waits for a request on each of them until it is 5 s old. It is
+// safe for concurrent use.
 type newConns struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -30,8 +31,8 @@ func (u *newConns) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes these connections, and later new ones. A client that sends a request at this moment gets a reset, as if its connection had still
-// been in the listener's queue.
+// close closes these connections, and later new ones. A client that sends a request at this moment
+// gets a reset, as if its connection had still been in the listener's queue.
 func (u *newConns) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

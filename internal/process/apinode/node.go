@@ -1,4 +1,5 @@
-// Package apinode assembles the API: log, agents, indexes and HTTP server. The process api and perdure dev use it.
+// Package apinode assembles the API: log, agents, indexes and HTTP server. The process api and
+// perdure dev use it.
 package apinode
 
 import (
@@ -33,13 +34,15 @@ type Config struct {
 	Listener  net.Listener
 	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
-	// Agents are published at start. Definitions that clients have published over HTTP stay, unless ForceAgents.
+	// Agents are published at start. Definitions that clients have published over HTTP stay, unless
+	// ForceAgents.
 	Agents      []*agents.Definition
 	ForceAgents bool
 	// Known are the names in all documents of that folder.
 	Known   agents.Names
 	Origins []string
-	// Auth authenticates callers. AdminRole is the role that may publish agents; empty = the default.
+	// Auth authenticates callers. AdminRole is the role that may publish agents; empty = the
+	// default.
 	Auth      auth.Authenticator
 	AdminRole string
 	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
@@ -48,7 +51,8 @@ type Config struct {
 	Strict bool
 	// Sockets and Streams bound the open WebSockets and streams. 0 = the defaults of the API.
 	Sockets, Streams int
-	// LinkKey signs links that decide, and PublicURL is their base. Empty = the defaults of [links.Open] and [approvalroutes.Inbox].
+	// LinkKey signs links that decide, and PublicURL is their base. Empty = the defaults of
+	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
 	Metrics   http.Handler
@@ -137,8 +141,9 @@ func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: cfg.PublicURL}, nil
 }
 
-// sendBytes bounds what the kernel keeps of data that a client has not read, in bytes; Linux adds its bookkeeping by doubling the figure. By
-// default it keeps up to 4 MiB for each client, so a viewer that has stopped reading would be noticed that much later.
+// sendBytes bounds what the kernel keeps of data that a client has not read, in bytes; Linux adds
+// its bookkeeping by doubling the figure. By default it keeps up to 4 MiB for each client, so a
+// viewer that has stopped reading would be noticed that much later.
 const sendBytes = 128 << 10
 
 // connContext returns the ConnContext of an http.Server.
@@ -150,16 +155,17 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Bounds of requests before their body: headerPatience is how long a client may take to send the headers, maxHeader their size in bytes, to which
-// net/http adds 4 KiB. refusalPatience bounds the answers of net/http itself, which come before the server's handler and its deadlines.
+// Bounds of requests before their body: headerPatience is how long a client may take to send the
+// headers, maxHeader their size in bytes, to which net/http adds 4 KiB. refusalPatience bounds the
+// answers of net/http itself, which come before the server's handler and its deadlines.
 const (
 	headerPatience  = 10 * time.Second
 	maxHeader       = 60 << 10
 	refusalPatience = 30 * time.Second
 )
 
-// publish publishes the definitions of the folder. If a definition from HTTP stays in place of one of the folder, it logs a warning and does not
-// fail.
+// publish publishes the definitions of the folder. If a definition from HTTP stays in place of one
+// of the folder, it logs a warning and does not fail.
 func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 	for _, d := range cfg.Agents {
 		_, err := c.Publish(ctx, d, cfg.ForceAgents)
@@ -177,8 +183,9 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 // drainPatience bounds how long open requests may take after Stop.
 const drainPatience = 3 * time.Second
 
-// Stop ends the node: first the streams, whose clients reconnect elsewhere, then everything else. Requests that do not end in time, because
-// Temporal or the log is away, are cut and logged; clients may repeat them. It returns an error only if the server had failed before.
+// Stop ends the node: first the streams, whose clients reconnect elsewhere, then everything else.
+// Requests that do not end in time, because Temporal or the log is away, are cut and logged;
+// clients may repeat them. It returns an error only if the server had failed before.
 func (n *Node) Stop(ctx context.Context) error {
 	n.server.Drain()
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)

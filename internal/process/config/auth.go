@@ -28,7 +28,8 @@ type Auth struct {
 	AllowAnonymous bool
 	// AdminRole is the role that may change what all tenants share.
 	AdminRole string
-	// Headers name the headers of AuthHeader and AuthNone. Proxies are the addresses that may send those of AuthHeader.
+	// Headers name the headers of AuthHeader and AuthNone. Proxies are the addresses that may send
+	// those of AuthHeader.
 	Headers auth.Headers
 	Proxies []netip.Prefix
 	// Keys is the file of AuthAPIKey.
@@ -36,8 +37,8 @@ type Auth struct {
 	OIDC OIDC
 }
 
-// OIDC is whose tokens are accepted, and what their claims mean. Claims are members of the token's JSON, with dots between the names of nested
-// ones.
+// OIDC is whose tokens are accepted, and what their claims mean. Claims are members of the token's
+// JSON, with dots between the names of nested ones.
 type OIDC struct {
 	Issuer       string // URL
 	Audiences    []string

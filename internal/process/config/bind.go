@@ -66,7 +66,8 @@ func natsCert(c *Config) pflag.Value        { return bind(&c.NATS.Cert, text) }
 func natsKey(c *Config) pflag.Value         { return bind(&c.NATS.Key, text) }
 func natsCA(c *Config) pflag.Value          { return bind(&c.NATS.CA, text) }
 
-// passThrough is for a variable that a library reads. It is checked here, so that an error names it, and gets a flag.
+// passThrough is for a variable that a library reads. It is checked here, so that an error names
+// it, and gets a flag.
 func passThrough[T any](parse parser[T]) func(*Config) pflag.Value {
 	return func(*Config) pflag.Value { return bind(new(T), parse) }
 }

@@ -22,11 +22,13 @@ import (
 // ErrHelp is returned by Load when help or the version was requested, and printed.
 var ErrHelp = pflag.ErrHelp
 
-// Config is the configuration of a process. Members that the process does not read have their zero values.
+// Config is the configuration of a process. Members that the process does not read have their zero
+// values.
 type Config struct {
 	// Addr is the address of the API, host:port; port 0 = any free one.
 	Addr string
-	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the worker. Empty = none.
+	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the
+	// worker. Empty = none.
 	Agents string
 	// AllowPrivateHosts permits tools to reach loopback and private networks.
 	AllowPrivateHosts bool
@@ -52,22 +54,25 @@ type Config struct {
 	Deployment, BuildID string
 	// Promote makes that version current if it never was.
 	Promote bool
-	// StopTimeout is how long calls may take after the worker is told to stop, ToolGrace how long a run waits for a worker that has its tools.
+	// StopTimeout is how long calls may take after the worker is told to stop, ToolGrace how long a
+	// run waits for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
 
-	// TaskQueues are the task queues of tools that the worker serves. ToolsOnly tells that it serves no other.
+	// TaskQueues are the task queues of tools that the worker serves. ToolsOnly tells that it
+	// serves no other.
 	TaskQueues []string
 	ToolsOnly  bool
 
-	// LinkKey signs links; empty = the key that the APIs share in NATS. PublicURL is the base of links, without a slash at its end; empty = the
-	// host of the request.
+	// LinkKey signs links; empty = the key that the APIs share in NATS. PublicURL is the base of
+	// links, without a slash at its end; empty = the host of the request.
 	LinkKey   []byte
 	PublicURL string
 	// Webhooks is the file of webhooks. Empty = none.
 	Webhooks string
 	// Prices is the file of prices. Empty = none.
 	Prices string
-	// TenantTokensPerDay and TenantCostPerDay are the budget of a tenant's day; 0 = unlimited. Beyond the soft ones people are asked; 0 = never.
+	// TenantTokensPerDay and TenantCostPerDay are the budget of a tenant's day; 0 = unlimited.
+	// Beyond the soft ones people are asked; 0 = never.
 	TenantTokensPerDay, TenantSoftTokensPerDay int64
 	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
 
@@ -88,7 +93,8 @@ type Config struct {
 	env environment
 }
 
-// NATS is where the servers are, and the credentials. At most one kind of credentials should be set; the servers decide.
+// NATS is where the servers are, and the credentials. At most one kind of credentials should be
+// set; the servers decide.
 type NATS struct {
 	URL            string // one or more, separated by commas
 	Credentials    string // file
@@ -98,10 +104,11 @@ type NATS struct {
 	CA             string // file
 }
 
-// Load reads the configuration of a process from its arguments (without the program's name) and its environment (of the form of os.Environ). Help
-// goes to out.
+// Load reads the configuration of a process from its arguments (without the program's name) and its
+// environment (of the form of os.Environ). Help goes to out.
 //
-// Errors: ErrHelp; *VariableError for each invalid variable, joined; otherwise an error about a flag.
+// Errors: ErrHelp; *VariableError for each invalid variable, joined; otherwise an error about a
+// flag.
 func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg := &Config{env: parseEnviron(environ)}
 	flags := pflag.NewFlagSet(string(p), pflag.ContinueOnError)
@@ -183,10 +190,12 @@ func (c *Config) temporal() (err error) {
 	return nil
 }
 
-// Getenv returns a variable for a library: flags override the environment. It is safe for concurrent use.
+// Getenv returns a variable for a library: flags override the environment. It is safe for
+// concurrent use.
 func (c *Config) Getenv(name string) string { return c.env[name] }
 
-// Secrets returns the values of variables that hold secrets, the longest first, so that none is found within another.
+// Secrets returns the values of variables that hold secrets, the longest first, so that none is
+// found within another.
 func (c *Config) Secrets() []string {
 	var values []string
 	for name, value := range c.env {

@@ -1,5 +1,5 @@
-// Package config reads the configuration of a process: environment variables, and flags that mirror them. Parsing, --help and
-// docs/reference/configuration.md derive from one table.
+// Package config reads the configuration of a process: environment variables, and flags that mirror
+// them. Parsing, --help and docs/reference/configuration.md derive from one table.
 //
 //	defaults ◄── environment ◄── flags        the right-hand side wins
 //

@@ -49,7 +49,8 @@ func (v *value[T]) Type() string { return "value" }
 
 func text(s string) (string, error) { return s, nil }
 
-// truth accepts only what Temporal's own reader accepts, because that ignores other values silently.
+// truth accepts only what Temporal's own reader accepts, because that ignores other values
+// silently.
 func truth(s string) (bool, error) {
 	switch strings.ToLower(s) {
 	case "1", "true":

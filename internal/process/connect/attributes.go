@@ -19,11 +19,13 @@ import (
 // attributePatience bounds the wait until new search attributes can be used.
 const attributePatience = 30 * time.Second
 
-// EnsureSearchAttributes creates the search attributes that the namespace lacks, all of type Keyword, and returns when workflows can be started
-// with them. If the process may not create them, it logs a warning and returns nil: an operator has to.
+// EnsureSearchAttributes creates the search attributes that the namespace lacks, all of type
+// Keyword, and returns when workflows can be started with them. If the process may not create them,
+// it logs a warning and returns nil: an operator has to.
 //
-// It finds out by a query that uses the attributes, because every process that may start workflows may read. It queries again after creating them:
-// two processes that create them at the same time can overwrite each other.
+// It finds out by a query that uses the attributes, because every process that may start workflows
+// may read. It queries again after creating them: two processes that create them at the same time
+// can overwrite each other.
 func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace string, names []string, logger *slog.Logger) error {
 	usable := func() (bool, error) {
 		err := queryAttributes(ctx, c, namespace, names)
@@ -72,7 +74,8 @@ func addAttributes(ctx context.Context, c client.Client, namespace string, names
 	return err
 }
 
-// forbidden reports whether the process may not create search attributes. Hosted Temporal has no operator service for clients.
+// forbidden reports whether the process may not create search attributes. Hosted Temporal has no
+// operator service for clients.
 func forbidden(err error) bool {
 	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
 	_, absent := errors.AsType[*serviceerror.Unimplemented](err)

@@ -24,7 +24,8 @@ type Connections struct {
 	Namespace string
 }
 
-// Dial connects to NATS and Temporal under a name that their operators see. cfg.Temporal must have the data converter.
+// Dial connects to NATS and Temporal under a name that their operators see. cfg.Temporal must have
+// the data converter.
 func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*Connections, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout, fmt.Errorf("no connection after %s", cfg.ConnectTimeout))
 	defer cancel()
@@ -60,7 +61,8 @@ func (c *Connections) Close() {
 // attemptTimeout bounds one attempt: a server that works answers within milliseconds.
 const attemptTimeout = 5 * time.Second
 
-// retry repeats attempt until it succeeds, fails permanently, or ctx ends. The error has the reason and the last failure.
+// retry repeats attempt until it succeeds, fails permanently, or ctx ends. The error has the reason
+// and the last failure.
 func retry[T any](ctx context.Context, server string, logger *slog.Logger, attempt func(context.Context) (T, error)) (T, error) {
 	var last error
 	once := func() (T, error) {

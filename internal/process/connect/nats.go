@@ -17,8 +17,8 @@ import (
 // reconnectWait is the pause between two rounds over all servers, plus the client's jitter.
 const reconnectWait = 500 * time.Millisecond
 
-// dialNATS connects, and asks for the log's stream, which need not exist: a starting cluster accepts connections some seconds before it has a
-// leader that answers.
+// dialNATS connects, and asks for the log's stream, which need not exist: a starting cluster
+// accepts connections some seconds before it has a leader that answers.
 func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
 	options, err := natsOptions(cfg.NATS)
 	if err != nil {
@@ -29,7 +29,8 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 		nats.Timeout(attemptTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
-		// Operators rotate credentials by hand, not always in the right order. That must not end the process.
+		// Operators rotate credentials by hand, not always in the right order. That must not end
+		// the process.
 		nats.IgnoreAuthErrorAbort(),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil: Close was called

@@ -15,11 +15,12 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// longestRedial bounds the pause between two attempts to reach a lost server: until one succeeds, this process can do nothing. The SDK's own bound
-// is ten times as long.
+// longestRedial bounds the pause between two attempts to reach a lost server: until one succeeds,
+// this process can do nothing. The SDK's own bound is ten times as long.
 const longestRedial = time.Second
 
-// dialTemporal connects, and waits for the namespace: it appears some seconds after its creation, and a worker that polls before fails.
+// dialTemporal connects, and waits for the namespace: it appears some seconds after its creation,
+// and a worker that polls before fails.
 func dialTemporal(ctx context.Context, o client.Options, logger *slog.Logger) (client.Client, error) {
 	o.Logger = sdklog.NewStructuredLogger(logger)
 	pace := backoff.DefaultConfig

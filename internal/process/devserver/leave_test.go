@@ -14,12 +14,13 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// overdue is when a workflow task of this test is handed out again. An activity of it would be after
-// 30 s, and one that waits for a worker that left goes elsewhere after 2 s.
+// overdue is when a workflow task of this test is handed out again. An activity of it would be
+// after 30 s, and one that waits for a worker that left goes elsewhere after 2 s.
 const overdue = 15 * time.Second
 
-// Workers leave one after another while workflows are started all the time. No task is lost with one:
-// none is handed to a poll that a leaving worker has given up, where it would wait until it is overdue.
+// Workers leave one after another while workflows are started all the time. No task is lost with
+// one: none is handed to a poll that a leaving worker has given up, where it would wait until it is
+// overdue.
 func TestLeavingWorkersLoseNoTask(t *testing.T) {
 	t.Parallel()
 	const leaves, atOnce = 20, 16

@@ -118,8 +118,9 @@ func (l *natsLog) Warnf(format string, v ...any) {
 	l.write(level, "%s", []any{msg})
 }
 
-// afterKill is what the server says of the index of a stream when it was killed before it had written one: it reads the
-// stream itself, and nothing is lost. Being killed is what this server is for.
+// afterKill is what the server says of the index of a stream when it was killed before it had
+// written one: it reads the stream itself, and nothing is lost. Being killed is what this server is
+// for.
 var afterKill = regexp.MustCompile(`^Filestore \[.*\] (Stream state outdated, |TTL state is outdated; |Recovering stream state from index errored: prior state file$)`)
 
 func (l *natsLog) Errorf(format string, v ...any) {

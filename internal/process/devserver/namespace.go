@@ -12,8 +12,8 @@ import (
 // retention is how long Temporal keeps the history of a closed workflow.
 const retention = 7 * 24 * time.Hour
 
-// searchAttributes are the custom search attributes of the namespace, all of type Keyword. SQLite has ten columns for that
-// type.
+// searchAttributes are the custom search attributes of the namespace, all of type Keyword. SQLite
+// has ten columns for that type.
 var searchAttributes = []string{"PerdureAgent", "PerdureRun", "PerdureStatus", "PerdureTenant"}
 
 // createNamespace creates the namespace with its search attributes, unless it exists.

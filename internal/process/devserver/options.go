@@ -19,8 +19,8 @@ type Options struct {
 	// attributes) when it exists. Defaults to [DefaultNamespace].
 	Namespace string
 
-	// HistoryEvents is how many events a workflow's history may have until Temporal suggests to continue
-	// as new. 0 = Temporal's own default, 4,096.
+	// HistoryEvents is how many events a workflow's history may have until Temporal suggests to
+	// continue as new. 0 = Temporal's own default, 4,096.
 	HistoryEvents int
 
 	// Logger receives what the two servers have to say. Defaults to slog.Default().

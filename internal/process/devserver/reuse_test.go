@@ -20,8 +20,8 @@ func againWorkflow(ctx workflow.Context, again bool) error {
 	return nil
 }
 
-// TestContinuedWorkflowStartsAtOnce: Temporal adds no delay before the first task of a workflow that continues one that is
-// younger than a second, and a workflow ID can be used again at once.
+// TestContinuedWorkflowStartsAtOnce: Temporal adds no delay before the first task of a workflow
+// that continues one that is younger than a second, and a workflow ID can be used again at once.
 func TestContinuedWorkflowStartsAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -56,8 +56,8 @@ func TestContinuedWorkflowStartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestShippedDynamicConfig: the dynamic configuration for a Temporal cluster has what perdure dev sets for the behavior of
-// runs; what perdure dev sets for one process on SQLite is its own.
+// TestShippedDynamicConfig: the dynamic configuration for a Temporal cluster has what perdure dev
+// sets for the behavior of runs; what perdure dev sets for one process on SQLite is its own.
 func TestShippedDynamicConfig(t *testing.T) {
 	t.Parallel()
 	over := make(chan any)

@@ -18,9 +18,9 @@ const (
 	roomNeeded = 4 << 20
 )
 
-// keepWriting starts JetStream anew when the disk was full and has room again. A stream that once could
-// not write never tries again until its server was started anew, which is for an operator to do; this
-// server has none but its process. It returns when ctx ends.
+// keepWriting starts JetStream anew when the disk was full and has room again. A stream that once
+// could not write never tries again until its server was started anew, which is for an operator to
+// do; this server has none but its process. It returns when ctx ends.
 func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logger) {
 	for {
 		select {

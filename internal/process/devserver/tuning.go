@@ -28,9 +28,8 @@ var pragmas = map[string]string{
 	"wal_autocheckpoint": "4000",
 }
 
-// dynamicConfig sets Temporal, whose defaults are for clusters, for one process. historyEvents is as in
-// Options.
-// `go test -bench . -benchtime 500x` shows what a setting is worth.
+// dynamicConfig sets Temporal, whose defaults are for clusters, for one process. historyEvents is
+// as in Options. `go test -bench . -benchtime 500x` shows what a setting is worth.
 func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 	values := map[dynamicconfig.Key]any{
 		dynamicconfig.EnableEagerWorkflowStart.Key():            true,
@@ -45,12 +44,13 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		// A timer, and with it a retry, is otherwise up to a second late.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 
-		// A workflow that continues as new, or starts again under its ID, less than a second after it began
-		// otherwise waits out that second: a queued input, a decision or a tool result would wait with it.
+		// A workflow that continues as new, or starts again under its ID, less than a second after
+		// it began otherwise waits out that second: a queued input, a decision or a tool result
+		// would wait with it.
 		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Duration(0),
 
-		// A worker that stops is given no more tasks, and does what it has been given. Otherwise a task
-		// may go to a poll that it gave up, and waits there for its timeout.
+		// A worker that stops is given no more tasks, and does what it has been given. Otherwise a
+		// task may go to a poll that it gave up, and waits there for its timeout.
 		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
 
 		// History drops a wake-up of a waiting reader when several events come at
@@ -69,8 +69,8 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorUpdateAckInterval.Key():      3 * time.Second,
 		dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): 3 * time.Second,
 
-		// Finished runs stay in memory as long as there is room: 128,000 of them by default, at more
-		// than 10 KiB each.
+		// Finished runs stay in memory as long as there is room: 128,000 of them by default, at
+		// more than 10 KiB each.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key():     2000,
 		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key(): 32 << 20,
 

@@ -11,8 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// The names of OpenTelemetry's semantic conventions for generative AI are in this file only, because the conventions are in development and
-// change. Content, which they make optional, is never sent.
+// The names of OpenTelemetry's semantic conventions for generative AI are in this file only,
+// because the conventions are in development and change. Content, which they make optional, is
+// never sent.
 const (
 	spanChat        = "chat"
 	spanExecuteTool = "execute_tool"
@@ -58,7 +59,8 @@ type ChatRequest struct {
 	Provider, Model string
 }
 
-// ChatResponse is the outcome of a call. A nil count is unknown; Error is the kind of the failure, or "".
+// ChatResponse is the outcome of a call. A nil count is unknown; Error is the kind of the failure,
+// or "".
 type ChatResponse struct {
 	Model, Finish string
 	Input, Output *int64
@@ -66,7 +68,8 @@ type ChatResponse struct {
 	Cost     *int64
 	Currency string
 	Error    string
-	// Estimated tells that the answer was cut before the provider reported its usage: the counts are estimates.
+	// Estimated tells that the answer was cut before the provider reported its usage: the counts
+	// are estimates.
 	Estimated bool
 }
 
@@ -127,7 +130,8 @@ func (c *Chat) usage(r ChatResponse) {
 	c.cost(r)
 }
 
-// tokens records a token count. Reported and estimated counts both have the attribute of estimates, so that a query can separate them.
+// tokens records a token count. Reported and estimated counts both have the attribute of estimates,
+// so that a query can separate them.
 func (c *Chat) tokens(key attribute.Key, kind string, n *int64, estimated bool) {
 	if n == nil {
 		return
@@ -146,7 +150,8 @@ func (c *Chat) cost(r ChatResponse) {
 	modelCost.record(c.ctx, amount, append([]attribute.KeyValue{attrCurrency.String(r.Currency), attrEstimated.Bool(r.Estimated)}, c.attrs...)...)
 }
 
-// StartTool begins the span of a tool call of the context's run. The returned function ends it, with the kind of its failure or "".
+// StartTool begins the span of a tool call of the context's run. The returned function ends it,
+// with the kind of its failure or "".
 func StartTool(ctx context.Context, tool, callID string) (context.Context, func(failure string)) {
 	ctx, span := otel.Tracer(scope).Start(ctx, spanExecuteTool+" "+tool, trace.WithAttributes(
 		attrOperation.String(spanExecuteTool), attrToolName.String(tool), attrToolCallID.String(callID)),

@@ -17,7 +17,8 @@ func TestConventionalNames(t *testing.T) {
 	}
 }
 
-// Estimates are told from what providers report by one attribute, in the counts of an attempt that died as well.
+// Estimates are told from what providers report by one attribute, in the counts of an attempt that
+// died as well.
 func TestEstimatesAreMarked(t *testing.T) {
 	reader := metric.NewManualReader()
 	before := otel.GetMeterProvider()

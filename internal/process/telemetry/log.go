@@ -23,8 +23,8 @@ const (
 
 var runKeys = []string{keyTenant, keyThread, keyRun, keyAgent, keyAttempt}
 
-// traceHandler adds trace_id and span_id to lines that are logged within a span, and the attributes of the run to lines
-// that are logged with its context.
+// traceHandler adds trace_id and span_id to lines that are logged within a span, and the attributes
+// of the run to lines that are logged with its context.
 type traceHandler struct {
 	slog.Handler
 
@@ -55,8 +55,8 @@ func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements [slog.Handler]. An attribute of a run that is there already is left out. Lines of Temporal's SDK get
-// the tenant and the thread from the ID of the workflow.
+// WithAttrs implements [slog.Handler]. An attribute of a run that is there already is left out.
+// Lines of Temporal's SDK get the tenant and the thread from the ID of the workflow.
 func (h traceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	keys := maps.Clone(h.keys)
 	if keys == nil {
@@ -88,8 +88,9 @@ func (h traceHandler) WithGroup(name string) slog.Handler {
 // keyWorkflowID is the key of Temporal's SDK.
 const keyWorkflowID = "WorkflowID"
 
-// threadOf returns the tenant and the thread that the ID of a workflow names: thread/<tenant>/<thread>, maybe with more
-// after that. A part that begins with ~ is a digest and left out.
+// threadOf returns the tenant and the thread that the ID of a workflow names:
+// thread/<tenant>/<thread>, maybe with more after that. A part that begins with ~ is a digest and
+// left out.
 func threadOf(workflowID string) []slog.Attr {
 	parts := strings.Split(workflowID, "/")
 	if len(parts) < 3 || parts[0] != "thread" {

@@ -11,11 +11,13 @@ import (
 
 // Metric is one of Perdure's own metrics.
 type Metric struct {
-	// Name and Unit are those of OpenTelemetry. Prometheus shows the name with underscores, and with suffixes for the unit and the type.
+	// Name and Unit are those of OpenTelemetry. Prometheus shows the name with underscores, and
+	// with suffixes for the unit and the type.
 	Name, Unit  string
 	Type        MetricType
 	Description string
-	// Labels are the attributes of its values, besides those of a model call for metrics of model calls.
+	// Labels are the attributes of its values, besides those of a model call for metrics of model
+	// calls.
 	Labels []attribute.Key
 	// buckets are the upper bounds of a histogram's buckets.
 	buckets []float64
@@ -67,12 +69,14 @@ var (
 		Labels: append([]attribute.Key{attrTokenType, attrEstimated}, modelCall...), buckets: tokenBuckets}
 )
 
-// Metrics returns Perdure's own metrics. The process also has those of its HTTP server, of Temporal's SDK and of the Go runtime.
+// Metrics returns Perdure's own metrics. The process also has those of its HTTP server, of
+// Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
 	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, modelCost, modelDuration, modelFirstChunk, modelTokens})
 }
 
-// count changes a counter or a gauge by n. A name that the SDK refuses costs a figure, not a run: nothing is recorded.
+// count changes a counter or a gauge by n. A name that the SDK refuses costs a figure, not a run:
+// nothing is recorded.
 func (m Metric) count(ctx context.Context, n int64, attrs ...attribute.KeyValue) {
 	if m.Type == Gauge {
 		if c, err := otel.Meter(scope).Int64UpDownCounter(m.Name, metric.WithDescription(m.Description)); err == nil {

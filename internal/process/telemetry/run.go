@@ -16,7 +16,8 @@ const (
 	attrAttempt = attribute.Key("perdure.attempt")
 )
 
-// Run names the AG-UI run that a span or a log line belongs to. Empty members are unknown and left out.
+// Run names the AG-UI run that a span or a log line belongs to. Empty members are unknown and left
+// out.
 type Run struct {
 	Tenant, Thread, ID string
 	Agent, Revision    string
@@ -27,8 +28,8 @@ type Run struct {
 // runKey is the key of a Run in a context.
 type runKey struct{}
 
-// WithRun makes ctx a context of the run: spans of model and tool calls and log lines made with it name the run. The span
-// in ctx gets the run's attributes.
+// WithRun makes ctx a context of the run: spans of model and tool calls and log lines made with it
+// name the run. The span in ctx gets the run's attributes.
 func WithRun(ctx context.Context, r Run) context.Context {
 	trace.SpanFromContext(ctx).SetAttributes(r.attributes()...)
 	return context.WithValue(ctx, runKey{}, r)

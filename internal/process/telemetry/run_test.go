@@ -26,7 +26,8 @@ func record(t *testing.T) *tracetest.SpanRecorder {
 	return recorder
 }
 
-// TestSpansNameTheirRun: the spans of a model call, of a tool call, and of the activity around them have the same attributes.
+// TestSpansNameTheirRun: the spans of a model call, of a tool call, and of the activity around them
+// have the same attributes.
 func TestSpansNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
 	recorder := record(t)
 	ctx, activity := otel.Tracer("test").Start(t.Context(), "RunActivity:x")

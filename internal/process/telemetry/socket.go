@@ -10,8 +10,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Socket counts an open WebSocket. The returned function counts its end, with the close code. The returned context carries the trace of the
-// handshake, for the frames: a span of the WebSocket itself would be open for hours.
+// Socket counts an open WebSocket. The returned function counts its end, with the close code. The
+// returned context carries the trace of the handshake, for the frames: a span of the WebSocket
+// itself would be open for hours.
 func Socket(ctx context.Context, handshake http.Header) (context.Context, func(code int)) {
 	ctx = otel.GetTextMapPropagator().Extract(ctx, propagation.HeaderCarrier(handshake))
 	sockets.count(ctx, 1)
@@ -21,8 +22,8 @@ func Socket(ctx context.Context, handshake http.Header) (context.Context, func(c
 	}
 }
 
-// Frame begins the span of a frame, the counterpart of an HTTP request. The returned function ends it, with the status and the code of its
-// failure, or 0 and "".
+// Frame begins the span of a frame, the counterpart of an HTTP request. The returned function ends
+// it, with the status and the code of its failure, or 0 and "".
 func Frame(ctx context.Context, kind string) (context.Context, func(status int, code string)) {
 	ctx, span := otel.Tracer(scope).Start(ctx, "GET /v1/ws "+kind, trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, func(status int, code string) {

@@ -3,9 +3,9 @@
 //
 //	HTTP request ─► start workflow ─► workflow task ─► activity ─► chat model     one trace
 //
-// Rules: traces are exported only where OTEL_EXPORTER_OTLP_ENDPOINT (or its traces form) is set, and
-// cost nothing elsewhere; metrics are always kept; nothing is emitted from workflow code except by
-// the interceptor, which knows a replay; content is never an attribute.
+// Rules: traces are exported only where OTEL_EXPORTER_OTLP_ENDPOINT (or its traces form) is set,
+// and cost nothing elsewhere; metrics are always kept; nothing is emitted from workflow code except
+// by the interceptor, which knows a replay; content is never an attribute.
 package telemetry
 
 import (
@@ -77,12 +77,13 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 	return t, nil
 }
 
-// seriesPerMetric bounds the time series of one metric. Beyond it, measurements are added up in one series with the label
-// otel_metric_overflow="true".
+// seriesPerMetric bounds the time series of one metric. Beyond it, measurements are added up in one
+// series with the label otel_metric_overflow="true".
 const seriesPerMetric = 2000
 
-// httpServer keeps the labels of HTTP metrics whose values the API decides. A client chooses the others: server.port comes
-// from the Host header, and the protocol version may be any of HTTP/1.0 to 1.9.
+// httpServer keeps the labels of HTTP metrics whose values the API decides. A client chooses the
+// others: server.port comes from the Host header, and the protocol version may be any of HTTP/1.0
+// to 1.9.
 var httpServer = metric.NewView(metric.Instrument{Name: "http.server.*"}, metric.Stream{
 	AttributeFilter: attribute.NewAllowKeysFilter("http.request.method", "http.response.status_code", "http.route", "url.scheme"),
 })
@@ -97,8 +98,9 @@ func traced(getenv func(string) string) bool {
 		(getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "")
 }
 
-// propagator reads and writes the headers traceparent and tracestate, unless OTEL_PROPAGATORS leaves tracecontext out.
-// Baggage is neither read nor written: callers put what they like into it, which is not for the servers that runs reach.
+// propagator reads and writes the headers traceparent and tracestate, unless OTEL_PROPAGATORS
+// leaves tracecontext out. Baggage is neither read nor written: callers put what they like into it,
+// which is not for the servers that runs reach.
 func propagator(getenv func(string) string) propagation.TextMapPropagator {
 	wanted := getenv("OTEL_PROPAGATORS")
 	if wanted == "" || slices.ContainsFunc(strings.Split(wanted, ","), func(name string) bool { return strings.TrimSpace(name) == "tracecontext" }) {
@@ -127,7 +129,8 @@ func (t *Telemetry) Metrics() http.Handler { return t.handler }
 // shutdownPatience bounds how long a collector may take for the last spans.
 const shutdownPatience = time.Second
 
-// Shutdown sends what is left. A collector that does not take it is no failure of the process: that is logged.
+// Shutdown sends what is left. A collector that does not take it is no failure of the process: that
+// is logged.
 func (t *Telemetry) Shutdown(ctx context.Context, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
 	defer cancel()

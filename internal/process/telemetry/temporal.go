@@ -22,9 +22,10 @@ import (
 // traceHeader is the header of Temporal in which all its SDKs carry the trace context.
 const traceHeader = "_tracer-data"
 
-// temporalTracer makes spans of what Temporal's SDK does. It differs from the SDK's own tracer in this: the span of a
-// workflow has the same ID in every process that replays it, so that its children are not orphans after a crash; it is
-// reported once, when the workflow ends; and no baggage goes along.
+// temporalTracer makes spans of what Temporal's SDK does. It differs from the SDK's own tracer in
+// this: the span of a workflow has the same ID in every process that replays it, so that its
+// children are not orphans after a crash; it is reported once, when the workflow ends; and no
+// baggage goes along.
 type temporalTracer struct {
 	interceptor.BaseTracer
 	tracer trace.Tracer
@@ -33,8 +34,8 @@ type temporalTracer struct {
 // temporalSpan is a span that has begun here. Only one goroutine uses it.
 type temporalSpan struct {
 	trace.Span
-	// unreported spans are dropped: the workflow has not ended but left the worker's memory, or a replay repeats what was
-	// reported before.
+	// unreported spans are dropped: the workflow has not ended but left the worker's memory, or a
+	// replay repeats what was reported before.
 	unreported bool
 }
 
@@ -102,7 +103,8 @@ func (t *temporalTracer) StartSpan(o *interceptor.TracerStartSpanOptions) (inter
 	return &temporalSpan{Span: span, unreported: o.Operation == operationRunWorkflow}, nil
 }
 
-// SpanName implements [interceptor.Tracer]. The names of schedules are their callers' and no part of it.
+// SpanName implements [interceptor.Tracer]. The names of schedules are their callers' and no part
+// of it.
 func (t *temporalTracer) SpanName(o *interceptor.TracerStartSpanOptions) string {
 	if o.Operation == operationCreateSchedule {
 		return o.Operation
@@ -118,8 +120,8 @@ const (
 	operationHandleUpdate = "HandleUpdate"
 )
 
-// durableKey returns the same for the same span in each replay; "" = replays do not begin the span anew. The SDK's own
-// IdempotencyKey counts spans, of which a replay begins fewer.
+// durableKey returns the same for the same span in each replay; "" = replays do not begin the span
+// anew. The SDK's own IdempotencyKey counts spans, of which a replay begins fewer.
 func durableKey(o *interceptor.TracerStartSpanOptions) string {
 	if o.Operation != operationRunWorkflow && o.Operation != operationHandleUpdate {
 		return ""
@@ -192,8 +194,8 @@ func TraceParent(ctx context.Context) string {
 // queued is the input of a workflow that knows the trace of the request which asked for its run.
 type queued interface{ TraceParent() string }
 
-// runTraces comes before Temporal's tracing. An execution that continues another one belongs to the trace of its own run:
-// the run before may be another one.
+// runTraces comes before Temporal's tracing. An execution that continues another one belongs to the
+// trace of its own run: the run before may be another one.
 type runTraces struct {
 	interceptor.InterceptorBase
 }
@@ -222,7 +224,8 @@ func (w *runTrace) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execute
 	return w.Next.ExecuteWorkflow(ctx, in)
 }
 
-// interceptors make spans of what a Temporal client and the workers on it do. The first is the outermost.
+// interceptors make spans of what a Temporal client and the workers on it do. The first is the
+// outermost.
 func interceptors(traces trace.TracerProvider) []interceptor.ClientInterceptor {
 	tracing := interceptor.NewTracingInterceptor(&temporalTracer{tracer: traces.Tracer("temporal-sdk-go")})
 	return []interceptor.ClientInterceptor{&runTraces{}, tracing, &spanEnds{}}
@@ -250,7 +253,8 @@ type workflowEnd struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
 
-// ExecuteWorkflow reports the span when the workflow returns. A workflow that leaves the worker's memory does not return.
+// ExecuteWorkflow reports the span when the workflow returns. A workflow that leaves the worker's
+// memory does not return.
 func (w *workflowEnd) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	out, err := w.Next.ExecuteWorkflow(ctx, in)
 	if span, ok := ctx.Value(temporalSpanKey{}).(*temporalSpan); ok {

@@ -40,8 +40,8 @@ func replayed(t *testing.T, history string) []sdktrace.ReadOnlySpan {
 	return recorder.Ended()
 }
 
-// TestReplaysReportTheSameSpan: the span of a workflow has the same IDs in each process that replays it, and what was
-// reported before is not reported again.
+// TestReplaysReportTheSameSpan: the span of a workflow has the same IDs in each process that
+// replays it, and what was reported before is not reported again.
 func TestReplaysReportTheSameSpan(t *testing.T) {
 	t.Parallel()
 	var first []sdktrace.ReadOnlySpan
@@ -58,8 +58,8 @@ func TestReplaysReportTheSameSpan(t *testing.T) {
 	}
 }
 
-// TestAnEvictedWorkflowIsNotReported: when a workflow leaves the worker's memory, the SDK finishes its span, and the
-// workflow has not returned.
+// TestAnEvictedWorkflowIsNotReported: when a workflow leaves the worker's memory, the SDK finishes
+// its span, and the workflow has not returned.
 func TestAnEvictedWorkflowIsNotReported(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()

@@ -1,4 +1,5 @@
-// Package version tells which build of Perdure a program is, from what the Go toolchain recorded in it.
+// Package version tells which build of Perdure a program is, from what the Go toolchain recorded in
+// it.
 package version
 
 import (
@@ -13,10 +14,11 @@ const module = "github.com/perdure/perdure"
 
 // Info describes a build. Members that the toolchain did not record are empty.
 type Info struct {
-	// Version is the version of Perdure's module, such as v1.2.3, or "(devel)" for a build of a checkout without a tag.
+	// Version is the version of Perdure's module, such as v1.2.3, or "(devel)" for a build of a
+	// checkout without a tag.
 	Version string `json:"version"`
-	// Revision is the commit that was built, and Time is when it was committed (RFC 3339). Both are empty in a program of
-	// another module that uses Perdure.
+	// Revision is the commit that was built, and Time is when it was committed (RFC 3339). Both are
+	// empty in a program of another module that uses Perdure.
 	Revision string `json:"revision,omitempty"`
 	Time     string `json:"time,omitempty"`
 	// Modified tells that the checkout had changes which were not committed.

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// startDelivery returns a function that starts deliveries of webhooks. Each is a workflow whose ID derives from the event, so starting it again has
-// no effect.
+// startDelivery returns a function that starts deliveries of webhooks. Each is a workflow whose ID
+// derives from the event, so starting it again has no effect.
 func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) error {
 	return func(ctx context.Context, d runs.Delivery) error {
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{

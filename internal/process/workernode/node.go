@@ -1,4 +1,5 @@
-// Package workernode assembles a worker: workflows, activities, models and tools. The process worker, package worker and perdure dev use it.
+// Package workernode assembles a worker: workflows, activities, models and tools. The process
+// worker, package worker and perdure dev use it.
 package workernode
 
 import (
@@ -43,7 +44,8 @@ type Config struct {
 	Tools               *tools.Registry
 	// Queues are the task queues whose tool calls this worker makes.
 	Queues Queues
-	// LookElsewhere receives the lookup of tools of MCP servers that other workers have announced; nil = it is not needed.
+	// LookElsewhere receives the lookup of tools of MCP servers that other workers have announced;
+	// nil = it is not needed.
 	LookElsewhere func(offers toolset.Lookup)
 	// Programs are the agents that are Go workflows, by their names.
 	Programs workflows.Programs
@@ -51,26 +53,31 @@ type Config struct {
 	Register func(r worker.Registry)
 	// Webhooks sends notifications of approvals; nil = there are no webhooks.
 	Webhooks *webhook.Sender
-	// Prices are those of models, with budgets of single tenants; nil = none. TenantBudget is the budget of other tenants.
+	// Prices are those of models, with budgets of single tenants; nil = none. TenantBudget is the
+	// budget of other tenants.
 	Prices       *budget.File
 	TenantBudget budget.Day
-	// Alone tells that no other process works on this log, so that none takes over if this one dies.
+	// Alone tells that no other process works on this log, so that none takes over if this one
+	// dies.
 	Alone bool
 	// WorkflowCache bounds the workflows in memory. 0 = DefaultWorkflowCache.
 	WorkflowCache int
-	// Deployment and BuildID are the worker's version; empty = none. With Promote, Start makes the version current if it never was, and returns
-	// when it is.
+	// Deployment and BuildID are the worker's version; empty = none. With Promote, Start makes the
+	// version current if it never was, and returns when it is.
 	Deployment, BuildID string
 	Promote             bool
-	// StopTimeout is how long activities may take after Stop; another worker repeats those that are cut. 0 = DefaultStopTimeout. A worker that is
-	// Alone does not wait: its user wants it stopped, and starts it again.
+	// StopTimeout is how long activities may take after Stop; another worker repeats those that are
+	// cut. 0 = DefaultStopTimeout. A worker that is Alone does not wait: its user wants it stopped,
+	// and starts it again.
 	StopTimeout time.Duration
-	// ToolGrace is how long a step waits for a worker that has its tools. 0 = activities.DefaultToolGrace.
+	// ToolGrace is how long a step waits for a worker that has its tools. 0 =
+	// activities.DefaultToolGrace.
 	ToolGrace time.Duration
 	Logger    *slog.Logger
 }
 
-// DefaultWorkflowCache is the default bound of the workflow cache. A waiting run beyond it uses no memory, and is replayed when it continues.
+// DefaultWorkflowCache is the default bound of the workflow cache. A waiting run beyond it uses no
+// memory, and is replayed when it continues.
 const DefaultWorkflowCache = 1000
 
 // maxPollers bounds the concurrent polls of each task queue.
@@ -80,8 +87,9 @@ const maxPollers = 20
 const DefaultStopTimeout = 3 * time.Second
 
 const (
-	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives the stop timeout to each of its pools, one after
-	// the other, and waits 10 s for a Temporal that is away.
+	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives
+	// the stop timeout to each of its pools, one after the other, and waits 10 s for a Temporal
+	// that is away.
 	stopMargin = 500 * time.Millisecond
 	// leavePatience bounds the waits for Temporal and the log after that.
 	leavePatience = time.Second
@@ -177,8 +185,9 @@ const alone = "alone"
 
 func options(cfg Config) worker.Options {
 	o := worker.Options{
-		// This separates the pollers of the sticky queue from those of the normal one. A fixed number of mixed pollers all go to the sticky queue
-		// while it is long, and tasks of the normal queue wait until the load is over.
+		// This separates the pollers of the sticky queue from those of the normal one. A fixed
+		// number of mixed pollers all go to the sticky queue while it is long, and tasks of the
+		// normal queue wait until the load is over.
 		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
 		StickyScheduleToStartTimeout: 2 * time.Second,
 		WorkerStopTimeout:            cfg.stopTimeout(),
@@ -207,8 +216,9 @@ func (n *Node) stopAfter(ctx context.Context, err error) error {
 	return err
 }
 
-// Stop ends the worker: it takes no more tasks, and lets activities end for the stop timeout. Other workers continue what it could not finish. What
-// fails because Temporal or the log is away is logged; other workers find it when both are back.
+// Stop ends the worker: it takes no more tasks, and lets activities end for the stop timeout. Other
+// workers continue what it could not finish. What fails because Temporal or the log is away is
+// logged; other workers find it when both are back.
 func (n *Node) Stop(ctx context.Context) {
 	if n.presence != nil {
 		n.presence.Leave()
@@ -264,7 +274,8 @@ func (n *Node) withdraw(ctx context.Context) error {
 	return errors.Join(g.Wait(), announced, present)
 }
 
-// newWorkers returns a worker for each queue. Those of tools come first: the version is promoted when the others have started.
+// newWorkers returns a worker for each queue. Those of tools come first: the version is promoted
+// when the others have started.
 func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	var all []worker.Worker
 	for _, queue := range cfg.Queues.Tools {

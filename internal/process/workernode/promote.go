@@ -30,8 +30,8 @@ type promotion struct {
 	done      bool // this process made it current
 }
 
-// promote makes the version current if it never was current or ramping. A worker that is restarted must not undo an operator's decision, such as a
-// rollback.
+// promote makes the version current if it never was current or ramping. A worker that is restarted
+// must not undo an operator's decision, such as a rollback.
 func (p *promotion) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, promotePatience, errors.New("it took too long"))
 	defer cancel()
@@ -51,7 +51,8 @@ func (p *promotion) promote(ctx context.Context) error {
 	}
 }
 
-// try looks at the deployment and changes it if necessary. It returns true when nothing is left to do.
+// try looks at the deployment and changes it if necessary. It returns true when nothing is left to
+// do.
 func (p *promotion) try(ctx context.Context) (bool, error) {
 	now, err := p.temporal.WorkflowService().DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
 		Namespace: p.namespace, DeploymentName: p.version.GetDeploymentName(),
@@ -78,7 +79,8 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// set makes the version current. With the token it fails if the deployment was changed concurrently.
+// set makes the version current. With the token it fails if the deployment was changed
+// concurrently.
 func (p *promotion) set(ctx context.Context, token []byte) error {
 	deployment := p.temporal.WorkerDeploymentClient().GetHandle(p.version.GetDeploymentName())
 	_, err := deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: p.version.GetBuildId(), ConflictToken: token})
@@ -89,8 +91,8 @@ func (p *promotion) set(ctx context.Context, token []byte) error {
 // summary is what Temporal knows of a version.
 type summary = deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary
 
-// isTemporary reports whether a repetition may succeed soon: the version is not known or does not poll all its queues yet, the deployment is changed
-// concurrently, or Temporal is away.
+// isTemporary reports whether a repetition may succeed soon: the version is not known or does not
+// poll all its queues yet, the deployment is changed concurrently, or Temporal is away.
 func isTemporary(err error) bool {
 	var (
 		unknown     *serviceerror.NotFound

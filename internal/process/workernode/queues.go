@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Queues are the task queues that a worker serves: the main one, and Tools, which have tool calls only.
+// Queues are the task queues that a worker serves: the main one, and Tools, which have tool calls
+// only.
 type Queues struct {
 	Tools []string
 	// ToolsOnly tells that the worker does not serve the main queue.

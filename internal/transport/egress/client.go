@@ -18,7 +18,8 @@ const (
 	maxRedirects     = 5
 )
 
-// Transport returns a transport that keeps the rules for addresses, or does not if private ones are allowed.
+// Transport returns a transport that keeps the rules for addresses, or does not if private ones are
+// allowed.
 func Transport(allowPrivate bool) *http.Transport {
 	return newTransport(newDialer(allowPrivate))
 }
@@ -41,8 +42,8 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 	}
 }
 
-// Hosts are those that a request may go to, each as host or host:port, in lower case. Without a port
-// it is the scheme's own.
+// Hosts are those that a request may go to, each as host or host:port, in lower case. Without a
+// port it is the scheme's own.
 type Hosts []string
 
 // Allow reports whether a URL's host is among them.
@@ -68,7 +69,8 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return "egress: " + e.Reason }
 
-// Redirects returns a client's CheckRedirect. Headers that were given to the first host go to no other.
+// Redirects returns a client's CheckRedirect. Headers that were given to the first host go to no
+// other.
 func Redirects(hosts Hosts, headers []string) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, before []*http.Request) error {
 		first := before[0].URL
@@ -97,7 +99,8 @@ type Failure int
 
 // The reasons.
 const (
-	// Broken: the connection was made and did not hold. What the request asks for may have happened.
+	// Broken: the connection was made and did not hold. What the request asks for may have
+	// happened.
 	Broken Failure = iota
 	// Unreached: there was no connection, so that nothing has happened.
 	Unreached
@@ -105,7 +108,8 @@ const (
 	Refused
 )
 
-// Explain returns the reason for an error of a client's, and words for it without addresses, URLs or headers.
+// Explain returns the reason for an error of a client's, and words for it without addresses, URLs
+// or headers.
 func Explain(host string, err error) (Failure, string) {
 	var private *PrivateAddressError
 	var redirect *RedirectError

@@ -36,7 +36,8 @@ func nameserver(t *testing.T, address netip.Addr) string {
 	return conn.LocalAddr().String()
 }
 
-// reply returns a DNS message (RFC 1035): the question, and an answer to it if it asks for an A record.
+// reply returns a DNS message (RFC 1035): the question, and an answer to it if it asks for an A
+// record.
 func reply(question []byte, address netip.Addr) []byte {
 	end := 12
 	for question[end] != 0 {

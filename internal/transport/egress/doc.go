@@ -1,5 +1,5 @@
-// Package egress is how whatever files declare, tools and webhooks, reaches other hosts: with whom it may
-// talk, and where a redirect may lead.
+// Package egress is how whatever files declare, tools and webhooks, reaches other hosts: with whom
+// it may talk, and where a redirect may lead.
 //
 // The rules:
 //

@@ -13,8 +13,9 @@ const (
 	headerTracestate  = "Tracestate"
 )
 
-// Traced returns a transport that sends the trace context of a request's context along, in the headers traceparent and
-// tracestate, and no baggage. Headers that the request already has stay. A redirect to another host gets none.
+// Traced returns a transport that sends the trace context of a request's context along, in the
+// headers traceparent and tracestate, and no baggage. Headers that the request already has stay. A
+// redirect to another host gets none.
 func Traced(next http.RoundTripper) http.RoundTripper { return traced{next} }
 
 // traced adds the trace context to requests.

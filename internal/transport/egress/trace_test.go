@@ -21,8 +21,8 @@ func inTrace(ctx context.Context) context.Context {
 	return both.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": "vendor=1", "baggage": "user=eve"})
 }
 
-// TestTraceContext: the first host gets the trace context, also after redirects to itself; no other host gets it, and none
-// gets baggage.
+// TestTraceContext: the first host gets the trace context, also after redirects to itself; no other
+// host gets it, and none gets baggage.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	var got []http.Header
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header) }))

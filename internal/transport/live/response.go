@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Handler bounds how long a client may take for any answer of next: it is cut with ErrSlow when it takes no bytes for as
-// long as patience, or up to an eighth longer, or less than MinRate. A large answer to a client that reads may take as long
-// as it needs. What net/http sends by itself after next returns has patience too.
+// Handler bounds how long a client may take for any answer of next: it is cut with ErrSlow when it
+// takes no bytes for as long as patience, or up to an eighth longer, or less than MinRate. A large
+// answer to a client that reads may take as long as it needs. What net/http sends by itself after
+// next returns has patience too.
 func Handler(next http.Handler, patience time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to := newResponse(w, patience)
@@ -88,8 +89,8 @@ func (w *response) timed(bytes int, write func() error) error {
 	return w.err
 }
 
-// renew gives the client at least its patience. The deadline is not moved for every event: that would be a seventh of what
-// an event costs.
+// renew gives the client at least its patience. The deadline is not moved for every event: that
+// would be a seventh of what an event costs.
 func (w *response) renew(now time.Time) {
 	if w.deadline.Sub(now) >= w.patience {
 		return

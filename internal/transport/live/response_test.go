@@ -52,7 +52,8 @@ func answered(rate int) (*response, *client) {
 	return w, c
 }
 
-// TestAClientThatReadsIsNotCut: a large answer takes as long as the client needs, however often that is its patience.
+// TestAClientThatReadsIsNotCut: a large answer takes as long as the client needs, however often
+// that is its patience.
 func TestAClientThatReadsIsNotCut(t *testing.T) {
 	t.Parallel()
 	w, c := answered(2 * MinRate)

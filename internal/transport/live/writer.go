@@ -1,6 +1,6 @@
-// Package live writes responses at the pace of their clients: in pieces, each with its own deadline. A client that does
-// not read is cut. Handler does so for every response of a server; Writer is for a response that is written while it
-// comes into being.
+// Package live writes responses at the pace of their clients: in pieces, each with its own
+// deadline. A client that does not read is cut. Handler does so for every response of a server;
+// Writer is for a response that is written while it comes into being.
 package live
 
 import (
@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Writer writes one response that goes on for as long as there is something to send. It is used by one goroutine.
+// Writer writes one response that goes on for as long as there is something to send. It is used by
+// one goroutine.
 type Writer struct {
 	buf *[]byte // nil while nothing is to be sent
 	w   http.ResponseWriter
@@ -56,8 +57,8 @@ func (w *Writer) Buffer() *[]byte {
 // Full tells that enough was added to be sent.
 func (w *Writer) Full() bool { return w.buf != nil && len(*w.buf) >= fullBytes }
 
-// Append adds bytes to what will be sent. Many are sent at once, after what was added before, so that no copy of them is
-// held while the client takes them.
+// Append adds bytes to what will be sent. Many are sent at once, after what was added before, so
+// that no copy of them is held while the client takes them.
 func (w *Writer) Append(p []byte) error {
 	if len(p) <= PieceBytes {
 		to := w.Buffer()

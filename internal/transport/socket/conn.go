@@ -77,8 +77,8 @@ func (e *HandshakeError) Error() string { return "socket: handshake: " + e.Reaso
 // buffers are shared: most sockets are silent most of the time.
 var buffers sync.Pool
 
-// Upgrade turns a request into a socket. Close and Wait must be called. Who may call is the caller's
-// to check, by the Origin header too.
+// Upgrade turns a request into a socket. Close and Wait must be called. Who may call is the
+// caller's to check, by the Origin header too.
 func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	var refused *HandshakeError
 	upgrader := websocket.Upgrader{
@@ -104,8 +104,8 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Read returns the next message. Every error is final: the socket is to be closed with CodeOf it. One
-// goroutine reads.
+// Read returns the next message. Every error is final: the socket is to be closed with CodeOf it.
+// One goroutine reads.
 func (c *Conn) Read() ([]byte, error) {
 	if err := c.alive(); err != nil {
 		return nil, fmt.Errorf("socket: read: %w", err)
@@ -127,8 +127,8 @@ func (c *Conn) Read() ([]byte, error) {
 	return message, nil
 }
 
-// readAll reads the rest of a message. Pings in between show that the client lives and give it no more
-// time: half a message takes as much memory as a whole one.
+// readAll reads the rest of a message. Pings in between show that the client lives and give it no
+// more time: half a message takes as much memory as a whole one.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	if err := c.setWithin(true); err != nil {
 		return nil, err
@@ -156,7 +156,8 @@ var (
 // firstOwn is the first of the codes that mean something to applications only.
 const firstOwn = 3000
 
-// CodeOf returns the code with which to close a socket whose reader failed: the client's, if it closed.
+// CodeOf returns the code with which to close a socket whose reader failed: the client's, if it
+// closed.
 func CodeOf(err error) int {
 	var (
 		closed  *websocket.CloseError
@@ -179,8 +180,8 @@ func CodeOf(err error) int {
 	return Abnormal
 }
 
-// alive moves the reader's deadline: a client that answers pings, or takes what it is sent, may say nothing for as long as
-// it likes.
+// alive moves the reader's deadline: a client that answers pings, or takes what it is sent, may say
+// nothing for as long as it likes.
 func (c *Conn) alive() error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -196,8 +197,9 @@ func (c *Conn) pong(data string) error {
 	return c.alive()
 }
 
-// Ping asks the client to show that it lives. It may be called concurrently with everything else. While a message is being
-// written, that message asks: a ping would wait for it, and the answer with it.
+// Ping asks the client to show that it lives. It may be called concurrently with everything else.
+// While a message is being written, that message asks: a ping would wait for it, and the answer
+// with it.
 func (c *Conn) Ping() {
 	if !c.writing.TryLock() {
 		c.unasked.Store(true)
@@ -214,8 +216,9 @@ func (c *Conn) control(kind int, data []byte) {
 	}
 }
 
-// Write sends a message. A client that is too slow is cut: it takes no bytes for Patience, or less than live.MinRate; the
-// error is live.ErrSlow then. So nobody waits for ever for the writers before him either.
+// Write sends a message. A client that is too slow is cut: it takes no bytes for Patience, or less
+// than live.MinRate; the error is live.ErrSlow then. So nobody waits for ever for the writers
+// before him either.
 func (c *Conn) Write(message []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -17,7 +17,8 @@ import (
 // binary type as SSE, so a charset would be harmless; the specification has none.
 const ContentType = "text/event-stream"
 
-// Writer writes one response. Its methods are for one goroutine; KeepAlive writes concurrently with it.
+// Writer writes one response. Its methods are for one goroutine; KeepAlive writes concurrently with
+// it.
 type Writer struct {
 	mu   sync.Mutex // guards live and sent
 	live *live.Writer
@@ -30,8 +31,9 @@ func NewWriter(w http.ResponseWriter) (*Writer, error) {
 	return &Writer{live: lw, sent: time.Now()}, err
 }
 
-// Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have no
-// line feed: compact JSON has none. A large event may be sent at once, so that Event fails as Flush does.
+// Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have
+// no line feed: compact JSON has none. A large event may be sent at once, so that Event fails as
+// Flush does.
 func (w *Writer) Event(id string, data []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,9 +79,10 @@ func (w *Writer) flush() error {
 // heartbeat is a comment: readers ignore it, and proxies count it as traffic.
 const heartbeat = ": heartbeat\n\n"
 
-// KeepAlive sends a heartbeat whenever the client has been sent no bytes for a period, whatever the writer's
-// goroutine waits for meanwhile. If a heartbeat cannot be sent, KeepAlive calls failed once, from a goroutine of its
-// own, and ends. The caller must call stop before the response ends; after stop nothing is written.
+// KeepAlive sends a heartbeat whenever the client has been sent no bytes for a period, whatever the
+// writer's goroutine waits for meanwhile. If a heartbeat cannot be sent, KeepAlive calls failed
+// once, from a goroutine of its own, and ends. The caller must call stop before the response ends;
+// after stop nothing is written.
 func (w *Writer) KeepAlive(period time.Duration, failed func(error)) (stop func()) {
 	var timer *time.Timer
 	stopped := false // guarded by mu

@@ -53,7 +53,8 @@ func serve(t *testing.T, c *client, handle func(w *sse.Writer)) {
 // pass lets time pass on the clock of a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// The writer's goroutine may wait for anything: the client is never sent nothing for longer than the period.
+// The writer's goroutine may wait for anything: the client is never sent nothing for longer than
+// the period.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient()

@@ -35,8 +35,8 @@ type notice struct {
 	heard time.Time
 }
 
-// Watch reads what is announced. When it returns, all that is announced by now is known. Stop must be
-// called.
+// Watch reads what is announced. When it returns, all that is announced by now is known. Stop must
+// be called.
 func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
@@ -93,8 +93,9 @@ func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.T
 	}
 }
 
-// Missing returns those of an agent's tools, in their order, that no worker announces. Patterns may match
-// nothing, and tools of clients and of other servers are not the workers' to announce: they are never missing.
+// Missing returns those of an agent's tools, in their order, that no worker announces. Patterns may
+// match nothing, and tools of clients and of other servers are not the workers' to announce: they
+// are never missing.
 func (b *Board) Missing(tools []string) []string {
 	var missing []string
 	for _, tool := range tools {

@@ -19,14 +19,16 @@ func (b *Board) Served(queue string) bool {
 // lookUpTimeout bounds how long descriptions of tools may take to come.
 const lookUpTimeout = 5 * time.Second
 
-// Offers returns the tools of an MCP server that workers of a task queue have, sorted by the server's own names. It fails
-// when no worker announces any. They are to be described to models; calls of them belong to the queue.
+// Offers returns the tools of an MCP server that workers of a task queue have, sorted by the
+// server's own names. It fails when no worker announces any. They are to be described to models;
+// calls of them belong to the queue.
 func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 	announced := b.find(func(t Tool) bool { return t.Server == server && t.Queue == queue })
 	if len(announced) == 0 {
 		return nil, fmt.Errorf("announce: no worker of the task queue %q has the server %q", queue, server)
 	}
-	// While workers are being replaced they may differ: any of them will do, but always the same one.
+	// While workers are being replaced they may differ: any of them will do, but always the same
+	// one.
 	slices.SortFunc(announced, func(a, b Tool) int { return strings.Compare(a.Own+"\x00"+a.Spec, b.Own+"\x00"+b.Spec) })
 	announced = slices.CompactFunc(announced, func(a, b Tool) bool { return a.Own == b.Own })
 	ctx, cancel := context.WithTimeout(b.life, lookUpTimeout)

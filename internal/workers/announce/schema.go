@@ -26,7 +26,8 @@ type shelf struct {
 	stored map[string]bool // digests
 }
 
-// describe says what there is to say of a tool, and puts where others find it what is too long for that.
+// describe says what there is to say of a tool, and puts where others find it what is too long for
+// that.
 func (s *shelf) describe(ctx context.Context, o Offer) (Tool, error) {
 	t := Tool{Name: o.Spec.Name, Queue: o.Spec.TaskQueue, Server: o.Server, Own: o.Own}
 	var err error
@@ -62,8 +63,9 @@ func (s *shelf) put(ctx context.Context, text []byte) (string, error) {
 	return digest, nil
 }
 
-// Check finds what is wrong with the arguments of a call, and where. Workers may differ while they are being
-// replaced: it is enough that one takes them. No reason: nothing is wrong, as far as is known.
+// Check finds what is wrong with the arguments of a call, and where. Workers may differ while they
+// are being replaced: it is enough that one takes them. No reason: nothing is wrong, as far as is
+// known.
 func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
 	for _, w := range b.find(func(t Tool) bool { return t.Name == tool }) {
 		schema, err := b.schema(ctx, w.Schema)
@@ -79,8 +81,8 @@ func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessag
 	return pointer, reason, nil
 }
 
-// Fits finds what is wrong with the answer to a tool's question, by the schema that came with it, and where. No
-// reason: nothing is wrong.
+// Fits finds what is wrong with the answer to a tool's question, by the schema that came with it,
+// and where. No reason: nothing is wrong.
 func (b *Board) Fits(schema, answer json.RawMessage) (pointer, reason string, err error) {
 	compiled, err := tools.CompileSchema(schema)
 	if err != nil {

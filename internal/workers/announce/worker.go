@@ -26,8 +26,8 @@ type Announcement struct {
 	wait   sync.WaitGroup
 }
 
-// Start announces a worker's tools until Stop, which must be called. offers lists them; it is asked every time,
-// since those of servers come and go.
+// Start announces a worker's tools until Stop, which must be called. offers lists them; it is asked
+// every time, since those of servers come and go.
 func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {

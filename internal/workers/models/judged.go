@@ -34,7 +34,8 @@ func (h *hosts) hasAnswered(host string) bool {
 	return ok
 }
 
-// classified is a model whose failures are told without secrets, and are final as [Options.FailFast] says.
+// classified is a model whose failures are told without secrets, and are final as
+// [Options.FailFast] says.
 type classified struct {
 	model    llm.Model
 	hosts    *hosts
@@ -53,7 +54,8 @@ func (j classified) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.
 	}
 }
 
-// minSecret is the length in bytes below which a secret is not looked for: it would be found in ordinary words.
+// minSecret is the length in bytes below which a secret is not looked for: it would be found in
+// ordinary words.
 const minSecret = 8
 
 func (j classified) classify(err error) error {

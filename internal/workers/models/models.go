@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/llm/scripted"
 )
 
-// DefaultSilence is how long a model may say nothing, in the middle of an answer or before it. Some think
-// for minutes.
+// DefaultSilence is how long a model may say nothing, in the middle of an answer or before it. Some
+// think for minutes.
 const DefaultSilence = 5 * time.Minute
 
 // Options say which providers a worker has and how they behave.
@@ -29,9 +29,9 @@ type Options struct {
 	Scripts []*agents.Script
 	// Secrets are replaced in what providers say about a failure.
 	Secrets []string
-	// FailFast makes a host final that cannot be reached (refused, unknown, without TLS, or without a valid certificate) and has not
-	// answered since the process began: the configuration is most likely wrong, and a developer waits. Once it has answered,
-	// such a failure is retryable.
+	// FailFast makes a host final that cannot be reached (refused, unknown, without TLS, or without
+	// a valid certificate) and has not answered since the process began: the configuration is most
+	// likely wrong, and a developer waits. Once it has answered, such a failure is retryable.
 	FailFast bool
 }
 

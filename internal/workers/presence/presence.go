@@ -53,7 +53,8 @@ const (
 // Fail tells Temporal that the attempt with a task token has failed because its worker died.
 type Fail func(ctx context.Context, worker string, token []byte) error
 
-// Sweep fails whatever else Temporal has handed to a dead worker, and tells how many attempts that were.
+// Sweep fails whatever else Temporal has handed to a dead worker, and tells how many attempts that
+// were.
 type Sweep func(ctx context.Context, worker string) (int, error)
 
 // sweepPatience bounds a sweep.
@@ -71,7 +72,8 @@ type Presence struct {
 	wait   sync.WaitGroup
 	beats  *watch.Watch
 
-	// What the watch alone uses: how many beats of its own since another worker's last, and who that is, by key.
+	// What the watch alone uses: how many beats of its own since another worker's last, and who
+	// that is, by key.
 	missed map[string]int
 	names  map[string]string
 
@@ -118,10 +120,10 @@ func (p *Presence) Leave() {
 	p.leaving = true
 }
 
-// Stop withdraws the worker and waits for what Start began. The worker takes no more work by then. It
-// fails the attempts that are still noted, because nobody else will know of them; one that did end is
-// not touched by that. What cannot be done because Temporal or the log is away is left to other workers,
-// who will take this one for dead.
+// Stop withdraws the worker and waits for what Start began. The worker takes no more work by then.
+// It fails the attempts that are still noted, because nobody else will know of them; one that did
+// end is not touched by that. What cannot be done because Temporal or the log is away is left to
+// other workers, who will take this one for dead.
 func (p *Presence) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -243,8 +245,8 @@ func (p *Presence) sendBeat(ctx context.Context) {
 	}
 }
 
-// beatOnce waits no longer for an answer than until the next beat is due: a beat whose answer is lost
-// with a server must not keep the worker silent while others are heard again.
+// beatOnce waits no longer for an answer than until the next beat is due: a beat whose answer is
+// lost with a server must not keep the worker silent while others are heard again.
 func (p *Presence) beatOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, beatInterval)
 	defer cancel()
@@ -297,8 +299,8 @@ func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry
 	}
 }
 
-// bury fails what a dead worker was doing and removes its traces. It reports false if that has to be
-// tried again.
+// bury fails what a dead worker was doing and removes its traces. It reports false if that has to
+// be tried again.
 func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
 	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
 	entry, err := p.kv.Get(ctx, key)

@@ -45,8 +45,8 @@ func TestStoppingWorkerFailsWhatItLeaves(t *testing.T) {
 	}
 }
 
-// The log, or Temporal, may be away when a worker is told to stop: it stops all the same, within the time
-// that its supervisor gives it.
+// The log, or Temporal, may be away when a worker is told to stop: it stops all the same, within
+// the time that its supervisor gives it.
 func TestWorkerStopsWithoutItsServers(t *testing.T) {
 	t.Parallel()
 	const limit = 8 * time.Second

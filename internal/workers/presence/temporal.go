@@ -17,11 +17,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// WorkerLost is the type of the failure that an attempt gets whose worker died. It is retryable, and
-// the next attempt starts at once.
+// WorkerLost is the type of the failure that an attempt gets whose worker died. It is retryable,
+// and the next attempt starts at once.
 const WorkerLost = "worker_lost"
 
-// FailAttempts returns a Fail that speaks to Temporal. An attempt that has ended otherwise is no error.
+// FailAttempts returns a Fail that speaks to Temporal. An attempt that has ended otherwise is no
+// error.
 func FailAttempts(service workflowservice.WorkflowServiceClient, namespace string) Fail {
 	return func(ctx context.Context, worker string, token []byte) error {
 		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
@@ -50,14 +51,14 @@ func ignoreGone(err error) error {
 }
 
 const (
-	// maxSearched bounds the workflows that are looked at for attempts of a dead worker, sweepers how many at a time.
-	// What is found in no time is left to heartbeats.
+	// maxSearched bounds the workflows that are looked at for attempts of a dead worker, sweepers
+	// how many at a time. What is found in no time is left to heartbeats.
 	maxSearched = 5000
 	sweepers    = 16
 )
 
-// FailUnnoted returns a Sweep that asks Temporal which attempts it has handed to a worker, workflow by workflow of those
-// that run and are of the types.
+// FailUnnoted returns a Sweep that asks Temporal which attempts it has handed to a worker, workflow
+// by workflow of those that run and are of the types.
 func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string, workflowTypes ...string) Sweep {
 	query := `ExecutionStatus = "Running" AND WorkflowType IN ("` + strings.Join(workflowTypes, `","`) + `")`
 	return func(ctx context.Context, worker string) (found int, err error) {

@@ -1,6 +1,6 @@
 // Package toolset puts a worker's tools together: those that every worker has, and those that the
-// files of a folder declare, as HTTP requests and as MCP servers. Mistakes in the files are told with
-// file and line, all at once; so are names that clash.
+// files of a folder declare, as HTTP requests and as MCP servers. Mistakes in the files are told
+// with file and line, all at once; so are names that clash.
 package toolset
 
 import (
@@ -25,8 +25,8 @@ type Config struct {
 	Own []tools.Tool
 	// Getenv reads the worker's environment, for secrets. It is used concurrently.
 	Getenv func(name string) string
-	// Serves tells whether this worker makes the calls that go to a task queue; empty is the one of all
-	// workers. What it does not serve it only describes. nil = it serves all.
+	// Serves tells whether this worker makes the calls that go to a task queue; empty is the one of
+	// all workers. What it does not serve it only describes. nil = it serves all.
 	Serves func(queue string) bool
 	// AllowPrivate lets tools reach addresses that are not of the public internet.
 	AllowPrivate bool
@@ -95,8 +95,8 @@ func Open(cfg Config) (_ *Set, err error) {
 	return s, checkClashes(cfg.Folder.Agents, s.registry)
 }
 
-// checkClashes finds agents whose model could not tell a tool from an agent that work, or the thread, is handed to: they
-// have one name for it.
+// checkClashes finds agents whose model could not tell a tool from an agent that work, or the
+// thread, is handed to: they have one name for it.
 func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 	var wrong []error
 	for _, d := range all {
@@ -123,7 +123,8 @@ func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 // Registry returns the tools.
 func (s *Set) Registry() *tools.Registry { return s.registry }
 
-// Close ends the connections to servers, and the servers that are programs of ours. It waits for them.
+// Close ends the connections to servers, and the servers that are programs of ours. It waits for
+// them.
 func (s *Set) Close() {
 	var wait sync.WaitGroup
 	for _, server := range s.servers {
@@ -172,8 +173,8 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	return server, err
 }
 
-// LookElsewhere has the tools of servers that this worker does not serve looked up; until then they are
-// unknown.
+// LookElsewhere has the tools of servers that this worker does not serve looked up; until then they
+// are unknown.
 func (s *Set) LookElsewhere(lookUp Lookup) {
 	for _, e := range s.elsewhere {
 		e.lookUp.Store(&lookUp)

@@ -120,7 +120,8 @@ func TestEveryWorkerHasItsTools(t *testing.T) {
 	}
 }
 
-// What goes to a task queue that the worker does not serve is only described: it needs no secrets, and no server.
+// What goes to a task queue that the worker does not serve is only described: it needs no secrets,
+// and no server.
 func TestToolsOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	folder, err := agents.ParseFile("all.yaml", []byte(`

@@ -26,8 +26,8 @@ func (t *adaptation) exceeds() bool {
 
 func over(n, most int) bool { return most > 0 && n > most }
 
-// cyclic reports whether a definition leads back to one on the way to it. seen are those that were looked at, true while
-// they are on that way.
+// cyclic reports whether a definition leads back to one on the way to it. seen are those that were
+// looked at, true while they are on that way.
 func (t *adaptation) cyclic(place string, seen map[string]bool) bool {
 	if onTheWay, was := seen[place]; was {
 		return onTheWay
@@ -227,8 +227,8 @@ func plainValue(v any) bool {
 	return false
 }
 
-// Say returns the schema as the dialect has it: it fits all that the schema fits, and maybe more. It is nil if the dialect
-// has no words for what the schema says.
+// Say returns the schema as the dialect has it: it fits all that the schema fits, and maybe more.
+// It is nil if the dialect has no words for what the schema says.
 func (d *Dialect) Say(schema json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(schema))
 	decoder.UseNumber()

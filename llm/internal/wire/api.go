@@ -31,8 +31,9 @@ type Fault struct {
 	RetryAfter time.Duration
 }
 
-// Accept returns a response that is an event stream; anything else is an error, and its body is closed. err is the
-// error of the request. Errors of SDKs are not used for responses: they hold the request with the key.
+// Accept returns a response that is an event stream; anything else is an error, and its body is
+// closed. err is the error of the request. Errors of SDKs are not used for responses: they hold the
+// request with the key.
 func (a API) Accept(req *llm.Request, res *http.Response, err error) (*http.Response, error) {
 	if res == nil {
 		return nil, Unanswered(err)

@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Completion collects the chunks of one completion while a provider's events are read. One goroutine uses it.
+// Completion collects the chunks of one completion while a provider's events are read. One
+// goroutine uses it.
 type Completion struct {
 	// Calls are the tool calls of the completion.
 	Calls *Calls
@@ -46,7 +47,8 @@ func (c *Completion) CheckSize() error {
 	return nil
 }
 
-// Unquote returns the string in a JSON literal, and counts it as received. Half a character at its end stays, as [Unquote] says.
+// Unquote returns the string in a JSON literal, and counts it as received. Half a character at its
+// end stays, as [Unquote] says.
 func (c *Completion) Unquote(literal json.RawMessage) string {
 	s, _ := Unquote(string(literal))
 	c.Received(len(s))
@@ -73,8 +75,8 @@ func (c *Completion) ReportUsage(usage llm.Usage) {
 	c.Emit(llm.UsageReport{Usage: usage, Model: c.Finish.Model, Provider: c.Finish.Provider})
 }
 
-// Close ends the completion after its last text: it completes the calls and emits Finish. A completion that stopped with
-// calls has the reason FinishToolCalls.
+// Close ends the completion after its last text: it completes the calls and emits Finish. A
+// completion that stopped with calls has the reason FinishToolCalls.
 func (c *Completion) Close() error {
 	if c.Finish.Reason == llm.FinishStop && c.Calls.Len() > 0 {
 		c.Finish.Reason = llm.FinishToolCalls

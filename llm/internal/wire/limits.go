@@ -79,9 +79,10 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// withoutRetry returns the request so that net/http does not repeat it. net/http sends a request with an Idempotency-Key again
-// if a connection that was used before breaks before the response ([http.Transport]). The provider may have begun to
-// answer, and bills both. The header in lower case is the same to servers, and no such mark to net/http.
+// withoutRetry returns the request so that net/http does not repeat it. net/http sends a request
+// with an Idempotency-Key again if a connection that was used before breaks before the response
+// ([http.Transport]). The provider may have begun to answer, and bills both. The header in lower
+// case is the same to servers, and no such mark to net/http.
 func withoutRetry(req *http.Request) *http.Request {
 	const canonical, lower = "Idempotency-Key", "idempotency-key"
 	key, ok := req.Header[canonical]

@@ -55,7 +55,8 @@ func IsWebURL(media llm.Media) bool {
 	return err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// Unusable tells why takes, which tells whether a provider is sent some media, refuses these; "" = it takes them.
+// Unusable tells why takes, which tells whether a provider is sent some media, refuses these; "" =
+// it takes them.
 func Unusable(media llm.Media, takes func(llm.Media) bool) llm.Unusable {
 	media = Inline(media)
 	if takes(media) {

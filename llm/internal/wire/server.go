@@ -26,8 +26,8 @@ type Server struct {
 	KeyVariable, BaseVariable string
 }
 
-// Check returns what is wrong with the configuration; nil = nothing. Models report it at each call, so that a worker without a
-// key still serves other models.
+// Check returns what is wrong with the configuration; nil = nothing. Models report it at each call,
+// so that a worker without a key still serves other models.
 func (s Server) Check() *llm.Error {
 	address, err := url.Parse(s.BaseURL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {

@@ -19,14 +19,15 @@ type Reply[E any] interface {
 	Read(event E) error
 	// Over reports whether the last event has come.
 	Over() bool
-	// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
+	// End closes the completion at the end of the stream; err is why it ended, if that was not
+	// regular.
 	End(err error) error
 	// Take returns the chunks since the last Take, valid until the next Read.
 	Take() []llm.Chunk
 }
 
-// Stream reads a response to its end and yields its chunks. It returns nil when the consumer stops the range, after which
-// yield must not be called again.
+// Stream reads a response to its end and yields its chunks. It returns nil when the consumer stops
+// the range, after which yield must not be called again.
 func Stream[E any](ctx context.Context, events Events[E], reply Reply[E], yield func(llm.Chunk, error) bool) error {
 	for !reply.Over() && events.Next() {
 		// Buffered events must not outlive a cancel.

@@ -17,8 +17,8 @@ const (
 	minSecret = 4
 )
 
-// Redactor hides secrets in texts, in their plain form and as JSON and URLs encode them. Its zero value hides nothing. It is safe for concurrent
-// use.
+// Redactor hides secrets in texts, in their plain form and as JSON and URLs encode them. Its zero
+// value hides nothing. It is safe for concurrent use.
 type Redactor struct {
 	replacer *strings.Replacer
 }
@@ -34,7 +34,8 @@ func NewRedactor(values ...string) Redactor {
 	if len(forms) == 0 {
 		return Redactor{}
 	}
-	// If several begin at the same position, the first one applies: a secret may be the prefix of another.
+	// If several begin at the same position, the first one applies: a secret may be the prefix of
+	// another.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, f := range slices.Compact(forms) {

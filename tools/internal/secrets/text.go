@@ -27,7 +27,8 @@ type Text struct {
 
 var reference = regexp.MustCompile(`\$\{secret:([A-Z][A-Z0-9_]{0,127})\}`)
 
-// Parse parses a text. A text that begins like a reference and is not one is an error, so that it is not sent as it is.
+// Parse parses a text. A text that begins like a reference and is not one is an error, so that it
+// is not sent as it is.
 func Parse(s string) (Text, error) {
 	var t Text
 	at := 0
