@@ -94,14 +94,15 @@ clients: cold $(NODE_READY) # the tests of the clients, each with its own runner
 
 .PHONY: e2e
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
-	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E)); fi
+	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e go test $(RACE) -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E))
 
 SAVED ?= $(CURDIR)/.histories
 
 .PHONY: histories
 histories: cold $(NODE_READY) ## Record the histories in workflows/testdata/replay again, by the end-to-end tests
 	rm -rf $(SAVED) && mkdir -p $(SAVED)
-	E2E_HISTORIES=$(SAVED) go test -timeout 50m ./e2e
+	E2E_HISTORIES=$(SAVED) go test -timeout 50m ./e2e/...
 	go build -cover -covermode=atomic -coverpkg=./workflows,./e2e/replayset -o bin/replayset ./e2e/replayset
 	GOCOVERDIR=$(SAVED) bin/replayset $(SAVED) workflows/testdata/replay
 
@@ -111,7 +112,7 @@ CHAOS_SEED ?=
 
 .PHONY: chaos
 chaos: cold $(NODE_READY) ## Break what can break in every phase of a run, then at random for CHAOS_TIME; ARGS=-update writes it to the docs
-	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageIsWhatWasBilled|TestMetricsAreWhatWasBilled|TestReliabilityPage)$$' ./e2e -chaos $(ARGS)
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageIsWhatWasBilled|TestMetricsAreWhatWasBilled|TestReliabilityPage)$$' ./e2e/chaos ./e2e/approvals ./e2e/pipelines ./e2e/models -chaos $(ARGS)
 
 # How many nodes "make cluster" kills.
 KILLS ?= 20
@@ -119,7 +120,7 @@ KILLS ?= 20
 .PHONY: cluster
 cluster: cold $(NODE_READY) ## Kill KILLS NATS nodes under readers (20), and test production's shape by itself
 	go test $(RACE) -count=1 -timeout 2h -v -run '^TestReadersSurviveNodes$$' ./stream -kills $(KILLS)
-	go test $(RACE) -count=1 -timeout 20m -run '^TestLargeCluster$$' ./e2e
+	go test $(RACE) -count=1 -timeout 20m -run '^TestLargeCluster$$' ./e2e/cluster
 
 .PHONY: bench
 bench: cold ## Measure what durability costs; ARGS="-quick" for a look

@@ -5,105 +5,112 @@ import (
 	"time"
 )
 
-// MaxArgs bounds the arguments that an approval shows, in bytes; longer ones are in the thread.
+// MaxArgs bounds the arguments in an Approval, in bytes. Longer arguments are only in the thread.
 const MaxArgs = 8 << 10
 
-// Approval is a tool call that waits, or has waited, for a person: to be made, or for an answer to
-// what its tool asks.
+// Approval is an interrupt that people decide, open or resolved: the approval of a tool call, a
+// question of a tool, or a soft limit. It is part of the API: as an item of the inbox and in
+// webhooks.
 type Approval struct {
-	ID         string `json:"id"`
-	ThreadID   string `json:"threadId"`
-	RunID      string `json:"runId"` // that ended with the question
+	ID       string `json:"id"`
+	ThreadID string `json:"threadId"`
+	// RunID is the run that opened the interrupt.
+	RunID      string `json:"runId"`
 	Agent      string `json:"agent"`
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
-	// Reason says what is asked: tool_call, whether the call may be made; else a question of the
-	// tool's, whose answer is as ResponseSchema says.
+	// Reason is the kind of the interrupt: tool_call for the approval of a call; otherwise the
+	// interrupt is a question, and its answer must match ResponseSchema.
 	Reason         string          `json:"reason,omitempty"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
-	// Args are the call's arguments: a JSON object, or a string where the model wrote none.
-	// ArgsTruncated tells that they are left out, being longer than MaxArgs.
+	// Args are the call's arguments: a JSON object, or a string if the model wrote invalid JSON.
+	// ArgsTruncated reports that they are left out because they are longer than MaxArgs.
 	Args          json.RawMessage `json:"args,omitempty"`
 	ArgsTruncated bool            `json:"argsTruncated,omitempty"`
 	ArgsDigest    string          `json:"argsDigest"`
-	// Step is the path of the step of a pipeline that asks; empty outside of pipelines.
+	// Step is the path of the pipeline step that waits; "" = no step.
 	Step        string     `json:"step,omitempty"`
 	Message     string     `json:"message"`
 	RequestedAt time.Time  `json:"requestedAt"`
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
-	// Approvers may decide: subjects, and role:name; none = whoever may use the thread.
+	// Approvers may decide: subjects, and roles as role:name. Empty = every caller that may use the
+	// thread.
 	Approvers []string `json:"approvers"`
-	// Quorum is how many people have to approve, from 1.
+	// Quorum is the number of people who have to approve, at least 1.
 	Quorum int `json:"quorum"`
-	// Requester is who asked for the run, if that is known; NotByRequester keeps them from
-	// deciding.
+	// Requester is the subject that sent the run's input; "" = unknown. NotByRequester excludes the
+	// requester from the decision.
 	Requester      string `json:"requester,omitempty"`
 	NotByRequester bool   `json:"notByRequester,omitempty"`
-	// Escalations is how many have come, each with more approvers.
+	// Escalations is the number of escalations so far. Each adds approvers.
 	Escalations int `json:"escalations,omitempty"`
-	// Decisions are those that count: votes while the approval waits, and what settled it at the
-	// end.
+	// Decisions are the valid ones: the votes of an open interrupt, and the decisions that resolved
+	// a decided one.
 	Decisions []Decision `json:"decisions"`
-	// Proposals counts the votes while the approval waits for a quorum: first those for Args, then
-	// those for an edit.
+	// Proposals counts the votes of an open interrupt with a quorum: first those for Args, then
+	// those for edits.
 	Proposals []Proposal `json:"proposals,omitempty"`
 }
 
 // Proposal is a set of arguments that approvers vote for.
 type Proposal struct {
 	ArgsDigest string `json:"argsDigest"`
-	// Decision is approve for the model's arguments, edit for others.
+	// Decision is approve for the model's arguments, edit for other ones.
 	Decision string `json:"decision"`
 	Votes    int    `json:"votes"`
-	Missing  int    `json:"missing"` // votes that complete the quorum
+	// Missing is the number of votes that complete the quorum.
+	Missing int `json:"missing"`
 }
 
-// Decision is what somebody, or time, decided.
+// Decision is a vote, a decision, or an expiry.
 type Decision struct {
 	// Decision is approve, edit, reject, answer, cancel or expire.
 	Decision string `json:"decision"`
-	// By is the subject who decided; empty if the caller did not say who it is, or nobody decided.
+	// By is the subject that decided; "" = an anonymous caller, or an expiry.
 	By string `json:"by,omitempty"`
-	// At is when it was said, or when time was over.
+	// At is the time of the decision or expiry.
 	At time.Time `json:"at"`
-	// Channel is how the client says that it came: input, http, websocket, batch, link or cli.
+	// Channel is how the decision reached the API: input, http, websocket, batch, link or cli.
 	Channel string `json:"channel,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Digest is that of all that was said, ArgsDigest that of the arguments the call is made with.
+	// Digest is the digest of the decision with its content, ArgsDigest that of the arguments with
+	// which the tool is called.
 	Digest     string `json:"digest,omitempty"`
 	ArgsDigest string `json:"argsDigest,omitempty"`
-	// Args are those of an edit, Content is an answer. What is longer than MaxArgs is left out,
-	// which Truncated tells.
+	// Args are the arguments of an edit, Content is an answer. Truncated reports that they are left
+	// out because they are longer than MaxArgs.
 	Args      json.RawMessage `json:"args,omitempty"`
 	Content   json.RawMessage `json:"content,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`
-	// Remember is the scope of an approval that covers further calls: arguments or tool.
+	// Remember is the scope of an approval that covers further calls: arguments or tool; "" = this
+	// call only.
 	Remember string `json:"remember,omitempty"`
 }
 
-// Event is something that happened to an approval.
+// Event is an event of an interrupt.
 type Event struct {
 	Type EventType `json:"type"`
 	At   time.Time `json:"at"`
-	// Approval is as the event left it.
+	// Approval is the interrupt after the event.
 	Approval Approval `json:"approval"`
 }
 
-// EventType is what happened.
+// EventType is the type of an event.
 type EventType string
 
-// The types.
+// The types of events. They equal runs.NotificationEvent.
 const (
 	Opened    EventType = "opened"
 	Reminded  EventType = "reminded"
 	Escalated EventType = "escalated"
-	Voted     EventType = "voted" // one more approves, and others have to
-	Decided   EventType = "decided"
-	Expired   EventType = "expired"
+	// Voted: a vote that does not complete the quorum.
+	Voted   EventType = "voted"
+	Decided EventType = "decided"
+	Expired EventType = "expired"
 )
 
-// Types are all of them.
+// Types are all types of events.
 var Types = []EventType{Opened, Reminded, Escalated, Voted, Decided, Expired}
 
-// Settles reports whether nothing waits any more.
+// Settles reports whether the event resolves its interrupt.
 func (t EventType) Settles() bool { return t == Decided || t == Expired }

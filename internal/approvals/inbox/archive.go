@@ -17,13 +17,15 @@ import (
 	"github.com/perdure/perdure/internal/index/watch"
 )
 
-// Archived is how long the archive lists a decided approval. The thread's audit has it for as long
-// as there is the thread.
+// Archived is how long the archive has a decided interrupt. The thread's audit has it as long as
+// the thread exists.
 const Archived = 30 * 24 * time.Hour
 
+// decidedPrefix begins the keys of decided interrupts; <tenant>.<time of the decision>.<approval>
+// follows.
 const decidedPrefix = "decided."
 
-// Reference names an approval that is decided: the log has what it says.
+// Reference identifies a decided interrupt. Its content is in the audit of its thread (History).
 type Reference struct {
 	ID     string `json:"id"`
 	Thread string `json:"thread"`
@@ -31,11 +33,13 @@ type Reference struct {
 	Tool   string `json:"tool"`
 }
 
+// decidedKey returns the key of an interrupt that e has resolved.
 func decidedKey(tenant string, e *Event) string {
 	return decidedPrefix + token(tenant) + "." + placeOf(e.At, e.Approval.ID)
 }
 
-// Archive lists an approval as decided by an event, once, until Archived has passed since then.
+// Archive adds the interrupt that e has resolved to the archive, until Archived has passed since e.
+// Repeating it changes nothing.
 func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
 	left := time.Until(e.At.Add(Archived)).Truncate(time.Second)
 	if left <= 0 {
@@ -53,20 +57,23 @@ func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
 	return asUnavailable(err)
 }
 
-// archive has what is decided in memory, sorted by time. It is safe for concurrent use.
+// archive has the decided interrupts in memory, sorted by the time of the decision. It is safe for
+// concurrent use.
 type archive struct {
 	*watch.Watch
 
-	mu      sync.RWMutex
-	decided map[string][]*archived // by the tenant's token, the oldest first
+	mu sync.RWMutex
+	// decided is by the tenant's token, oldest first.
+	decided map[string][]*archived
 }
 
-// archived is a decided approval of the archive, by its place.
+// archived is a decided interrupt with its place in the archive.
 type archived struct {
 	place string
 	Reference
 }
 
+// watchArchive loads the archive, and keeps it current until Stop.
 func (s *Store) watchArchive(ctx context.Context) (x *archive, err error) {
 	x = &archive{}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: decidedPrefix + ">"}
@@ -74,14 +81,16 @@ func (s *Store) watchArchive(ctx context.Context) (x *archive, err error) {
 	return x, err
 }
 
-// archiving is what is decided before all is there.
+// archiving collects the decided interrupts during a load of the archive, by tenant and place.
 type archiving struct {
 	archive *archive
 	all     map[string]map[string]*archived
 }
 
+// load begins a load of the archive, see [watch.Copy].
 func (x *archive) load() watch.Loading { return &archiving{x, map[string]map[string]*archived{}} }
 
+// Take implements [watch.Loading].
 func (l *archiving) Take(entry jetstream.KeyValueEntry) {
 	tenant, d := decodeArchived(entry)
 	if d == nil {
@@ -97,6 +106,7 @@ func (l *archiving) Take(entry jetstream.KeyValueEntry) {
 	l.all[tenant][d.place] = d
 }
 
+// Done implements [watch.Loading]: it replaces the archive.
 func (l *archiving) Done(context.Context, uint64) {
 	sorted := make(map[string][]*archived, len(l.all))
 	for tenant, items := range l.all {
@@ -107,6 +117,7 @@ func (l *archiving) Done(context.Context, uint64) {
 	l.archive.decided = sorted
 }
 
+// apply adds one change of the bucket to the archive, see [watch.Copy].
 func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, d := decodeArchived(change)
 	if d == nil {
@@ -128,7 +139,8 @@ func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	x.decided[tenant] = items
 }
 
-// decodeArchived reads an entry; one without an ID is gone, nil cannot be read.
+// decodeArchived returns the decided interrupt of an entry. Its ID is empty if the key was deleted;
+// d is nil if the entry is invalid.
 func decodeArchived(entry jetstream.KeyValueEntry) (tenant string, d *archived) {
 	tenant, place, ok := strings.Cut(strings.TrimPrefix(entry.Key(), decidedPrefix), ".")
 	if !ok {

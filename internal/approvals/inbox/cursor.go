@@ -12,35 +12,38 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Resumable is for how long a cursor of the feed is good: a day less than events are kept, since
-// clocks differ.
+// Resumable is how long a cursor of the feed is valid: a day less than events are kept, because
+// clocks of nodes differ.
 const Resumable = Kept - 24*time.Hour
 
-// ErrGone: what lies behind the cursor may not be there any more.
+// ErrGone: events after the cursor may have expired.
 var ErrGone = errors.New("inbox: the cursor is too old")
 
-// Cursor is a place in the feed. Its text is opaque to clients; text order is the feed's order.
+// Cursor is a position in the feed. Its text is opaque to clients, and sorts in the order of the
+// feed.
 type Cursor struct {
+	// revision is the revision of the bucket, at the time of that revision, and epoch the instance
+	// of the bucket (Store.epoch).
 	revision uint64
 	at       time.Time
 	epoch    string
 }
 
-// String writes the cursor.
+// String returns the text of the cursor; ParseCursor parses it.
 func (c Cursor) String() string {
 	return fmt.Sprintf("%012x-%08x-%s", c.revision, c.at.Unix(), c.epoch)
 }
 
 var cursorText = regexp.MustCompile(`^([0-9a-f]{12})-([0-9a-f]{8})-([0-9a-z]{1,16})$`)
 
-// ParseCursor reads a cursor of this bucket. It fails with stream.ErrInvalidCursor, with
-// stream.ErrLogReplaced if it is another bucket's, or with ErrGone.
+// ParseCursor parses the text of a cursor. Errors: stream.ErrInvalidCursor; stream.ErrLogReplaced
+// if the cursor is of another instance of the bucket; ErrGone.
 func (s *Store) ParseCursor(text string) (Cursor, error) {
 	parts := cursorText.FindStringSubmatch(text)
 	if parts == nil {
 		return Cursor{}, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, text)
 	}
-	revision, _ := strconv.ParseUint(parts[1], 16, 64) // the pattern bounds both
+	revision, _ := strconv.ParseUint(parts[1], 16, 64) // the pattern bounds both numbers
 	seconds, _ := strconv.ParseInt(parts[2], 16, 64)
 	c := Cursor{revision: revision, at: time.Unix(seconds, 0), epoch: parts[3]}
 	switch {
@@ -52,13 +55,15 @@ func (s *Store) ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// A page's cursor is the place of its last approval.
+// pageCursor returns the cursor of the page after a place: the place of the page's last interrupt
+// in base64url.
 
 func pageCursor(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
 var placeText = regexp.MustCompile(`^[0-9a-f]{12}\.[-_A-Za-z0-9]{1,64}$`)
 
-// placeAfter returns the place at which a page begins, behind a cursor; "" is the beginning.
+// placeAfter returns the place in the cursor of a page; "" = the beginning. Errors:
+// stream.ErrInvalidCursor.
 func placeAfter(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil

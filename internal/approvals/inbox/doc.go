@@ -1,15 +1,19 @@
-// Package inbox is the index of approvals: which tool calls wait for a person, over all threads of
-// a tenant, and what has happened to them lately. It is a cache of the log, in one bucket:
+// Package inbox is the index of the interrupts that people decide (approvals, questions and
+// limits), over all threads of a tenant, with their recent events. It is a cache of the log, in one
+// key-value bucket:
 //
-//	pending.<tenant>.<time>.<approval>   an approval that nobody has decided about; never ages out
-//	event.<tenant>.<event>               something that happened to one; kept for a week
+//	pending.<tenant>.<time>.<approval>   an open interrupt; no TTL
+//	event.<tenant>.<event>               an event of an interrupt; kept for a week
+//	decided.<tenant>.<time>.<approval>   a decided interrupt; kept for 30 days
 //
-//	worker ──Put, Settle, Record──► bucket ──watch──► api: Index, sorted by time ──► lists
-//	                                       ──read behind a cursor──► Feed ──► whoever follows
+//	worker ──Put, Settle, Archive, Record──► bucket ──watch──► API: Index, sorted by time ──► lists
+//	                                                ──read after a cursor──► Feed
 //
-// It decides nothing: a decision is judged by the thread's workflow. What the workflow tells may
-// come more than once, and late: each write names the time of what it tells, and an approval that
-// is settled stays so. The bucket's revisions are the cursors of the feed; a pending key is always
-// written before the event that tells of it, so that a list and the events behind it leave nothing
-// out.
+// The inbox decides nothing: the thread's workflow does. The workflow's notifications may arrive
+// more than once, and late. So each write has the time of its event, and a settled interrupt stays
+// settled.
+//
+// The revisions of the bucket are the cursors of the feed. A worker writes the pending key of an
+// interrupt before the event about it. So a list together with the events after its cursor misses
+// nothing.
 package inbox

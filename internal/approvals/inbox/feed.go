@@ -11,36 +11,41 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrBroken: the feed cannot go on. Whoever reads it comes back with the last cursor.
+// ErrBroken: the feed has lost its consumer or a message. The reader follows again with its last
+// cursor.
 var ErrBroken = errors.New("inbox: the feed broke off")
 
 const (
-	feedHeartbeat = time.Second // two that stay out and the feed is broken
-	feedBatch     = 100         // events on their way
-	feedLife      = time.Minute // of a consumer that nobody asks
+	feedHeartbeat = time.Second // of the server; the feed breaks after two missed ones (nats.go, PullHeartbeat)
+	feedBatch     = 100         // messages that the client requests in advance
+	feedLife      = time.Minute // after which the server deletes an unused consumer
 	feedPatience  = 5 * time.Second
 )
 
-// Feed reads the events of a tenant in their order, each once. It is used by one goroutine.
+// Feed reads the events of a tenant in their order, each once. Only one goroutine may use it; Close
+// must be called.
 //
-// It does not heal itself: a consumer lives on one node, and what was on its way when that died
-// cannot be told. Then the feed is broken, and whoever reads it begins another one.
+// A feed does not repair itself. Its consumer lives in the memory of one NATS node; after the death
+// of that node, nobody knows which messages were in flight. The feed then fails with ErrBroken, and
+// the reader begins another one.
 type Feed struct {
 	store    *Store
 	consumer string
 	messages jetstream.MessagesContext
-	read     uint64 // messages
+	// read is the number of messages read, which equals the last message's consumer sequence unless
+	// a message was lost.
+	read uint64
 }
 
-// Message is an event of the feed: its cursor, its JSON, and what that says.
+// Message is an event of the feed with its cursor: as JSON for clients, and decoded for filters.
 type Message struct {
 	Cursor Cursor
 	JSON   json.RawMessage
 	Event  Event
 }
 
-// Follow begins a feed behind a cursor, or, with nil, with what happens from now on. Close must be
-// called.
+// Follow begins a feed after a cursor; nil = with the events from now on. It waits up to
+// feedPatience for the server. The caller must call Close.
 func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, feedPatience)
 	defer cancel()
@@ -64,8 +69,8 @@ func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed
 	return f, nil
 }
 
-// Next waits for the next event, for a while: nil = there was none. It fails with ErrBroken, or
-// with ctx's error.
+// Next returns the next event. It returns nil without an error if there is none for the duration
+// wait. Errors: ErrBroken, or the cause of ctx's end.
 func (f *Feed) Next(ctx context.Context, wait time.Duration) (*Message, error) {
 	for {
 		m, err := f.next(ctx, wait)
@@ -75,7 +80,8 @@ func (f *Feed) Next(ctx context.Context, wait time.Duration) (*Message, error) {
 	}
 }
 
-// next reads one message; one that is no event has no type: another one has aged out.
+// next reads one message. If an event has expired, its delete marker is a message whose Event.Type
+// is empty.
 func (f *Feed) next(ctx context.Context, wait time.Duration) (*Message, error) {
 	patient, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -104,14 +110,14 @@ func (f *Feed) next(ctx context.Context, wait time.Duration) (*Message, error) {
 	return m, nil
 }
 
-// Close ends the feed.
+// Close ends the feed. It does not wait for the server.
 func (f *Feed) Close() {
 	f.messages.Stop()
 	f.deleteConsumer()
 }
 
-// deleteConsumer has the consumer deleted. No answer is awaited: if nobody hears it the consumer
-// ends by itself.
+// deleteConsumer requests that the server deletes the consumer, and does not wait for the answer:
+// the server deletes an unused consumer after feedLife.
 func (f *Feed) deleteConsumer() {
 	if nc := f.store.log.Conn(); nc.IsConnected() {
 		_ = nc.Publish("$JS.API.CONSUMER.DELETE."+f.store.stream+"."+f.consumer, nil)

@@ -7,35 +7,38 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Filter picks approvals. What is zero picks all.
+// Filter selects interrupts. A zero field selects all.
 type Filter struct {
 	Agent, Tool, Thread string
-	// Until picks those that were asked for by then.
+	// Until selects the interrupts that were opened at this time or before.
 	Until time.Time
-	// Assignee picks those that somebody may decide.
+	// Assignee selects the interrupts that this person or role may decide.
 	Assignee *Assignee
 }
 
-// Assignee is a person, or whoever has a role.
+// Assignee is a person, by subject and roles, or any person with one of the roles.
 type Assignee struct {
 	Subject string
 	Roles   []string
-	// Caller says that this is a person with all their roles, as opposed to a name: what they may
-	// not decide because they asked for it does not wait for them. Neither does what they have
-	// voted for, unless there are votes for something else: then a quorum may need them to change
-	// their vote.
+	// Caller means that this is the authenticated caller, with all roles, rather than a name from a
+	// query. It excludes interrupts that the caller must not decide as the run's requester. It also
+	// excludes those that the caller has voted for, unless the votes are for different arguments:
+	// then the quorum may need the caller to change the vote.
 	Caller bool
 }
 
-// facts are what filters look at.
+// facts are the properties of an interrupt that filters compare.
 type facts struct {
 	thread, agent, tool string
 	requestedAt         time.Time
 	approvers           []string
-	requester           string // if they may not decide
-	voters              []string
+	// requester is set only if the requester must not decide.
+	requester string
+	// voters are the subjects of the votes; nil if the votes are for different arguments.
+	voters []string
 }
 
+// factsOf returns the facts of an interrupt.
 func factsOf(a *Approval) facts {
 	f := facts{thread: a.ThreadID, agent: a.Agent, tool: a.ToolName, requestedAt: a.RequestedAt, approvers: a.Approvers}
 	if a.NotByRequester {
@@ -53,20 +56,22 @@ func factsOf(a *Approval) facts {
 	return f
 }
 
+// picks reports whether the filter selects an interrupt with these facts.
 func (q *Filter) picks(f *facts) bool {
 	return (q.Agent == "" || q.Agent == f.agent) && (q.Tool == "" || q.Tool == f.tool) && (q.Thread == "" || q.Thread == f.thread) &&
 		(q.Until.IsZero() || !f.requestedAt.After(q.Until)) && (q.Assignee == nil || q.Assignee.mayDecide(f))
 }
 
-// Picks reports whether an event is about an approval that the filter picks.
+// Picks reports whether the filter selects the interrupt of an event.
 func (q *Filter) Picks(e *Event) bool {
 	f := factsOf(&e.Approval)
 	if e.Type != Opened {
-		f.voters = nil // who has approved wants to know what becomes of it
+		f.voters = nil // voters follow the events of what they have voted for
 	}
 	return q.picks(&f)
 }
 
+// mayDecide reports whether the assignee may decide an interrupt, see Assignee.Caller.
 func (a *Assignee) mayDecide(f *facts) bool {
 	if !agents.MayDecide(f.approvers, a.Subject, a.Roles) {
 		return false

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// History groups the audit of a thread by approval, in the order in which they were asked for.
+// History reads the audit of a thread, and groups it by interrupt, in the order in which the
+// interrupts were opened. It includes open interrupts.
 func History(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Past, error) {
 	var all []*Past
 	known := map[string]*Past{}
@@ -32,7 +33,7 @@ func History(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Past, erro
 	return all, nil
 }
 
-// ByID finds an approval in a history; nil = it is not there.
+// ByID returns the interrupt with an ID; nil = the history does not have it.
 func ByID(history []*Past, id string) *Past {
 	if i := slices.IndexFunc(history, func(p *Past) bool { return p.ID == id }); i >= 0 {
 		return history[i]
@@ -40,37 +41,40 @@ func ByID(history []*Past, id string) *Past {
 	return nil
 }
 
-// Past is what an approval was and what became of it.
+// Past is an interrupt with its status and its events.
 type Past struct {
 	Approval
 	Status Status `json:"status"`
-	// Events are all that happened, in order.
+	// Events are all events, in order.
 	Events []Happened `json:"events"`
 }
 
-// Happened is one thing that happened.
+// Happened is one event in the history of an interrupt.
 type Happened struct {
 	Type EventType `json:"type"`
 	At   time.Time `json:"at"`
-	// Decisions are the votes and decisions that it added.
+	// Decisions are the votes and decisions that this event added.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
-// Status is what became of an approval.
+// Status is the status of an interrupt.
 type Status string
 
-// What may have become of it.
+// The values of Status.
 const (
 	StatusOpen    Status = "open"
 	StatusDecided Status = "decided"
 	StatusExpired Status = "expired"
 )
 
+// add adds an event. The last event has the current Approval; its arguments are those of the first
+// entry, because later entries have none.
 func (p *Past) add(e *Event) {
 	args, before := p.Args, p.Decisions
 	if p.Approval = e.Approval; p.Args == nil {
 		p.Args = args
 	}
+	// An entry has all decisions so far. Those that the entry before did not have are this event's.
 	var added []Decision
 	for _, d := range e.Approval.Decisions {
 		if !slices.ContainsFunc(before, func(b Decision) bool { return b.Digest == d.Digest && b.Decision == d.Decision }) {

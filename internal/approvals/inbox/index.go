@@ -15,26 +15,31 @@ import (
 	"github.com/perdure/perdure/internal/index/watch"
 )
 
-// Index has in memory what is pending, and what is decided and archived, both sorted by time. It is
-// safe for concurrent use.
+// Index has the open interrupts and the archive in memory, both sorted by time, so that the API
+// answers lists without a request to NATS. Two watches keep it current: the embedded one for the
+// open interrupts, and that of archive. The caller must call [Index.Stop]. It is safe for
+// concurrent use.
 type Index struct {
 	*watch.Watch
 	store   *Store
 	archive *archive
 
-	mu       sync.RWMutex
-	pending  map[string][]*item // by the tenant's token, by place
-	revision uint64             // up to which this is so
+	mu sync.RWMutex
+	// pending are the open interrupts, by the tenant's token, sorted by place.
+	pending map[string][]*item
+	// revision is the revision of the bucket that pending has reached.
+	revision uint64
 }
 
-// item is an approval that is pending, as small as can be: there may be many.
+// item is an open interrupt. It is kept small because a node holds all of them.
 type item struct {
 	place string
-	raw   json.RawMessage // the approval
+	raw   json.RawMessage // the Approval, as clients get it
 	facts facts
 }
 
-// Watch loads what is pending, and keeps it up to date until Stop, which must be called.
+// Watch loads the index, and keeps it current until Stop, which the caller must call. It blocks
+// until the index is loaded, and fails if ctx ends before that.
 func (s *Store) Watch(ctx context.Context) (x *Index, err error) {
 	x = &Index{store: s}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: pendingPrefix + ">"}
@@ -49,16 +54,20 @@ func (s *Store) Watch(ctx context.Context) (x *Index, err error) {
 	return x, nil
 }
 
-// loading is what is pending before all is there, to be sorted once: by tenant and place.
+// loading collects the open interrupts during a load of the index, by tenant and place. Done sorts
+// them once.
 type loading struct {
 	index *Index
 	all   map[string]map[string]*item
 }
 
+// load begins a load of the index, see [watch.Copy].
 func (x *Index) load() watch.Loading { return &loading{x, map[string]map[string]*item{}} }
 
+// byPlace compares an item with a place, for binary searches.
 func byPlace(a *item, place string) int { return strings.Compare(a.place, place) }
 
+// Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	tenant, place, ok := split(entry.Key())
 	if !ok {
@@ -74,6 +83,7 @@ func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	}
 }
 
+// Done implements [watch.Loading]: it replaces the index.
 func (l *loading) Done(_ context.Context, revision uint64) {
 	sorted := make(map[string][]*item, len(l.all))
 	for tenant, items := range l.all {
@@ -86,7 +96,7 @@ func (l *loading) Done(_ context.Context, revision uint64) {
 	l.index.pending, l.index.revision = sorted, revision
 }
 
-// apply takes in one change.
+// apply adds one change of the bucket to the index, see [watch.Copy].
 func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, place, ok := split(change.Key())
 	if !ok {
@@ -113,12 +123,13 @@ func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	x.pending[tenant] = items
 }
 
-// split takes a key apart.
+// split returns the tenant's token and the place in a pending key. ok is false for an invalid key.
 func split(key string) (tenant, place string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, pendingPrefix), ".")
 }
 
-// decode reads what a key has; nil = nothing, or nothing that can be read.
+// decode returns the item of an entry; nil = the key was deleted, or its value is invalid. It
+// copies what it keeps: the entry's memory is a whole message.
 func decode(entry jetstream.KeyValueEntry, place string) *item {
 	if entry.Operation() != jetstream.KeyValuePut {
 		return nil
@@ -133,7 +144,7 @@ func decode(entry jetstream.KeyValueEntry, place string) *item {
 	return it
 }
 
-// share keeps what most approvals have in common once.
+// share interns the strings that most interrupts have in common, so that each is in memory once.
 func (f *facts) share() {
 	f.agent, f.tool, f.requester = unique.Make(f.agent).Value(), unique.Make(f.tool).Value(), unique.Make(f.requester).Value()
 	for i, a := range f.approvers {
@@ -141,9 +152,9 @@ func (f *facts) share() {
 	}
 }
 
-// Decided returns up to limit decided approvals of a tenant, the one that was decided last first,
-// after a page's cursor; "" is the beginning. Of the filter, Agent, Tool and Thread count. It fails
-// with stream.ErrInvalidCursor.
+// Decided returns up to limit decided interrupts of a tenant, last decided first, after a page's
+// cursor; "" = from the beginning. next is the cursor of the next page; "" = this is the last page.
+// Of q, only Agent, Tool and Thread are compared. Errors: stream.ErrInvalidCursor.
 func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page []Reference, next string, err error) {
 	before, err := placeAfter(after)
 	if err != nil {
@@ -164,10 +175,10 @@ func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page 
 	return page, "", nil
 }
 
-// Current reports whether changes are being heard.
+// Current reports whether the index follows the bucket. If not, the index has an earlier state.
 func (x *Index) Current() bool { return x.Watch.Current() && x.archive.Current() }
 
-// Stop ends the watches of an index.
+// Stop ends both watches and waits for their goroutines.
 func (x *Index) Stop() {
 	x.Watch.Stop()
 	x.archive.Stop()

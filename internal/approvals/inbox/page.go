@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// Page is a part of what is pending, the oldest first.
+// Page is a part of the open interrupts of a tenant, oldest first.
 type Page struct {
-	Items []json.RawMessage // approvals
-	// Next is the cursor of the next page; "" = there is none.
+	Items []json.RawMessage // each an Approval in JSON
+	// Next is the cursor of the next page; "" = this is the last page.
 	Next string
-	// Events is a cursor of the feed: what it has behind that, and the page, leave nothing out.
+	// Events is a cursor of the feed. The page and the events after this cursor together miss
+	// nothing.
 	Events Cursor
 }
 
-// List returns up to limit approvals of a tenant that the filter picks, behind a page's cursor; ""
-// is the beginning. It fails with stream.ErrInvalidCursor. Pages are those of a list that changes
-// meanwhile: what is pending all the while is in one of them.
+// List returns up to limit open interrupts of a tenant that q selects, after a page's cursor; "" =
+// from the beginning. The list may change between pages: an interrupt that is open during the whole
+// iteration is in exactly one page. Errors: stream.ErrInvalidCursor.
 func (x *Index) List(tenant string, q Filter, after string, limit int) (Page, error) {
 	behind, err := placeAfter(after)
 	if err != nil {
@@ -47,8 +48,8 @@ func (x *Index) List(tenant string, q Filter, after string, limit int) (Page, er
 	return p, nil
 }
 
-// Forget takes an approval out of what is pending that turned out not to be: its thread does not
-// wait for it any more. What is not listed is left alone.
+// Forget removes an interrupt from the pending ones after the API has found that its thread does
+// not wait for it. It does nothing if the index does not have the interrupt.
 func (x *Index) Forget(ctx context.Context, tenant, thread, id string) error {
 	x.mu.RLock()
 	at := slices.IndexFunc(x.pending[token(tenant)], func(it *item) bool {

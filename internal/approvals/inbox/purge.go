@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Purge takes out all that a thread has ever asked for: what is pending, and the events, which have
-// the arguments of calls. The audit in the log tells what that is, so this comes before the thread
-// is purged there.
+// Purge removes all interrupts of a thread from the bucket: the open and decided ones, and their
+// events, which have arguments of calls. It finds them by the audit in the log, so the caller
+// purges the thread in the log afterwards.
 func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 	for rec, err := range s.log.Audit(ctx, t) {
 		if err != nil {

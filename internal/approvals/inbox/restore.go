@@ -8,19 +8,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Entry is what the audit of a run has of one event, in the log. The arguments are in the first one
-// only.
+// Entry is the content of an audit record in the log: one event of an interrupt. Only the entry of
+// the event "opened" has the call's arguments.
 type Entry struct {
 	Tenant string `json:"tenant"`
 	Event  Event  `json:"event"`
 }
 
-// restoredKey says that the bucket has what the log has: it is not there in one that was made anew.
+// restoredKey is a key that exists if the bucket has everything that the log has. A new bucket does
+// not have it.
 const restoredKey = "restored"
 
-// Restore derives what is pending from the log, if the bucket was made anew since, and does nothing
-// otherwise. Any number of processes may do so at the same time, and beside those who write. It
-// reads the audit of all threads, and keeps in memory what is pending.
+// Restore fills a bucket that was created anew from the audit records of the log. If the bucket is
+// complete, it does nothing. Any number of processes may call it concurrently, and workers may
+// write meanwhile. It reads the audit of all threads, and holds the open interrupts in memory.
 func (s *Store) Restore(ctx context.Context) error {
 	_, err := s.kv.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -39,7 +40,8 @@ func (s *Store) Restore(ctx context.Context) error {
 	return asUnavailable(err)
 }
 
-// open returns the last entries about what nothing settled. It archives the rest.
+// open returns the last entry of each open interrupt, by its pending key. It archives the decided
+// ones.
 func (s *Store) open(ctx context.Context) (map[string]*Entry, error) {
 	open := map[string]*Entry{}
 	for rec, err := range s.log.AuditAll(ctx) {

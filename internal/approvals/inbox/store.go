@@ -15,33 +15,39 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// bucket holds what is pending, and events.
+// bucket is the name of the key-value bucket; the log adds its own name as a prefix.
 const bucket = "approvals"
 
-// Kept is how long events are kept, and for how long it is remembered that an approval is settled.
+// Kept is how long the bucket keeps an event, and the marker that an interrupt is settled. A
+// notification that is later than that could reopen the interrupt in the inbox.
 const Kept = 7 * 24 * time.Hour
 
-// markerLife is how long the bucket says that an event has aged out; nobody needs to know.
+// markerLife is how long the bucket keeps the delete marker of an expired key. Nothing reads these
+// markers, but NATS requires the setting for keys with a TTL.
 const markerLife = time.Minute
 
-// Prefixes of keys.
+// Prefixes of keys; the third is decidedPrefix.
 const (
 	pendingPrefix = "pending."
 	eventPrefix   = "event."
 )
 
-// Store is the bucket. It is safe for concurrent use.
+// Store reads and writes the bucket. Workers write with it; API nodes read with its Index and Feed.
+// It is safe for concurrent use, and needs no closing: the log owns the connection.
 type Store struct {
-	log    *stream.Log
-	js     jetstream.JetStream
-	kv     jetstream.KeyValue
-	behind jetstream.Stream // that the bucket is
-	stream string           // its name
-	prefix string           // of the subjects that keys are
-	epoch  string
+	log *stream.Log
+	js  jetstream.JetStream
+	kv  jetstream.KeyValue
+	// behind is the stream of the bucket, stream its name. Unlike jetstream.KeyValue, it returns
+	// delete markers with their revisions.
+	behind jetstream.Stream
+	stream string
+	prefix string // begins the subjects of keys: "$KV.<bucket>."
+	// epoch identifies this instance of the bucket, by its time of creation.
+	epoch string
 }
 
-// Open opens the bucket, creating it if it is missing.
+// Open opens the bucket, and creates it if it is missing.
 func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: bucket, Description: "Perdure: approvals that wait, and what happened to them", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
@@ -57,8 +63,8 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
 	}
-	// A bucket that was lost and made anew counts from 1 again: cursors tell the one from the
-	// other.
+	// A bucket that was deleted and created again counts its revisions from 1. Cursors contain the
+	// epoch, so that cursors of the old bucket are refused.
 	made, ok := status.(*jetstream.KeyValueBucketStatus)
 	if !ok {
 		return nil, fmt.Errorf("inbox: the bucket has the status %T", status)
@@ -72,30 +78,35 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	return &Store{log: l, js: js, kv: kv, behind: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
 }
 
-// token returns a tenant as a key may have it: distinct ones are distinct, as in subjects.
+// token returns a tenant as a token of a key. Keys of a bucket must not contain "~", which begins
+// the tokens of long IDs (stream.Token). Different tenants keep different tokens.
 func token(tenant string) string { return strings.Replace(stream.Token(tenant), "~", "=", 1) }
 
-// placeDigits is the width of the time in a key, in milliseconds and hexadecimal: until the year
-// 10889.
+// placeDigits is the width of the time in a key: milliseconds since 1970 in hexadecimal, with
+// leading zeros, so that keys sort by time until the year 10889.
 const placeDigits = 12
 
-// placeOf returns an approval's place among those of its tenant, and its id.
+// placeOf returns the place of an interrupt among those of its tenant: <time>.<approval>. Places
+// sort by time.
 func placeOf(requestedAt time.Time, id string) string {
 	return fmt.Sprintf("%0*x.%s", placeDigits, requestedAt.UnixMilli(), id)
 }
 
+// pendingKey returns the key of an open interrupt.
 func pendingKey(tenant string, a *Approval) string {
 	return pendingPrefix + token(tenant) + "." + placeOf(a.RequestedAt, a.ID)
 }
 
 // pending is the value of a pending key.
 type pending struct {
-	At       time.Time       `json:"at"` // of what changed it last
+	// At is when the event happened that the value is about.
+	At       time.Time       `json:"at"`
 	Approval json.RawMessage `json:"approval"`
 }
 
-// Put writes an approval that waits, as it is at a time. It changes nothing if the approval is
-// settled, or is known as it was later: it is told late.
+// Put writes an open interrupt as of a time. It changes nothing if the interrupt is settled, or if
+// the bucket has it as of a later time: then this notification is late. It repeats its
+// compare-and-swap until it succeeds or ctx ends.
 func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Time) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -122,18 +133,20 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 	}
 }
 
-// isConflict reports whether somebody was faster.
+// isConflict reports whether a concurrent writer has changed the key since it was read. Replicated
+// streams use the second code.
 func isConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// look is the pause between two looks: a replica that was asked may be behind.
+// look is the pause after a conflict, before the key is read again: the replica that answers may
+// lag.
 const look = 20 * time.Millisecond
 
-// lookUpEntry looks up what is known of a key: its revision, 0 = nothing, and whether it is settled
-// or newer than a time.
+// lookUpEntry reads a pending key: its revision (0 = no entry), and whether the entry is newer than
+// at. A settled entry counts as newer.
 func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revision uint64, newer bool, err error) {
 	msg, err := s.behind.GetLastMsgForSubject(ctx, s.prefix+key)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -143,24 +156,26 @@ func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revi
 		return 0, false, asUnavailable(err)
 	}
 	var was pending
-	if msg.Header.Get("KV-Operation") == "" { // it is not settled
+	if msg.Header.Get("KV-Operation") == "" { // a value; DEL and PURGE mean that the interrupt is settled
 		err = json.Unmarshal(msg.Data, &was)
 		return msg.Sequence, at.Before(was.At), err
 	}
 	return msg.Sequence, true, nil
 }
 
-// Settle takes an approval out of what is pending, for good.
+// Settle removes an interrupt from the pending ones. For a week (Kept), no late notification can
+// bring it back.
 func (s *Store) Settle(ctx context.Context, tenant string, a *Approval) error {
 	return s.settle(ctx, pendingKey(tenant, a))
 }
 
+// settle purges a pending key, and leaves a marker with a TTL.
 func (s *Store) settle(ctx context.Context, key string) error {
 	return asUnavailable(s.kv.Purge(ctx, key, jetstream.PurgeTTL(Kept)))
 }
 
-// Record keeps an event for those who follow, once for each id, which has letters, digits, "-" and
-// "_".
+// Record writes an event for followers. Events with the same id are written once; id consists of
+// letters, digits, "-" and "_".
 func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	value, err := json.Marshal(e)
 	if err != nil {
@@ -173,10 +188,10 @@ func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	return asUnavailable(err)
 }
 
-// ErrUnknownEvent: there is no such event, or it is too old.
+// ErrUnknownEvent: the bucket does not have the event; it may have expired.
 var ErrUnknownEvent = errors.New("inbox: unknown event")
 
-// Event returns an event by its id.
+// Event returns an event by its id. Errors: ErrUnknownEvent.
 func (s *Store) Event(ctx context.Context, tenant, id string) (*Event, error) {
 	entry, err := s.kv.Get(ctx, eventPrefix+token(tenant)+"."+id)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -192,7 +207,8 @@ func (s *Store) Event(ctx context.Context, tenant, id string) (*Event, error) {
 	return e, nil
 }
 
-// asUnavailable marks a failure to reach the bucket.
+// asUnavailable marks an error of the bucket as stream.ErrUnavailable. It returns nil, and the end
+// of a cancelled request, unchanged.
 func asUnavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -200,6 +216,7 @@ func asUnavailable(err error) error {
 	return fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
 }
 
+// sleep waits for d; it fails with the cause of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,7 +1,8 @@
-// Package links makes links by which somebody decides about one approval without signing in, as in
-// a mail or a chat: signed, for one decision about one set of arguments by one person, for a time,
-// and once.
+// Package links makes links that decide one approval without a login, for mails and chats. A link
+// is signed and valid for one decision about one set of arguments, on behalf of one principal,
+// until it expires or was used.
 //
-// A link's token says all of that by itself, under an HMAC that only the apis can make; a bucket
-// has the key, if no other was given, and which links were used.
+// The token of a link contains all of that, and an HMAC with a key that all API nodes share. A
+// key-value bucket has the key, unless the configuration sets one, and the nonces of the links that
+// were used.
 package links

@@ -12,26 +12,29 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Keeper makes and reads links. It is safe for concurrent use.
+// Keeper makes and verifies the tokens of links, and records which links were used. It is safe for
+// concurrent use, and needs no closing.
 type Keeper struct {
 	key []byte
 	kv  jetstream.KeyValue
 }
 
-// MinKey is the least length of a key, in bytes.
+// MinKey is the minimum length of a key, in bytes. A key that the Keeper generates has this length.
 const MinKey = 32
 
-// Keys of the bucket.
+// Keys of the bucket: the shared HMAC key, and used.<nonce> for each link that was used.
 const (
 	keyKey     = "key"
 	usedPrefix = "used."
 )
 
-// markerLife is how long the bucket says that it has forgotten a link; nobody needs to know.
+// markerLife is how long the bucket keeps the delete marker of an expired key. Nothing reads these
+// markers, but NATS requires the setting for keys with a TTL.
 const markerLife = time.Minute
 
-// Open opens the bucket. Without a key it uses the one in the bucket, which the first who comes
-// puts there. With another key than before, all links are invalid.
+// Open opens the bucket, and creates it if it is missing. If key is empty, Open uses the key in the
+// bucket; the first API node generates it. A change of the key invalidates all links. Open blocks
+// until the bucket answers or ctx ends.
 func Open(ctx context.Context, l *stream.Log, key []byte) (*Keeper, error) {
 	if len(key) > 0 && len(key) < MinKey {
 		return nil, fmt.Errorf("links: a key must have at least %d bytes", MinKey)
@@ -49,13 +52,14 @@ func Open(ctx context.Context, l *stream.Log, key []byte) (*Keeper, error) {
 	return k, err
 }
 
-// look is the pause between two looks: a replica that is asked may be behind.
+// look is the pause before the key is read again: the replica that answers may lag.
 const look = 50 * time.Millisecond
 
-// sharedKey finds the bucket's key, or makes it.
+// sharedKey returns the key in the bucket, and generates it if there is none. Of several nodes that
+// generate a key concurrently, Create lets one win; the others read the winner's key.
 func (k *Keeper) sharedKey(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, MinKey)
-	_, _ = rand.Read(fresh) // never fails
+	_, _ = rand.Read(fresh) // crypto/rand.Read never returns an error
 	for {
 		_, err := k.kv.Create(ctx, keyKey, fresh)
 		if err == nil {
@@ -79,7 +83,8 @@ func (k *Keeper) sharedKey(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Use notes that a link was used, for as long as it would be good. Again changes nothing.
+// Use records that a link was used, until a minute after the link expires. Repeating it changes
+// nothing.
 func (k *Keeper) Use(ctx context.Context, l Link) error {
 	life := max(time.Until(l.Expires), 0) + time.Minute
 	_, err := k.kv.Create(ctx, usedPrefix+l.Nonce, nil, jetstream.KeyTTL(life.Truncate(time.Second)))
@@ -98,7 +103,8 @@ func (k *Keeper) Used(ctx context.Context, l Link) (bool, error) {
 	return err == nil, asUnavailable(err)
 }
 
-// asUnavailable marks a failure to reach the bucket.
+// asUnavailable marks an error of the bucket as stream.ErrUnavailable, so that the API answers 503.
+// It returns nil, and the end of a cancelled request, unchanged.
 func asUnavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

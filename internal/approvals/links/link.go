@@ -2,19 +2,23 @@ package links
 
 import "time"
 
-// Link is what a token says.
+// Link is the content of a token. The names of its JSON members are short because they become part
+// of URLs.
 type Link struct {
+	// Tenant, Thread and Approval identify the interrupt; Decision is approve or reject, as for the
+	// API.
 	Tenant   string `json:"t"`
 	Thread   string `json:"th"`
 	Approval string `json:"a"`
 	Decision string `json:"d"`
-	// Args is the digest of the arguments that are decided about.
+	// Args is the digest of the tool call's arguments. The link is invalid for other arguments.
 	Args string `json:"ar"`
-	// Subject and Roles are of whom the decision is; empty = nobody in particular.
+	// Subject and Roles are those of the principal on whose behalf the link decides; empty = an
+	// anonymous principal.
 	Subject string   `json:"s,omitempty"`
 	Roles   []string `json:"r,omitempty"`
-	// Expires is when it is of no use any more, in whole seconds.
+	// Expires is when the link becomes invalid, in whole seconds.
 	Expires time.Time `json:"e"`
-	// Nonce tells links that say the same apart. New links get one.
+	// Nonce identifies the link. Token sets it.
 	Nonce string `json:"n"`
 }

@@ -14,19 +14,21 @@ import (
 
 // Errors of tokens.
 var (
-	// ErrInvalid: the token is not one of ours.
+	// ErrInvalid: the token was not made with this key, or was changed.
 	ErrInvalid = errors.New("links: invalid token")
-	// ErrExpired: it was, until its time was over.
+	// ErrExpired: the token is authentic, but its time has passed.
 	ErrExpired = errors.New("links: the link has expired")
 )
 
-// MaxToken bounds a token, in bytes: ids may be long.
+// MaxToken bounds a token, in bytes. It is large because IDs of threads and subjects may be long.
 const MaxToken = 16 << 10
 
-// purpose is signed along, so that nothing else that is signed with the key is a token.
+// purpose is a prefix of the signed bytes (domain separation): another signature with the same key
+// is never a valid token.
 const purpose = "perdure link 1\n"
 
-// Token makes a link, with a nonce of its own.
+// Token returns the token of a link: base64url of its JSON, ".", base64url of the HMAC-SHA256. It
+// sets a new Nonce, and truncates Expires to seconds. It fails if the token would exceed MaxToken.
 func (k *Keeper) Token(l Link) (string, error) {
 	l.Nonce, l.Expires = rand.Text(), l.Expires.UTC().Truncate(time.Second)
 	body, err := json.Marshal(l)
@@ -40,7 +42,8 @@ func (k *Keeper) Token(l Link) (string, error) {
 	return token, nil
 }
 
-// Read returns what a token says. It fails with ErrInvalid, or with ErrExpired beside what it said.
+// Read verifies a token and returns its link. It does not check whether the link was used. Errors:
+// ErrInvalid; ErrExpired, and then the link is returned as well.
 func (k *Keeper) Read(token string) (Link, error) {
 	said, signature, ok := strings.Cut(token, ".")
 	if !ok || len(token) > MaxToken {
@@ -52,7 +55,7 @@ func (k *Keeper) Read(token string) (Link, error) {
 		return Link{}, ErrInvalid
 	}
 	var l Link
-	if err := json.Unmarshal(body, &l); err != nil { // of another version
+	if err := json.Unmarshal(body, &l); err != nil { // signed by another version of Perdure
 		return Link{}, ErrInvalid
 	}
 	if !time.Now().Before(l.Expires) {
@@ -61,9 +64,10 @@ func (k *Keeper) Read(token string) (Link, error) {
 	return l, nil
 }
 
-// encoding is strict: a token has one form.
+// encoding is strict about trailing bits, so that each token has exactly one valid text.
 var encoding = base64.RawURLEncoding.Strict()
 
+// sign returns the HMAC-SHA256 of a token's body.
 func (k *Keeper) sign(body []byte) []byte {
 	mac := hmac.New(sha256.New, k.key)
 	mac.Write([]byte(purpose))

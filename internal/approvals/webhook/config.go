@@ -17,28 +17,30 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 )
 
-// Hook is a webhook: where what is sent.
+// Hook is a webhook of the configuration file: a receiver, and the events that it gets.
 type Hook struct {
-	// Name is [a-z0-9][a-z0-9_-]{0,63}; none has that of another.
+	// Name identifies the hook: [a-z0-9][a-z0-9_-]{0,63}, unique in the file. Deliveries in
+	// Temporal refer to it.
 	Name string `yaml:"name"`
 	URL  string `yaml:"url"`
-	// Events are those that are sent; none = all.
+	// Events are the types of events to send; empty = all.
 	Events []inbox.EventType `yaml:"events"`
-	// Agents are those whose approvals are sent; none = all.
+	// Agents are the agents whose interrupts to send; empty = all.
 	Agents []string `yaml:"agents"`
-	// Secret names the secret that signs; its value is base64, with whsec_ before it or not, of 24
-	// to 64 bytes.
+	// Secret is the name of the secret that signs messages: the environment variable
+	// PERDURE_SECRET_<Secret>. Its value is base64 of 24 to 64 bytes, with or without the prefix
+	// whsec_.
 	Secret string `yaml:"secret"`
 }
 
-// Bounds of a file.
+// Bounds of a file: its bytes, its webhooks, and the bytes of a URL.
 const (
 	maxFile  = 1 << 20
 	maxHooks = 32
 	maxURL   = 2 << 10
 )
 
-// Bounds of a secret, in bytes, as Standard Webhooks has them.
+// Bounds of a secret, in bytes, as of Standard Webhooks.
 const (
 	minSecret = 24
 	maxSecret = 64
@@ -49,8 +51,8 @@ var (
 	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,127}$`)
 )
 
-// Load reads the hooks of a YAML file, and checks their secrets, which lookup finds by name. All
-// that is wrong is told, joined, with the file's name.
+// Load reads the webhooks of a YAML file and checks their secrets, which lookup returns by name.
+// The error joins all mistakes, each with the file's name.
 func Load(file string, lookup func(name string) string) ([]Hook, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -80,6 +82,7 @@ func Load(file string, lookup func(name string) string) ([]Hook, error) {
 	return hooks, errors.Join(wrong...)
 }
 
+// parse decodes a file. Unknown keys are errors; empty data has no webhooks.
 func parse(data []byte) (hooks []Hook, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -89,7 +92,8 @@ func parse(data []byte) (hooks []Hook, err error) {
 	return hooks, nil
 }
 
-// check finds what is wrong with a hook that comes behind others.
+// check returns all mistakes of a hook. before are the hooks above it in the file, whose names it
+// must not repeat.
 func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
 	if !hookName.MatchString(h.Name) {
 		wrong = append(wrong, errors.New("name must be a-z, 0-9, _ and -, at most 64 of them"))
@@ -115,7 +119,7 @@ func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
 	return wrong
 }
 
-// key returns what a secret stands for.
+// key decodes the value of a secret. Its error is a predicate, and never contains the value.
 func key(secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, errors.New("is missing")
@@ -127,7 +131,7 @@ func key(secret string) ([]byte, error) {
 	return raw, nil
 }
 
-// Wants reports whether an event of an agent's approval is to be sent.
+// Wants reports whether to send an event about an interrupt of an agent to this hook.
 func (h Hook) Wants(event inbox.EventType, agent string) bool {
 	return (len(h.Events) == 0 || slices.Contains(h.Events, event)) && (len(h.Agents) == 0 || slices.Contains(h.Agents, agent))
 }

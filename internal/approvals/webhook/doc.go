@@ -1,4 +1,4 @@
-// Package webhook tells other programs what happens to approvals: signed HTTP requests as Standard
-// Webhooks (https://www.standardwebhooks.com) describes them. It sends once; what is to be sent
-// again is Temporal's to send.
+// Package webhook sends events of the inbox to other programs: signed HTTP requests as of Standard
+// Webhooks (https://www.standardwebhooks.com). [Sender.Send] sends a message once; the workflow
+// webhook.deliver.v1 repeats it as the returned error allows.
 package webhook

@@ -16,20 +16,25 @@ import (
 	"github.com/perdure/perdure/internal/transport/egress"
 )
 
+// timeout bounds a request with its response. maxBody bounds how much of a response's body is read
+// (and discarded), in bytes.
 const (
 	timeout = 15 * time.Second
-	maxBody = 64 << 10 // of an answer; nobody reads it
+	maxBody = 64 << 10
 )
 
-// Sender sends. It is safe for concurrent use.
+// Sender sends messages to webhooks, over connections that it reuses. It follows no redirect. It is
+// safe for concurrent use; [Sender.Close] ends idle connections.
 type Sender struct {
+	// Hooks are the webhooks of this process. They must not be changed.
 	Hooks  []Hook
 	lookup func(name string) string
 	client *http.Client
 }
 
-// NewSender makes a sender for hooks whose secrets lookup finds by name. Unless private hosts are
-// allowed, it talks to the public internet only.
+// NewSender returns a sender for hooks. lookup returns the value of a secret by its name; it is
+// called for each message and concurrently. If allowPrivate is false, the sender refuses addresses
+// that are not on the public internet.
 func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool) *Sender {
 	return &Sender{Hooks: hooks, lookup: lookup, client: &http.Client{
 		Transport: egress.Traced(egress.Transport(allowPrivate)), Timeout: timeout,
@@ -37,11 +42,12 @@ func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool)
 	}}
 }
 
-// secretPrefix begins the variables that have secrets.
+// secretPrefix begins the names of the environment variables that have secrets.
 const secretPrefix = "PERDURE_SECRET_"
 
-// Open makes a sender for the hooks of a file, as [Load] reads it; an empty name = none. Getenv
-// reads the worker's environment, for secrets, and is used concurrently. Close must be called.
+// Open returns a sender for the hooks of a file, as [Load] reads it; with an empty name, a sender
+// without hooks. getenv reads the worker's environment for secrets; it is called concurrently. The
+// caller must call Close.
 func Open(file string, getenv func(name string) string, allowPrivate bool) (*Sender, error) {
 	lookup := func(name string) string { return getenv(secretPrefix + name) }
 	if file == "" {
@@ -54,29 +60,33 @@ func Open(file string, getenv func(name string) string, allowPrivate bool) (*Sen
 	return NewSender(hooks, lookup, allowPrivate), nil
 }
 
-// Close ends the connections that are not in use.
+// Close ends the connections that are idle. Messages in progress continue.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// RefusedError says that a message was not taken.
+// RefusedError reports that a receiver did not accept a message.
 type RefusedError struct {
-	// Status is what the receiver answered; 0 = nothing.
+	// Status is the HTTP status of the response; 0 = there was no response.
 	Status int
-	// Reason is in our own words: no address, no header and nothing of the answer.
+	// Reason contains no address, no header and no part of the response: it is stored in Temporal's
+	// history, and may be shown to people.
 	Reason string
-	// Final: the same again will not be taken either.
+	// Final reports that a repetition of the message would fail, too.
 	Final bool
-	// After is how long the receiver wants to be left alone; 0 = it did not say.
+	// After is the pause that the receiver asked for with Retry-After, at most an hour; 0 = it
+	// asked for none.
 	After time.Duration
 }
 
 func (e *RefusedError) Error() string { return "webhook: " + e.Reason }
 
-// Send sends a message once to the hook with a name. The same id tells the receiver that it is the
-// same message. It fails with a *RefusedError, or with ctx's error.
+// Send sends a message once, to the hook of a name. id identifies the message: a receiver that sees
+// an id twice ignores the second message. status is the HTTP status; 0 = there was no response.
+// Errors: *RefusedError, or the cause of ctx's end.
 func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status int, err error) {
 	at := slices.IndexFunc(s.Hooks, func(h Hook) bool { return h.Name == name })
+	// Not final: another worker may have the webhook in its file, and an attempt may run there.
 	if at < 0 {
-		return 0, &RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", name)} // another one may
+		return 0, &RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", name)}
 	}
 	req, err := s.request(ctx, s.Hooks[at], id, body)
 	if err != nil {
@@ -87,11 +97,12 @@ func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status
 		return 0, unanswered(ctx, req, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // a connection is reused only if its response was read to the end
 	return resp.StatusCode, checkStatus(resp)
 }
 
-// request returns the message, signed. The time is that of sending: a receiver refuses what is old.
+// request returns the signed request of a message. Its timestamp is the time of sending, not that
+// of the event: receivers refuse old timestamps (Standard Webhooks, replay protection).
 func (s *Sender) request(ctx context.Context, h Hook, id string, body []byte) (*http.Request, error) {
 	raw, err := key(s.lookup(h.Secret))
 	if err != nil {
@@ -119,30 +130,35 @@ func (s *Sender) request(ctx context.Context, h Hook, id string, body []byte) (*
 	return req, nil
 }
 
+// unanswered maps a request without a response to an error. The end of ctx is returned as its
+// cause, so that it does not count as a refusal.
 func unanswered(ctx context.Context, req *http.Request, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
 	}
-	// What a name stands for, and who is behind it, may change within a day; the rule about
-	// addresses does not.
+	// DNS names and hosts may be repaired within the time that a message is repeated, so most
+	// failures are not final. A private address is: the rule about addresses does not change.
 	failure, reason := egress.Explain(egress.HostOf(req.URL), err)
 	var private *egress.PrivateAddressError
 	return &RefusedError{Reason: reason, Final: failure == egress.Refused && errors.As(err, &private)}
 }
 
-// checkStatus reads an answer's status; what else it says is nobody's business.
+// checkStatus returns nil for the statuses that end a delivery: 2xx, and 410 Gone, by which a
+// receiver refuses all further messages. Other statuses are a *RefusedError: 5xx, 408, 425 and 429
+// are to be repeated, the rest is final.
 func checkStatus(resp *http.Response) error {
 	status := resp.StatusCode
-	if status >= 200 && status < 300 || status == http.StatusGone { // gone: the receiver wants no more of it
+	if status >= 200 && status < 300 || status == http.StatusGone {
 		return nil
 	}
 	again := status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
 	return &RefusedError{Status: status, Reason: fmt.Sprintf("the receiver answered %d", status), Final: !again, After: retryAfter(resp)}
 }
 
-// longestAfter bounds what a receiver may ask for.
+// longestAfter bounds the pause that a receiver can ask for.
 const longestAfter = time.Hour
 
+// retryAfter returns the pause of a Retry-After header in seconds; 0 = it is missing, or is a date.
 func retryAfter(resp *http.Response) time.Duration {
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

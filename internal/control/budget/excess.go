@@ -2,21 +2,24 @@ package budget
 
 import "github.com/perdure/perdure/agents"
 
-// Allowed is how far people have let a run go beyond the soft budget of its tenant. It counts on
-// one day.
+// Allowed is the approval of people to exceed the soft budget of a tenant: the run may continue
+// until the tenant's total of the day reaches these amounts. It is valid on one day; on another day
+// it counts as zero.
 type Allowed struct {
 	Date   string // in UTC, as of [time.DateOnly]
 	Tokens int64
 	Cost   agents.Money
 }
 
-// Excess is a soft budget that is used up. Its figures are tokens or, of money, millionths of the
-// currency.
+// Excess is a soft budget that is used up: the figures of the limit interrupt that asks people.
+// They are tokens, or millionths of the currency if Money is true.
 type Excess struct {
+	// Date is the day, in UTC, as of [time.DateOnly].
 	Date  string
 	Money bool
-	Used  int64
-	// Allowed is how far a run may go if people let it: as much again as the soft budget, and no
-	// further than the hard one.
+	// Used is the tenant's total of the day.
+	Used int64
+	// Allowed is the total up to which the run may continue if people approve: Used plus the soft
+	// budget, but at most the hard budget.
 	Allowed int64
 }

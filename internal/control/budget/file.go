@@ -14,32 +14,35 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// File is what a file of prices and budgets says.
+// File is a YAML file of prices and of the budgets of tenants. It is read once and then not
+// changed.
 type File struct {
 	// Currency is what all amounts are in, such as USD: three capital letters.
 	Currency string  `yaml:"currency"`
 	Prices   []Price `yaml:"prices"`
-	// Tenants have budgets of their own, instead of the one that all have.
+	// Tenants are the budgets of single tenants, by name. A tenant that is listed does not have the
+	// general budget.
 	Tenants map[string]Day `yaml:"tenants"`
 }
 
-// Day is what a tenant may use from midnight to midnight, UTC. 0 = as much as it likes.
+// Day is the budget of a tenant for a day, from midnight to midnight UTC. Its own amounts are the
+// hard ones; an amount of 0 = no bound. The zero Day is no budget.
 type Day struct {
 	Amounts `yaml:",inline"`
-	// Soft is what it uses before each further run asks people whether it may go on. 0 = nobody is
-	// asked.
+	// Soft are the amounts at which a run asks people whether it may continue. 0 = it does not ask.
 	Soft Amounts `yaml:"soft"`
 }
 
-// Amounts are what is used in a day.
+// Amounts are amounts of a day: tokens, and money.
 type Amounts struct {
 	Tokens int64  `yaml:"tokensPerDay"`
 	Cost   amount `yaml:"costPerDay"`
 }
 
-// amount is money as a file has it.
+// amount is money with a YAML decoder.
 type amount agents.Money
 
+// UnmarshalYAML implements [yaml.Unmarshaler]: it accepts a decimal number or string.
 func (a *amount) UnmarshalYAML(node *yaml.Node) error {
 	m, err := agents.ParseMoney(node.Value)
 	if err != nil {
@@ -49,17 +52,18 @@ func (a *amount) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// Bounds of a file.
+// Bounds of a file: its bytes, and the number of its entries.
 const (
 	maxFile    = 1 << 20
 	maxPrices  = 1_000
 	maxTenants = 10_000
-	maxPrice   = 1e6 // for a million tokens
+	// maxPrice bounds the price of a million tokens.
+	maxPrice = 1e6
 )
 
 var currencyRule = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// Load reads a YAML file. What is wrong with it is told with its name, all at once.
+// Load reads a YAML file. The error has the file's name, and all mistakes of the file.
 func Load(file string) (*File, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -77,7 +81,7 @@ func Load(file string) (*File, error) {
 	return parsed, nil
 }
 
-// LoadIf is Load, and nil where no file is named.
+// LoadIf is Load, but returns nil without an error if file is "".
 func LoadIf(file string) (*File, error) {
 	if file == "" {
 		return nil, nil
@@ -85,6 +89,8 @@ func LoadIf(file string) (*File, error) {
 	return Load(file)
 }
 
+// parse decodes and checks a file. Unknown keys are errors. Empty data is an empty file, which
+// check refuses because it has no currency.
 func parse(data []byte) (*File, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("is larger than %d bytes", maxFile)
@@ -98,6 +104,7 @@ func parse(data []byte) (*File, error) {
 	return &f, f.check()
 }
 
+// check returns all mistakes of the file, joined.
 func (f *File) check() error {
 	var wrong []error
 	if !currencyRule.MatchString(f.Currency) {
@@ -111,7 +118,7 @@ func (f *File) check() error {
 			wrong = append(wrong, fmt.Errorf("prices[%d].model: %.80q must be provider/model, or a pattern with *", i, p.Model))
 		}
 		for _, n := range []float64{p.Input, p.Output, or(p.CachedInput, 0), or(p.CacheWrite, 0), or(p.Reasoning, 0)} {
-			if !(n >= 0 && n <= maxPrice) { // NaN is neither
+			if !(n >= 0 && n <= maxPrice) { // not n < 0 || n > maxPrice, which NaN would pass
 				wrong = append(wrong, fmt.Errorf("prices[%d]: %v must be 0 to %d, for a million tokens", i, n, int(maxPrice)))
 			}
 		}
@@ -127,7 +134,8 @@ func (f *File) check() error {
 	return errors.Join(wrong...)
 }
 
-// Price finds the price of a model: the first that fits.
+// Price returns the first price of the file whose pattern matches the model. ok is false if none
+// does, or if f is nil.
 func (f *File) Price(model string) (Price, bool) {
 	if f == nil {
 		return Price{}, false

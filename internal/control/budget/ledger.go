@@ -15,26 +15,28 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// ErrExceeded: a tenant has used what it may use today.
+// ErrExceeded: the tenant has used its hard budget of the day.
 var ErrExceeded = errors.New("budget: the tenant has used its budget of the day")
 
-// Ledger counts what tenants use in a day, UTC. Workers share it in a NATS bucket. It is safe for
-// concurrent use; a nil Ledger has no budgets and counts nothing.
+// Ledger counts what each tenant uses in a day (UTC), in a key-value bucket that all workers share:
+// one entry for each day and tenant, changed by compare-and-swap. It is safe for concurrent use. A
+// nil Ledger has no budgets and counts nothing.
 type Ledger struct {
-	// Now is the clock that decides which day it is. It must not be changed while the ledger is
-	// used.
+	// Now is the clock that decides the day. Tests replace it before they use the ledger.
 	Now func() time.Time
 
-	kv      jetstream.KeyValue
+	kv jetstream.KeyValue
+	// all is the budget of tenants that have none of their own.
 	all     Day
 	tenants map[string]Day
 }
 
-// keptDays is how long the bucket keeps a day.
+// keptDays is how long the bucket keeps the entry of a day after its last change.
 const keptDays = 7 * 24 * time.Hour
 
-// Open opens the ledger. all is the budget of tenants without one of their own in the file, which
-// may be nil. Without any budget it returns nil.
+// Open opens the ledger, and creates its bucket if it is missing. all is the budget of tenants
+// without one of their own in f, which may be nil. If there is no budget at all, Open returns nil
+// without an error.
 func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error) {
 	ledger := &Ledger{all: all, Now: time.Now}
 	if f != nil {
@@ -50,10 +52,10 @@ func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error)
 	return ledger, err
 }
 
-// AmountsOf makes amounts.
+// AmountsOf returns amounts of tokens and money.
 func AmountsOf(tokens int64, cost agents.Money) Amounts { return Amounts{tokens, amount(cost)} }
 
-// Of returns the budget of a tenant.
+// Of returns the budget of a tenant; the zero Day = no budget.
 func (l *Ledger) Of(tenant string) Day {
 	if l == nil {
 		return Day{}
@@ -64,24 +66,25 @@ func (l *Ledger) Of(tenant string) Day {
 	return l.all
 }
 
-// used is an entry of the bucket.
+// used is an entry of the bucket: what a tenant has used on a day.
 type used struct {
 	Tokens int64        `json:"tokens"`
 	Cost   agents.Money `json:"cost"`
 	// Estimated is the part of the tokens that providers did not report.
 	Estimated int64 `json:"estimated,omitempty"`
-	// Calls are the last that were counted, the newest last: one that is told of again counts once.
+	// Calls are the IDs of the calls that were counted last, oldest first. A call in this list is
+	// not counted again.
 	Calls []string `json:"calls"`
 }
 
-// keptCalls is how many an entry knows. A call is told of again within seconds or, by another
-// worker, a minute.
+// keptCalls bounds Calls. An activity that is retried counts its call again within seconds; after
+// the death of a worker, within about a minute.
 const keptCalls = 256
 
-// Check fails with ErrExceeded if the tenant has nothing left today. It finds an excess if its soft
-// budget is used up, and what people have allowed beyond it; where allowed is nil nobody can be
-// asked, and it finds none. Calls that are under way are not counted yet, so that the budget may be
-// exceeded by these.
+// Check compares what a tenant has used today with its budget. It fails with ErrExceeded if the
+// hard budget is used up. It returns an Excess if the soft budget is used up, and also what people
+// have allowed beyond it. If allowed is nil, people cannot be asked, and the soft budget is
+// ignored. Calls in progress are not counted yet, so they may exceed the budget.
 func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*Excess, error) {
 	day := l.Of(tenant)
 	if day == (Day{}) {
@@ -100,10 +103,11 @@ func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*E
 	return day.excess(date, u, *allowed), nil
 }
 
-// tries bounds how often a count makes way for others: each time, one of them got through.
+// tries bounds the compare-and-swaps of one Count. Each conflict means that another call was
+// counted, so Count makes progress across all workers.
 const tries = 1_000
 
-// Use is what model calls have used.
+// Use is the usage of one model call.
 type Use struct {
 	Tokens int64
 	Cost   agents.Money
@@ -111,7 +115,8 @@ type Use struct {
 	Estimated int64
 }
 
-// Count adds what a call has used, once for each call, however often it is told.
+// Count adds the usage of a call to the tenant's entry of today. call identifies the call: repeated
+// counts of the same call count once. Errors: stream.ErrUnavailable.
 func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error {
 	if l.Of(tenant) == (Day{}) || use.Tokens == 0 && use.Cost == 0 {
 		return nil
@@ -140,12 +145,13 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error 
 	return asUnavailable(errors.New("too many calls are counted at once"))
 }
 
-// isConflict reports whether another one has written since the entry was read.
+// isConflict reports whether another writer has changed the entry since it was read.
 func isConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
 
+// read returns the entry of a key, and its revision; revision 0 = there is no entry.
 func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64, err error) {
 	entry, err := l.kv.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -160,13 +166,17 @@ func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64,
 	return u, entry.Revision(), nil
 }
 
+// today returns the date of today in UTC, as of [time.DateOnly].
 func (l *Ledger) today() string { return l.Now().UTC().Format(time.DateOnly) }
 
-// key is that of a tenant's day. A bucket takes no "~" in it.
+// key returns the key of a tenant's day. Keys of a bucket must not contain "~", which begins the
+// tokens of long IDs (stream.Token).
 func key(date, tenant string) string {
 	return date + "." + strings.Replace(stream.Token(tenant), "~", "=", 1)
 }
 
+// asUnavailable marks an error of the bucket as stream.ErrUnavailable, so that activities retry. It
+// returns nil for nil.
 func asUnavailable(err error) error {
 	if err == nil {
 		return nil

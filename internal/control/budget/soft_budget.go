@@ -4,11 +4,12 @@ import (
 	"errors"
 )
 
-// LimitsCost reports whether the budget is one of cost, which can be counted only where models have
-// prices.
+// LimitsCost reports whether the budget has an amount of money. Then every model that runs use must
+// have a price.
 func (d Day) LimitsCost() bool { return d.Cost > 0 || d.Soft.Cost > 0 }
 
-// Check refuses soft amounts that nobody would be asked about, since the hard ones come first.
+// Check refuses a soft amount that is not below the hard one: runs would end before people are
+// asked.
 func (d Day) Check() error {
 	if d.Tokens > 0 && d.Soft.Tokens >= d.Tokens || d.Cost > 0 && d.Soft.Cost >= d.Cost {
 		return errors.New("soft amounts must be below those that end runs")
@@ -16,7 +17,8 @@ func (d Day) Check() error {
 	return nil
 }
 
-// excess returns the first soft amount that is used up.
+// excess returns the first soft amount that is used up, tokens before cost; nil = none. allowed is
+// an earlier approval, which counts only if it is of the same date.
 func (d Day) excess(date string, u used, allowed Allowed) *Excess {
 	if allowed.Date != date {
 		allowed = Allowed{}
@@ -32,6 +34,8 @@ func (d Day) excess(date string, u used, allowed Allowed) *Excess {
 	return x
 }
 
+// excess compares one amount; nil = not used up. soft = 0 means no soft budget, most = 0 no hard
+// one.
 func excess(used, soft, allowed, most int64) *Excess {
 	if soft == 0 || used < max(soft, allowed) {
 		return nil

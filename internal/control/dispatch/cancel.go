@@ -11,12 +11,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// ErrUnknownRun: the log has nothing of a run.
+// ErrUnknownRun: the log has neither an input nor a record of the run.
 var ErrUnknownRun = errors.New("dispatch: unknown run")
 
-// Cancel cancels a run, on three ways in this order: the record, which nothing loses; Temporal,
-// which decides; the announcement, which is fast. A run that is over is left as it is. Errors:
-// ErrUnknownRun.
+// Cancel requests that a run is cancelled, in three steps. The cancel record in the log makes the
+// request durable, the signal lets the workflow decide, and the announcement over NATS stops
+// activities at once. It returns when all three are sent, not when the run has ended. A run that
+// has ended is left as it is. Errors: ErrUnknownRun.
 func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel) error {
 	known, err := d.Log.Known(ctx, run)
 	if err != nil {
@@ -36,7 +37,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 	if err != nil {
 		return err
 	}
-	if begun != nil { // else the run's first activity finds the record
+	if begun != nil { // a run that has not begun has no workflow to signal: its first activity finds the record
 		if err := d.signalCancel(ctx, run); err != nil {
 			return err
 		}
@@ -44,9 +45,9 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 	return d.Log.AnnounceCancel(run)
 }
 
-// signalCancel tells the thread's workflow. It is a signal that names the run, and not Temporal's
-// own cancellation: that names an execution, and a run may have continued in another one, or have
-// made way for another run.
+// signalCancel signals the thread's workflow. It does not use Temporal's cancellation, which names
+// an execution: the run may have continued as new in another execution, or another run of the
+// thread may be active. The signal names the run.
 func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", runs.SignalCancel, runs.Cancel{RunID: run.ID})
 	var gone *serviceerror.NotFound
@@ -56,8 +57,8 @@ func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// tellCancelled goes the first and the last way for a run that its workflow has cancelled already,
-// for the run that another input asks for.
+// tellCancelled writes the cancel record and the announcement for a run that its workflow has
+// cancelled already, in favor of the run whose input is the record input. No signal is necessary.
 func (d *Dispatcher) tellCancelled(ctx context.Context, run stream.Run, input uint64) error {
 	in, err := d.Log.Input(ctx, input)
 	if err != nil {

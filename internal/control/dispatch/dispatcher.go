@@ -18,38 +18,41 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Dispatcher knows the log and Temporal. It is safe for concurrent use.
+// Dispatcher places and cancels runs. It has no state but its two clients, which the caller owns
+// and closes. It is safe for concurrent use.
 type Dispatcher struct {
 	Log      *stream.Log
 	Temporal client.Client
 }
 
-// Rounds bounds how often a thread is looked at anew because it changed meanwhile, or because the
-// run before has ended in the log and not yet closed in Temporal: six seconds of that, which is
-// more than a workflow task may take whose worker died.
+// Rounds bounds how often a caller of Place loads a thread again: because the thread has changed
+// meanwhile, or because its last run has ended in the log while its workflow has not closed yet.
+// Each of these rounds waits for closeCheck, which is six seconds in all: longer than
+// workflowTaskTimeout, after which Temporal gives the task of a dead worker to another one.
 const Rounds = 60
 
 const (
-	// workflowTaskTimeout is how long a worker that died may hold a workflow task.
+	// workflowTaskTimeout is how long a worker that died may delay a workflow task.
 	workflowTaskTimeout = 5 * time.Second
-	// closeCheck is how long to wait to be told that a run has closed: rarely, Temporal forgets to
-	// tell.
+	// closeCheck bounds one wait for an execution to close. Rarely, Temporal does not answer the
+	// poll of a waiting client, so no wait relies on it.
 	closeCheck = 100 * time.Millisecond
-	// updatePatience is how long a workflow may take to answer.
+	// updatePatience bounds how long Update waits for the workflow's answer.
 	updatePatience = 5 * time.Second
-	// offerPatience is how long it may take to answer an offer before the thread is looked at
-	// again.
+	// offerPatience bounds how long an offer waits for the workflow's answer before the caller
+	// loads the thread again.
 	offerPatience = 2 * time.Second
-	// againAfter is when to send an update anew that Temporal has dropped.
+	// againAfter is the pause before Update repeats an update that Temporal has dropped.
 	againAfter = 20 * time.Millisecond
 )
 
-// WorkflowID returns a thread's address in Temporal.
+// WorkflowID returns the workflow ID of a thread.
 func WorkflowID(t stream.Thread) string {
 	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
 }
 
-// RunInput returns what the workflow of a run is told whose input has been proposed.
+// RunInput returns the workflow input of a run whose input p has been proposed. The caller may set
+// further fields, such as Hold and ParkAfter.
 func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.Input {
 	return runs.Input{
 		Run:   runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
@@ -60,17 +63,22 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.I
 	}
 }
 
-// Terms are what a run is offered with to the workflow that occupies its thread.
+// Terms are the conditions of an offer to the workflow that occupies a thread.
 type Terms struct {
+	// OnBusy is what happens to the run if another one is active.
 	OnBusy runs.OnBusy
-	// Decisions answer what the thread waits for.
+	// Decisions are the decisions in the run's input about the open interrupts of the thread.
 	Decisions []runs.Decision
 }
 
-// Place starts a run whose thread has been found in this state, or offers it to the workflow that
-// occupies the thread. placed is false, without an error, if the thread has to be looked at again,
-// and if more people have to approve (Submitted.Open). A workflow's refusal is a
-// *temporal.ApplicationError, of one of the types that workflows names.
+// Place starts a run, or offers it to the workflow that occupies the thread. thread is the snapshot
+// that the caller has based the run's input on.
+//
+// placed is true if the run was started, is active already (taken.Attached), or is queued
+// (taken.Queued). placed is false without an error if the caller must load the thread again, or if
+// a quorum needs more approvals (taken.Open): then the decisions were taken and the run was not. If
+// the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
+// type. Place blocks for some seconds at most.
 func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.Submitted, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
@@ -84,6 +92,8 @@ func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thre
 	return d.submit(ctx, run, in, terms, thread, running.RunId)
 }
 
+// options returns the options of a thread's workflow. The start fails if the thread has an open
+// workflow (conflict policy FAIL), so the caller can offer the run to that one.
 func options(run stream.Run, agent string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                                       WorkflowID(run.Thread),
@@ -101,9 +111,10 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 	}
 }
 
-// submit offers the run to the workflow that occupies the thread. If the log says that its run has
-// ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
-// run that has begun in Temporal and not yet in the log; that one answers.)
+// submit offers the run to the execution that occupies the thread. If the log has the end of that
+// execution's run, and no interrupts are open, the execution is about to close: submit waits for
+// that instead. The execution may also belong to a run that has started in Temporal and not yet in
+// the log; then it answers the offer itself.
 func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (taken runs.Submitted, placed bool, err error) {
 	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
@@ -112,11 +123,14 @@ func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, 
 	in.Token = stream.Token(run.ID)
 	taken, err = d.offer(ctx, run.Thread, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
 	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
-		// Its worker died when it had ended in the log, and the workflow is about to find out; or
-		// somebody else has answered what is answered here, and the log is about to tell.
+		// Either the active run has ended in the log and its worker died before the workflow
+		// learned of it, or a concurrent request has decided the same interrupts and the log will
+		// soon have its run. In both cases the caller loads the thread again.
 		pause(ctx, closeCheck)
 		return taken, false, ctx.Err()
 	}
+	// The update timed out although ctx has not ended: offerPatience has passed, or the execution
+	// closed.
 	_, silent := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	switch {
 	case err != nil && (over(err) || silent && ctx.Err() == nil):
@@ -131,16 +145,17 @@ func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, 
 	return taken, taken.Attached || taken.Queued, err
 }
 
-// awaitClose waits a moment for an execution to close; how is its own matter.
+// awaitClose waits up to closeCheck for an execution to close. It ignores the result: the caller
+// loads the thread again in any case.
 func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execution string) {
 	ctx, cancel := context.WithTimeout(ctx, closeCheck)
 	defer cancel()
 	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
 }
 
-// offer is Offer to an execution that may close before it takes the offer, for another one to
-// continue the thread. Temporal does not answer such an update, so the offer ends when the
-// execution has closed.
+// offer is Offer with offerPatience, for an execution that may close before it takes the offer.
+// Temporal does not answer an update whose execution continues as new or closes, so a goroutine
+// polls for the close and then cancels the offer. offer waits for the goroutine before it returns.
 func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (runs.Submitted, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
 	var watch sync.WaitGroup
@@ -157,16 +172,17 @@ func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit run
 	return d.Offer(ctx, thread, submit, execution)
 }
 
-// Offer offers a run to an execution of a thread's workflow; "" is the latest.
+// Offer sends the update "submit" to an execution of a thread's workflow; "" is the latest
+// execution.
 func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (taken runs.Submitted, err error) {
 	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, submit, &taken)
 	return taken, err
 }
 
-// Update sends an update to an execution of a thread's workflow, "" is the latest, and waits until
-// that has decided. Where something comes to the workflow in the moment in which it is about to
-// close, Temporal has it do its last task once more and drops the update, which is sent anew: all
-// updates of this project may be.
+// Update sends an update to an execution of a thread's workflow ("" is the latest), and waits up to
+// updatePatience for its result, which it decodes into answer. If an event reaches the workflow at
+// the moment in which it is about to close, Temporal repeats the last workflow task and drops the
+// update with WorkflowNotReady. Update then sends it again: all updates of Perdure are idempotent.
 func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, updatePatience)
 	defer cancel()
@@ -187,6 +203,7 @@ func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution
 	}
 }
 
+// pause sleeps for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -1,9 +1,10 @@
-// Package dispatch brings runs to their threads: it starts a thread's workflow, or offers the run
-// to the one that occupies the thread, and cancels runs. The api does so for clients, the worker
-// for schedules.
+// Package dispatch starts and cancels runs. It starts the workflow of a thread, or offers the run
+// to the workflow that occupies the thread. The API uses it for clients, workers use it for
+// schedules.
 //
-//	proposal in the log ──► Place ──► started, queued or refused; or look at the thread again
+//	proposal in the log ──► Place ──► started, queued, refused, or: load the thread again
 //
-// The log decides who a run is, Temporal only that one at a time is alive on a thread: whoever
-// places a run looks at the log first, and again for as long as Place says so.
+// The log decides which runs there are; Temporal decides that a thread has one workflow at a time.
+// So a caller of Place loads the thread's snapshot first, and again each time that Place returns
+// placed = false, up to Rounds times.
 package dispatch

@@ -10,13 +10,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// refusals are the types of errors by which a workflow refuses an offer. What else it may answer
-// comes of its closing meanwhile.
+// refusals are the types of errors by which a workflow refuses an offer. Any other application
+// error means that the workflow closed before it handled the offer.
 var refusals = []string{
 	runs.ErrorBusy, runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorRunIDReused, runs.ErrorQueueFull,
 }
 
-// Refusal returns the type of the error by which a workflow refuses an offer; "" = err is none.
+// Refusal returns the type of the error by which a workflow has refused an offer, one of
+// runs.Error…; "" = err is no refusal.
 func Refusal(err error) string {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && slices.Contains(refusals, app.Type()) {
@@ -25,7 +26,8 @@ func Refusal(err error) string {
 	return ""
 }
 
-// BusyWith reports whether a workflow refuses an offer because another run is active, and which.
+// BusyWith reports whether a workflow has refused an offer because another run is active, and
+// returns the ID of that run.
 func BusyWith(err error) (active string, busy bool) {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || app.Type() != runs.ErrorBusy {
@@ -36,7 +38,8 @@ func BusyWith(err error) (active string, busy bool) {
 	return detail.RunID, err == nil
 }
 
-// over reports whether an offer came too late: the workflow closed meanwhile.
+// over reports whether the workflow closed before it handled the offer, so that the caller must
+// load the thread again.
 func over(err error) bool {
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound

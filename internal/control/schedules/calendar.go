@@ -10,9 +10,13 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Calendar names the times that fit all of its fields. A field has values, ranges and steps as in
-// cron: "9", "9-17", "*/15", "MON-FRI", "1,15". Not given, second, minute and hour are 0 and the
-// others any.
+// This file translates calendars and cron expressions to [client.ScheduleCalendarSpec]. Perdure
+// parses them itself instead of sending the text to Temporal, so that the API reports a mistake at
+// once and with the field that has it.
+
+// Calendar matches the times that match all of its fields. A field is a list of values, ranges and
+// steps as in cron: "9", "9-17", "*/15", "MON-FRI", "1,15". An empty second, minute or hour is 0;
+// any other empty field matches every value.
 type Calendar struct {
 	Second     string `json:"second,omitempty"`
 	Minute     string `json:"minute,omitempty"`
@@ -23,12 +27,14 @@ type Calendar struct {
 	DayOfWeek  string `json:"dayOfWeek,omitempty"` // 0 or 7 is Sunday
 }
 
-// unit is what a field counts in. Names stand for the values from low on.
+// unit describes one field of a calendar. names are aliases for the values from low on: names[0] is
+// low.
 type unit struct {
 	name      string
 	low, high int
-	without   string // what goes without saying
-	names     []string
+	// without is the text of an empty field.
+	without string
+	names   []string
 }
 
 var (
@@ -41,7 +47,7 @@ var (
 	dayOfWeek  = unit{"dayOfWeek", 0, 7, "*", []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}}
 )
 
-// temporal returns the calendar as Temporal has it; with an error, field is the one at fault.
+// temporal returns the calendar in Temporal's form. With an error, field names the invalid field.
 func (c Calendar) temporal() (out client.ScheduleCalendarSpec, field string, err error) {
 	for _, f := range []struct {
 		unit unit
@@ -60,14 +66,15 @@ func (c Calendar) temporal() (out client.ScheduleCalendarSpec, field string, err
 	return out, "", nil
 }
 
-// abbreviations of cron expressions.
+// abbreviations are the aliases of cron expressions that cron accepts, in lower case.
 var abbreviations = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-// cron reads an expression. Where it names days of the month and of the week, both have to fit:
-// this is how Temporal's calendars are, and not how crond is.
+// cron parses a cron expression of five fields, or one of the abbreviations. If an expression
+// restricts both the day of the month and the day of the week, a time must match both: Temporal's
+// calendars work like that. crond fires when either matches.
 func cron(expression string) (out client.ScheduleCalendarSpec, err error) {
 	if whole, ok := abbreviations[strings.ToLower(expression)]; ok {
 		expression = whole
@@ -83,12 +90,13 @@ func cron(expression string) (out client.ScheduleCalendarSpec, err error) {
 	return out, err
 }
 
-// maxTerms bounds what a field lists, maxField its bytes.
+// maxTerms bounds the terms of a field (the parts between commas), maxField its bytes.
 const (
 	maxTerms = 60
 	maxField = 300
 )
 
+// ranges parses the text of one field; empty text is the unit's default.
 func (u unit) ranges(text string) (list []client.ScheduleRange, err error) {
 	if text == "" {
 		text = u.without
@@ -107,7 +115,8 @@ func (u unit) ranges(text string) (list []client.ScheduleRange, err error) {
 	return list, nil
 }
 
-// term reads *, a, a-b, and any of these with /step; a/step goes up to the highest.
+// term parses one term of a field: *, a, a-b, and each of these with /step. a/step ends at the
+// unit's highest value.
 func (u unit) term(text string) (r client.ScheduleRange, err error) {
 	span, step, stepped := strings.Cut(text, "/")
 	first, last, ranged := strings.Cut(span, "-")
@@ -138,6 +147,7 @@ func (u unit) term(text string) (r client.ScheduleRange, err error) {
 	return r, err
 }
 
+// value parses a number or a name, in any case, and checks it against the unit's bounds.
 func (u unit) value(text string) (int, error) {
 	if i := slices.Index(u.names, strings.ToUpper(text)); i >= 0 {
 		return u.low + i, nil
@@ -149,7 +159,8 @@ func (u unit) value(text string) (int, error) {
 	return n, nil
 }
 
-// sundays lists days of the week one by one: 0 and 7 are the same one, and Temporal knows it as 0.
+// sundays lists days of the week one by one. In cron both 0 and 7 are Sunday; Temporal accepts only
+// 0. A range such as 5-7 would end before it begins if only its end were mapped to 0.
 func sundays(ranges []client.ScheduleRange) []client.ScheduleRange {
 	var days [7]bool
 	for _, r := range ranges {

@@ -1,9 +1,10 @@
-// Package schedules is what runs on a schedule are made of: what a client says about them
-// (Schedule), where that is kept (Store), and what Temporal is told of it.
+// Package schedules has the parts of runs that start on a schedule: what a client writes
+// (Schedule), the store of schedules (Store), and Temporal's side (Clock).
 //
-//	Schedule ──► Store    all of it, by schedule and revision: its input is content
-//	        └──► Temporal  when to fire, and which revision of which schedule
+//	Schedule ──► Store  all of it, by schedule and revision: the input is content
+//	        └──► Clock  the times, and which revision of which schedule to fire
 //
-// Temporal decides which schedules there are and when they fire. What a firing begins is derived
-// from the schedule and its nominal time, so that a time which fires twice is one run.
+// Temporal decides when a schedule fires. At each time it starts the workflow schedule.fire.v1,
+// whose activity starts the run. The IDs of the run derive from the schedule and the nominal time,
+// so a time that fires twice is one run.
 package schedules

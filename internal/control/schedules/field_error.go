@@ -2,7 +2,9 @@ package schedules
 
 import "fmt"
 
-// FieldError says what is wrong with a schedule, and where, as a JSON pointer.
+// FieldError reports an invalid member of a schedule. Pointer is a JSON pointer (RFC 6901) into the
+// schedule's JSON; "" is the schedule as a whole. Detail is a predicate, such as "must be a
+// duration": the API shows both to the client.
 type FieldError struct {
 	Pointer, Detail string
 }

@@ -11,19 +11,23 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// members are what an input may have; ids and what answers somebody belong to a run.
+// members are the members of RunAgentInput that a schedule may set. It must not set IDs, nor
+// anything that resolves interrupts: those belong to one run.
 var members = []string{"messages", "state", "tools", "context", "forwardedProps"}
 
-// roles are those of messages that begin something. Others refer to what was before.
+// roles are the roles that messages of a schedule may have. Messages of the other roles refer to
+// earlier messages of a conversation.
 var roles = []agui.Role{agui.RoleUser, agui.RoleSystem, agui.RoleDeveloper}
 
+// Bounds of a schedule's input.
 const (
 	maxMessages = 100
 	maxTools    = 100
 )
 
-// RunInput returns the input of a run: the same for the same run. Ids of messages derive from the
-// run, since they must be unique on a thread. Errors: *FieldError, *agui.DecodeError.
+// RunInput returns the input of a run. The result depends on the schedule and the run only. IDs of
+// messages derive from the run, since they must be unique in a thread. The zero run is for
+// validation: the input then has "-" for its IDs. Errors: *FieldError, *agui.DecodeError.
 func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(s.Input, &object); err != nil || object == nil {
@@ -59,7 +63,7 @@ func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 	return input, checkInput(input)
 }
 
-// withMessageIDs gives messages their ids.
+// withMessageIDs sets the ID of each message, and refuses messages that have one.
 func withMessageIDs(raw json.RawMessage, run stream.Run) (json.RawMessage, error) {
 	var messages []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &messages); err != nil || len(messages) == 0 || len(messages) > maxMessages {
@@ -82,6 +86,8 @@ func withMessageIDs(raw json.RawMessage, run stream.Run) (json.RawMessage, error
 	return json.Marshal(messages)
 }
 
+// checkInput checks what the decoder of AG-UI accepts and a schedule must not have: unknown
+// members, roles that refer to earlier messages, and too many tools.
 func checkInput(input *agui.RunAgentInput) error {
 	if unknown := agui.StripInput(input); len(unknown) > 0 {
 		return &FieldError{"/input" + unknown[0].Pointer, "is not known to this version"}
@@ -97,14 +103,14 @@ func checkInput(input *agui.RunAgentInput) error {
 	return checkProps(input.ForwardedProps)
 }
 
-// checkProps refuses what a client may ask of us for itself; a schedule says it elsewhere, or has
-// no client.
+// checkProps refuses the members of forwardedProps.perdure that a schedule cannot use: the schedule
+// has members of its own for them, or they concern a connected client. Only "hold" is allowed.
 func checkProps(raw json.RawMessage) error {
 	var props struct {
 		Perdure map[string]json.RawMessage `json:"perdure"`
 	}
 	if len(raw) > 0 {
-		_ = json.Unmarshal(raw, &props) // something else than an object has nothing of ours
+		_ = json.Unmarshal(raw, &props) // forwardedProps that are no object have no member "perdure"
 	}
 	for name := range props.Perdure {
 		if name != "hold" {

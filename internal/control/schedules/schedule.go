@@ -18,28 +18,32 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Schedule is what a client says about runs that begin at certain times. Times, durations and
-// fields of calendars are text, as they were written; Parse has checked them.
+// Schedule is what a client writes about runs that start at certain times. Times, durations and
+// calendar fields stay text, as the client wrote them, so that the API returns them unchanged;
+// Parse has validated them.
 type Schedule struct {
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
-	// ThreadID is the thread that each run continues; empty = each run has one of its own.
+	// ThreadID is the thread that all runs belong to; "" = each run has a thread of its own.
 	ThreadID string `json:"threadId,omitempty"`
 	Spec
-	// Overlap is what becomes of a time that comes while what the one before began is not over.
+	// Overlap is the name of a policy: what happens to a time at which an earlier run of the
+	// schedule is still active or waiting. Default: skip.
 	Overlap string `json:"overlap"`
-	// CatchupWindow is how late a time may be made up for that was missed because nothing ran.
+	// CatchupWindow is how late a missed time may still fire, for instance after an outage of
+	// Temporal. Default: 1h.
 	CatchupWindow string `json:"catchupWindow"`
 	// PauseOnFailure pauses the schedule when a run ends with an error.
 	PauseOnFailure bool `json:"pauseOnFailure"`
-	// OnBusy is what becomes of a run whose thread has another one that is active.
+	// OnBusy is what happens to a run whose thread has another active run. Default: enqueue.
 	OnBusy runs.OnBusy `json:"onBusy"`
 	Note   string      `json:"note,omitempty"`
-	// Input is that of each run, without ids: messages, state, tools, context, forwardedProps.
+	// Input is the input of each run, a RunAgentInput without IDs: messages, state, tools, context,
+	// forwardedProps. RunInput completes it.
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// What goes without saying.
+// Defaults of members that a schedule does not have.
 const (
 	defaultOverlap = "skip"
 	defaultCatchup = "1h"
@@ -47,16 +51,16 @@ const (
 	defaultZone    = "UTC"
 )
 
-// Bounds: bytes of an id and of a note, and Temporal's least catch-up window.
+// Bounds: the bytes of an ID and of a note, and the shortest catch-up window that Temporal accepts.
 const (
 	MaxIDBytes = 256
 	maxNote    = 1000
 	minCatchup = 10 * time.Second
 )
 
-// overlaps are Temporal's policies by their names, but for terminate_other: a firing that Temporal
-// terminates could not cancel its run, and if the schedule is paused by then nobody else would.
-// workflows.Firing.TryCancel is the difference.
+// overlaps are the overlap policies by name. All are Temporal's own, except terminate_other: a
+// firing that Temporal terminates could not cancel its run, and nothing else would. So the firing
+// is cancelled instead, and runs.FireInput.TryCancel keeps it from waiting for the end of its run.
 var overlaps = []struct {
 	name   string
 	policy enums.ScheduleOverlapPolicy
@@ -69,10 +73,10 @@ var overlaps = []struct {
 	{"allow_all", enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
 }
 
-// overlapTerminate does not wait for the end of what it cancels.
+// overlapTerminate cancels the earlier run without waiting for its end.
 const overlapTerminate = "terminate_other"
 
-// Overlap returns a policy by its name; at is where the name stands. Errors: *FieldError.
+// Overlap returns a policy by its name; at is the JSON pointer for the error. Errors: *FieldError.
 func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
 	var names []string
 	for _, o := range overlaps {
@@ -84,9 +88,9 @@ func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
 	return 0, &FieldError{at, "must be one of " + strings.Join(names, ", ")}
 }
 
-// Parse reads a schedule and completes it with what goes without saying. It leaves ids and the
-// agent to whoever knows them. Errors: *FieldError, *agui.DecodeError with a pointer into the
-// schedule.
+// Parse decodes a schedule from JSON, sets the defaults, and validates it. It does not check the
+// schedule's ID, the thread's ID, nor whether the agent exists: the API does. Errors: *FieldError,
+// *agui.DecodeError, both with a pointer into the schedule.
 func Parse(body []byte) (*Schedule, error) {
 	s := &Schedule{Spec: Spec{TimeZone: defaultZone}, Overlap: defaultOverlap, CatchupWindow: defaultCatchup, OnBusy: defaultOnBusy}
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -100,19 +104,21 @@ func Parse(body []byte) (*Schedule, error) {
 	return s, s.check()
 }
 
-// syntaxError tells where the text is no schedule.
+// syntaxError maps an error of encoding/json to a *FieldError. The fields of the embedded Spec are
+// members of the schedule itself, so "Spec." is removed from the path.
 func syntaxError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		path := strings.TrimPrefix(kind.Field, "Spec.")
 		return &FieldError{"/" + strings.ReplaceAll(path, ".", "/"), "must not be a JSON " + kind.Value}
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // it has no type of its own
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // encoding/json has no error type for this
 		return &FieldError{"", fmt.Sprintf("has the member %.100s, which no schedule has", name)}
 	}
 	return &FieldError{"", "must be a JSON object"}
 }
 
+// check validates all members but the IDs and the agent.
 func (s *Schedule) check() error {
 	if _, err := Overlap(s.Overlap, "/overlap"); err != nil {
 		return err
@@ -135,7 +141,8 @@ func (s *Schedule) check() error {
 	return err
 }
 
-// Digest is over all that the schedule says, however it was written.
+// Digest returns a digest of the schedule that does not depend on how its JSON was written. The API
+// compares it to find out whether a repeated request has the same schedule.
 func (s *Schedule) Digest() (string, error) {
 	input, err := s.RunInput(stream.Run{})
 	if err != nil {

@@ -9,32 +9,34 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Spec is when a schedule fires: at every time that any of its members names.
+// Spec is when a schedule fires: at every time that at least one of Cron, Calendars and Intervals
+// matches. Its JSON members are members of the schedule.
 type Spec struct {
-	// Cron has expressions of five fields: minute, hour, day of month, month, day of week; or
-	// @hourly and the like.
+	// Cron has expressions of five fields (minute, hour, day of month, month, day of week), or
+	// abbreviations such as @hourly.
 	Cron      []string   `json:"cron,omitempty"`
 	Calendars []Calendar `json:"calendars,omitempty"`
 	Intervals []Interval `json:"intervals,omitempty"`
-	// StartAt and EndAt bound the times, as RFC 3339.
+	// StartAt and EndAt bound the times, in RFC 3339; "" = no bound.
 	StartAt string `json:"startAt,omitempty"`
 	EndAt   string `json:"endAt,omitempty"`
-	// TimeZone is by whose clock Cron and Calendars are meant.
+	// TimeZone is the IANA time zone of Cron and Calendars. Parse sets UTC by default.
 	TimeZone string `json:"timeZone"`
-	// Jitter spreads the times at random over so long.
+	// Jitter delays each firing by a random duration of up to this one; "" = none.
 	Jitter string `json:"jitter,omitempty"`
 }
 
-// Interval names times by what is between them, counted from 1970.
+// Interval matches every multiple of Every since the Unix epoch, plus Offset. Both are durations in
+// Go's syntax, of whole seconds. Offset is less than Every; "" = 0.
 type Interval struct {
 	Every  string `json:"every"`
 	Offset string `json:"offset,omitempty"`
 }
 
-// maxTimes bounds each list.
+// maxTimes bounds the entries of each of Cron, Calendars and Intervals.
 const maxTimes = 20
 
-// Temporal returns the spec as Temporal has it. Errors: *FieldError.
+// Temporal validates the specification and returns it in Temporal's form. Errors: *FieldError.
 func (s *Spec) Temporal() (out client.ScheduleSpec, err error) {
 	if len(s.Cron)+len(s.Calendars)+len(s.Intervals) == 0 {
 		return out, &FieldError{"", "must say when to run: cron, calendars or intervals"}
@@ -71,6 +73,8 @@ func (s *Spec) Temporal() (out client.ScheduleSpec, err error) {
 	return out, err
 }
 
+// calendars returns Cron and Calendars as Temporal's calendars. The comment of a calendar is the
+// cron expression that it comes from.
 func (s *Spec) calendars() (list []client.ScheduleCalendarSpec, err error) {
 	for i, expression := range s.Cron {
 		c, err := cron(expression)
@@ -90,6 +94,7 @@ func (s *Spec) calendars() (list []client.ScheduleCalendarSpec, err error) {
 	return list, nil
 }
 
+// intervals returns Intervals in Temporal's form, which counts in whole seconds.
 func (s *Spec) intervals() (list []client.ScheduleIntervalSpec, err error) {
 	for i, interval := range s.Intervals {
 		var in client.ScheduleIntervalSpec
@@ -113,7 +118,7 @@ func (s *Spec) intervals() (list []client.ScheduleIntervalSpec, err error) {
 	return list, nil
 }
 
-// zone checks the time zone. That of this machine is nobody else's.
+// zone checks the time zone. "Local" is refused: it means another zone on each machine.
 func (s *Spec) zone() (string, error) {
 	if _, err := time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "" || s.TimeZone == "Local" {
 		return "", &FieldError{"/timeZone", "must be a name of the IANA time zone database, such as Europe/Berlin"}
@@ -121,6 +126,7 @@ func (s *Spec) zone() (string, error) {
 	return s.TimeZone, nil
 }
 
+// duration parses a duration of at least 0; at is the pointer for the error.
 func duration(at, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < 0 {
@@ -129,7 +135,7 @@ func duration(at, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseTime reads a time; none is zero.
+// parseTime parses a time in RFC 3339; "" is the zero time.
 func parseTime(at, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

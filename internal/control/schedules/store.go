@@ -15,35 +15,40 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// bucket holds the schedules.
+// bucket is the name of the key-value bucket; the log adds its own name as a prefix. It has one key
+// for each schedule, <tenant>.<schedule>, both as tokens.
 const bucket = "schedules"
 
-// history is how many revisions of a schedule are kept: a firing that was begun before a change
-// needs its own.
+// history is how many revisions of a schedule the bucket keeps. A firing names the revision that
+// was current when Temporal created it, and reads that revision even if the schedule has changed
+// meanwhile.
 const history = 8
 
 // Errors of the store.
 var (
-	// ErrUnknown: there is no such schedule, or not any more in this revision.
+	// ErrUnknown: there is no such schedule, or the bucket does not have the revision any more.
 	ErrUnknown = errors.New("schedules: unknown schedule")
-	// ErrChanged: somebody else has changed the schedule meanwhile.
+	// ErrChanged: another request has changed the schedule since it was read.
 	ErrChanged = errors.New("schedules: the schedule was changed meanwhile")
-	// ErrExists: there is a schedule of this id.
+	// ErrExists: a schedule with this ID exists.
 	ErrExists = errors.New("schedules: the schedule exists")
 )
 
-// Kept is a schedule as it is kept.
+// Kept is a schedule as the store keeps it.
 type Kept struct {
 	Schedule
-	// Requester said what the schedule says now: its runs are theirs.
+	// Requester is the caller who wrote this revision of the schedule. The schedule's runs belong
+	// to this principal.
 	Requester *auth.Principal `json:"requester,omitempty"`
 	CreatedAt time.Time       `json:"createdAt"`
 	ChangedAt time.Time       `json:"changedAt"`
-	// Revision names what is kept here, among all that the schedule has ever said.
+	// Revision is the revision of the key in the bucket. Create and Change set it; firings name it.
 	Revision uint64 `json:"-"`
 }
 
-// Store is the bucket. It is safe for concurrent use.
+// Store keeps schedules in a key-value bucket of the log: all that a client has written, including
+// the input of the runs. Temporal gets only the times. It is safe for concurrent use, and needs no
+// closing: the log owns the connection.
 type Store struct{ kv jetstream.KeyValue }
 
 // Open opens the bucket, creating it if it is missing.
@@ -57,22 +62,25 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	return &Store{kv}, nil
 }
 
-// token returns an id as a key may have it: distinct ones are distinct.
+// token returns an ID as a token of a key. Keys of a bucket must not contain "~", which begins the
+// tokens of long IDs (stream.Token). No token contains "=", so different IDs keep different tokens.
 func token(id string) string { return strings.Replace(stream.Token(id), "~", "=", 1) }
 
+// key returns the key of a schedule.
 func key(tenant, id string) string { return token(tenant) + "." + token(id) }
 
-// Create keeps a new schedule, and sets its revision. Errors: ErrExists.
+// Create writes a new schedule, and sets k.Revision. Errors: ErrExists.
 func (s *Store) Create(ctx context.Context, tenant string, k *Kept) error {
 	return s.write(k, func(raw []byte) (uint64, error) { return s.kv.Create(ctx, key(tenant, k.ID), raw) })
 }
 
-// Change keeps what a schedule says from now on, in the place of the revision that k has, and sets
-// the new one. Errors: ErrChanged.
+// Change replaces revision k.Revision of a schedule by k, and sets k.Revision to the new one. It is
+// a compare-and-swap. Errors: ErrChanged if k.Revision is not the current one.
 func (s *Store) Change(ctx context.Context, tenant string, k *Kept) error {
 	return s.write(k, func(raw []byte) (uint64, error) { return s.kv.Update(ctx, key(tenant, k.ID), raw, k.Revision) })
 }
 
+// write encodes k, has put write it, and maps the errors of the bucket.
 func (s *Store) write(k *Kept, put func([]byte) (uint64, error)) error {
 	raw, err := json.Marshal(k)
 	if err != nil {
@@ -80,7 +88,7 @@ func (s *Store) write(k *Kept, put func([]byte) (uint64, error)) error {
 	}
 	revision, err := put(raw)
 	switch {
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch): // its code is that of the next, too
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch): // before ErrKeyExists, which matches the same code (nats.go, ErrKeyExists)
 		return ErrChanged
 	case errors.Is(err, jetstream.ErrKeyExists):
 		return ErrExists
@@ -91,19 +99,22 @@ func (s *Store) write(k *Kept, put func([]byte) (uint64, error)) error {
 	return nil
 }
 
-// Get returns what a schedule says now. Errors: ErrUnknown.
+// Get returns the current revision of a schedule. Errors: ErrUnknown.
 func (s *Store) Get(ctx context.Context, tenant, id string) (*Kept, error) {
 	return read(s.kv.Get(ctx, key(tenant, id)))
 }
 
-// A revision is there before anything names it, but the replica that is asked may not have it yet.
+// A revision is in the bucket before a firing names it, but the replica that answers a read may
+// lag. So At reads an unknown revision again: up to 40 times, with pauses of 50 ms, which is 2 s in
+// all.
 const (
-	look  = 50 * time.Millisecond // between two looks
+	look  = 50 * time.Millisecond // pause between two reads
 	looks = 40
 )
 
-// At returns what a schedule said in a revision. Errors: ErrUnknown, also if it has said too much
-// since.
+// At returns a certain revision of a schedule. It blocks for up to 2 s if the bucket does not have
+// the revision. Errors: ErrUnknown, also if the schedule has changed so often since that the bucket
+// dropped the revision.
 func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Kept, error) {
 	again := time.NewTicker(look)
 	defer again.Stop()
@@ -120,13 +131,14 @@ func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Ke
 	}
 }
 
-// Delete forgets a schedule, with all that it has said.
+// Delete deletes a schedule with all of its revisions. It is no error if there is none.
 func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	return asUnavailable(s.kv.Purge(ctx, key(tenant, id)))
 }
 
-// List returns up to limit schedules of a tenant behind a place, and the place of the last one; ""
-// = there are no more. The order is always the same.
+// List returns up to limit schedules of a tenant in the order of their keys, after the key "after";
+// "" = from the beginning. next is the key to pass as after for the next page; "" = there is none.
+// Schedules that are deleted meanwhile are left out.
 func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Kept, next string, err error) {
 	keys, err := s.kv.ListKeysFiltered(ctx, token(tenant)+".*")
 	if err != nil {
@@ -136,7 +148,7 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 	for k := range keys.Keys() {
 		all = append(all, k)
 	}
-	if ctx.Err() != nil { // else they are all
+	if ctx.Err() != nil { // the channel is also closed when ctx ends: then the list is incomplete
 		return nil, "", asUnavailable(context.Cause(ctx))
 	}
 	slices.Sort(all)
@@ -150,7 +162,7 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 			return page, next, nil
 		}
 		kept, err := read(s.kv.Get(ctx, k))
-		if errors.Is(err, ErrUnknown) { // just now
+		if errors.Is(err, ErrUnknown) { // deleted since the keys were listed
 			continue
 		}
 		if err != nil {
@@ -161,6 +173,8 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 	return page, "", nil
 }
 
+// read decodes the result of a read of the bucket. It maps a missing key to ErrUnknown, and any
+// other failure to stream.ErrUnavailable.
 func read(entry jetstream.KeyValueEntry, err error) (*Kept, error) {
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, ErrUnknown
@@ -175,6 +189,8 @@ func read(entry jetstream.KeyValueEntry, err error) (*Kept, error) {
 	return k, nil
 }
 
+// asUnavailable marks an error of the bucket as stream.ErrUnavailable, so that the API answers 503
+// and activities retry. It returns nil for nil.
 func asUnavailable(err error) error {
 	if err == nil {
 		return nil

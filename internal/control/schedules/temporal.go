@@ -14,23 +14,28 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Clock is Temporal's side of schedules. It is safe for concurrent use.
+// Clock creates, changes and reads the schedules in Temporal. Temporal keeps the times, the overlap
+// policy and whether a schedule is paused; each action starts the workflow schedule.fire.v1 with
+// the schedule's revision, and never with its input. Clock has no state of its own and is safe for
+// concurrent use.
 type Clock struct {
 	Temporal client.Client
-	// ParkAfter is that of runs.
+	// ParkAfter is how long runs of schedules wait for interrupts before they are parked. It
+	// becomes part of a schedule's action when Set or Change writes it.
 	ParkAfter time.Duration
 }
 
-// workflowTaskTimeout is how long a worker that died may hold a firing.
+// workflowTaskTimeout is how long a worker that died may delay a workflow task of a firing, before
+// Temporal gives the task to another worker.
 const workflowTaskTimeout = 5 * time.Second
 
-// Handle addresses a schedule.
+// Handle returns Temporal's handle of a schedule. It makes no request: the schedule may not exist.
 func (c *Clock) Handle(ctx context.Context, tenant, id string) client.ScheduleHandle {
 	return c.Temporal.ScheduleClient().GetHandle(ctx, TemporalID(tenant, id))
 }
 
-// Set makes Temporal fire a schedule as it says now: a new one, or one that Temporal knows already,
-// which stays paused if it is. Errors: *FieldError if Temporal does not take it.
+// Set creates a schedule in Temporal, or changes it if Temporal has it. A schedule that is paused
+// stays paused. Errors: *FieldError if Temporal refuses the specification.
 func (c *Clock) Set(ctx context.Context, tenant string, k *Kept) error {
 	err := c.create(ctx, tenant, k)
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
@@ -39,6 +44,7 @@ func (c *Clock) Set(ctx context.Context, tenant string, k *Kept) error {
 	return refused(err)
 }
 
+// create creates a schedule. It fails with temporal.ErrScheduleAlreadyRunning if Temporal has it.
 func (c *Clock) create(ctx context.Context, tenant string, k *Kept) error {
 	now, err := c.schedule(tenant, k)
 	if err != nil {
@@ -52,7 +58,9 @@ func (c *Clock) create(ctx context.Context, tenant string, k *Kept) error {
 	return err
 }
 
-// Change is Set for a schedule that Temporal knows. Errors: ErrUnknown if it does not, *FieldError.
+// Change replaces the specification, action and policies of a schedule that Temporal has, and keeps
+// its state: whether it is paused, and its note. Errors: ErrUnknown if Temporal does not have it,
+// *FieldError if Temporal refuses the specification.
 func (c *Clock) Change(ctx context.Context, tenant string, k *Kept) error {
 	now, err := c.schedule(tenant, k)
 	if err != nil {
@@ -67,7 +75,8 @@ func (c *Clock) Change(ctx context.Context, tenant string, k *Kept) error {
 	}))
 }
 
-// schedule returns what Temporal is told: of the input, where it is kept.
+// schedule translates a schedule to Temporal's form. The action has the revision, by which the
+// firing finds the input in the Store. Errors: *FieldError.
 func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 	spec, err := k.Spec.Temporal()
 	if err != nil {
@@ -94,12 +103,16 @@ func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 	}, nil
 }
 
+// attributes returns the search attributes of a schedule and of its firings. The tenant is a token,
+// as in the IDs of workflows.
 func attributes(tenant string, k *Kept) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(runs.AttributeTenant.ValueSet(stream.Token(tenant)), runs.AttributeAgent.ValueSet(k.Agent))
 }
 
-// Describe tells how a schedule stands. When the process is gone that had the schedule in memory,
-// Temporal waits for it for some seconds, and is asked again. Errors: ErrUnknown.
+// Describe returns the state of a schedule: its next times, recent firings and whether it is
+// paused. If the process that held the schedule in memory has died, Temporal answers only after
+// some seconds, with DeadlineExceeded; Describe then repeats the request until ctx ends. Errors:
+// ErrUnknown.
 func (c *Clock) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
 	for {
 		d, err := c.Handle(ctx, tenant, id).Describe(ctx)
@@ -110,18 +123,18 @@ func (c *Clock) Describe(ctx context.Context, tenant, id string) (*client.Schedu
 	}
 }
 
-// Pause pauses a schedule. Errors: ErrUnknown, as of all that follow.
+// Pause pauses a schedule. Errors: ErrUnknown, as for the methods below.
 func (c *Clock) Pause(ctx context.Context, tenant, id string) error {
 	return refused(c.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: "paused by request"}))
 }
 
-// Resume lets a paused schedule go on.
+// Resume ends the pause of a schedule.
 func (c *Clock) Resume(ctx context.Context, tenant, id string) error {
 	return refused(c.Handle(ctx, tenant, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by request"}))
 }
 
-// Trigger fires a schedule now, also one that is paused. overlap is a policy's name; empty = the
-// schedule's own. Errors: *FieldError.
+// Trigger fires a schedule at once, even if it is paused. overlap is the name of a policy for this
+// firing; "" = the schedule's own. Errors: *FieldError if there is no such policy.
 func (c *Clock) Trigger(ctx context.Context, tenant, id, overlap string) error {
 	var options client.ScheduleTriggerOptions
 	if overlap != "" {
@@ -134,12 +147,13 @@ func (c *Clock) Trigger(ctx context.Context, tenant, id, overlap string) error {
 	return refused(c.Handle(ctx, tenant, id).Trigger(ctx, options))
 }
 
-// Delete makes Temporal forget a schedule. Runs that it has begun go on.
+// Delete deletes a schedule from Temporal. Runs that it has started continue.
 func (c *Clock) Delete(ctx context.Context, tenant, id string) error {
 	return refused(c.Handle(ctx, tenant, id).Delete(ctx))
 }
 
-// refused returns what Temporal's errors mean.
+// refused maps the errors of Temporal: NotFound to ErrUnknown, InvalidArgument to a *FieldError
+// about the schedule as a whole.
 func refused(err error) error {
 	var unknown *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument

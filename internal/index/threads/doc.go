@@ -1,5 +1,7 @@
-// Package threads keeps the index of threads in memory, sorted, and pages through it.
+// Package threads keeps the index of threads in memory, sorted by time, and pages through it for
+// the API.
 //
-// The bucket is the log's (stream/index.go): whoever writes the first or the last record of a run
-// writes its entry. Here it is read, by one watch for each node; a page is answered from memory.
+// The bucket belongs to the log (stream/index.go): the writer of a run's first or last record also
+// writes the thread's entry. This package only reads it, with one watch per API node; it answers a
+// page from memory.
 package threads

@@ -16,37 +16,42 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Index has the threads of all tenants in memory, those of each in the order in which something
-// happened to them last. It is safe for concurrent use.
+// Index has the threads of all tenants in memory, those of each tenant sorted by the time of their
+// last update. The embedded watch keeps it current; the caller must call its Stop. It is safe for
+// concurrent use.
 type Index struct {
 	*watch.Watch
 
 	mu      sync.RWMutex
-	tenants map[string]*tenant // by token
+	tenants map[string]*tenant // by the tenant's token
 }
 
-// tenant has what one tenant's threads are: by token, and sorted, the newest last.
+// tenant has the threads of one tenant: by token, and sorted by item.compare, last updated at the
+// end. Both contain the same items.
 type tenant struct {
 	byToken map[string]*item
 	sorted  []*item
 }
 
-// item is a thread, as small as can be: there may be many.
+// item is a thread. It is kept small because a node holds those of all tenants.
 type item struct {
+	// token is the thread's ID as a token of a key: the ID itself, or a digest of it.
 	token string
 	id    string
 	agent string
+	// runID is the ID of the last run; "" = a fork without a run.
 	runID string
 	state stream.Status
 	at    int64 // milliseconds since 1970
 }
 
-// compare sorts by time, and by name where that is the same.
+// compare orders items by time, and items of the same millisecond by token.
 func (i *item) compare(o *item) int {
 	return cmp.Or(cmp.Compare(i.at, o.at), strings.Compare(i.token, o.token))
 }
 
-// Watch loads the index, and keeps it up to date until Stop, which must be called.
+// Watch loads the index, and keeps it current until Stop, which the caller must call. It blocks
+// until the index is loaded, and fails if ctx ends before that.
 func Watch(ctx context.Context, l *stream.Log) (x *Index, err error) {
 	x = &Index{}
 	source := watch.Source{Log: l, Bucket: l.Index(), Keys: stream.IndexPrefix + ">"}
@@ -57,14 +62,16 @@ func Watch(ctx context.Context, l *stream.Log) (x *Index, err error) {
 	return x, nil
 }
 
-// loading are the threads before all are there, to be sorted once.
+// loading collects the threads during a load of the index. Done sorts them once.
 type loading struct {
 	index   *Index
 	tenants map[string]*tenant
 }
 
+// load begins a load of the index, see [watch.Copy].
 func (x *Index) load() watch.Loading { return &loading{x, map[string]*tenant{}} }
 
+// Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	of, token, ok := split(entry.Key())
 	if !ok {
@@ -80,6 +87,7 @@ func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	}
 }
 
+// Done implements [watch.Loading]: it replaces the index.
 func (l *loading) Done(context.Context, uint64) {
 	for name, t := range l.tenants {
 		if len(t.byToken) == 0 {
@@ -96,7 +104,7 @@ func (l *loading) Done(context.Context, uint64) {
 	l.index.tenants = l.tenants
 }
 
-// apply takes in one change.
+// apply applies one change of the bucket to the index, see [watch.Copy].
 func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	of, token, ok := split(change.Key())
 	if !ok {
@@ -119,6 +127,7 @@ func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	}
 }
 
+// remove removes the thread with a token, if there is one.
 func (t *tenant) remove(token string) {
 	old := t.byToken[token]
 	if old == nil {
@@ -130,18 +139,20 @@ func (t *tenant) remove(token string) {
 	}
 }
 
+// insert adds a thread, whose token the tenant must not have.
 func (t *tenant) insert(it *item) {
 	t.byToken[it.token] = it
 	at, _ := slices.BinarySearchFunc(t.sorted, it, (*item).compare)
 	t.sorted = slices.Insert(t.sorted, at, it)
 }
 
-// split takes a key apart.
+// split returns the tokens of the tenant and the thread in a key. ok is false for an invalid key.
 func split(key string) (tenant, token string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, stream.IndexPrefix), ".")
 }
 
-// decode reads an entry; nil = there is no such thread, or nothing that can be read.
+// decode returns the item of an entry; nil = the thread was purged, the key deleted, or the value
+// invalid. It interns agents and statuses, which many threads have in common.
 func decode(entry jetstream.KeyValueEntry, token string) *item {
 	if entry.Operation() != jetstream.KeyValuePut {
 		return nil

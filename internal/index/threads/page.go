@@ -12,25 +12,26 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Thread is a thread in a list.
+// Thread is a thread in a page of the API.
 type Thread struct {
 	ThreadID string `json:"threadId"`
 	Agent    string `json:"agent"`
-	// RunID is the last run that began; there is none in a fork that nobody has used yet.
+	// RunID is the last run that began; "" = a fork without a run.
 	RunID  string        `json:"runId,omitempty"`
 	Status stream.Status `json:"status"`
-	// UpdatedAt is when the last run began or ended, or the thread was forked.
+	// UpdatedAt is when the last run began or ended, or when the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// Filter says which threads are wanted; a zero member excludes none.
+// Filter selects threads. A zero field selects all.
 type Filter struct {
 	Agent  string
 	Status stream.Status
-	// After and Before bound when something happened last, both excluded.
+	// After and Before bound UpdatedAt; both exclude the bound itself, to the millisecond.
 	After, Before time.Time
 }
 
+// picks reports whether the filter selects a thread.
 func (f *Filter) picks(it *item) bool {
 	switch {
 	case f.Agent != "" && f.Agent != it.agent, f.Status != "" && f.Status != it.state:
@@ -41,16 +42,17 @@ func (f *Filter) picks(it *item) bool {
 	return true
 }
 
-// Page is a part of the threads of a tenant, the newest first.
+// Page is a part of a tenant's threads, last updated first.
 type Page struct {
 	Items []Thread `json:"items"`
-	// NextCursor is where the next page begins; "" = there is none.
+	// NextCursor is the cursor of the next page; "" = this is the last page.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
-// List returns up to limit threads of a tenant that the filter picks, behind a page's cursor; "" is
-// the beginning. It fails with stream.ErrInvalidCursor. A thread to which something happens between
-// two pages moves to the beginning of the list; all others are in one page each.
+// List returns up to limit threads of a tenant that f selects, after a page's cursor; "" = from the
+// beginning. A thread that is updated between two pages moves to the beginning of the list, and
+// later pages do not have it; every other thread is in exactly one page. Errors:
+// stream.ErrInvalidCursor.
 func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
 	behind, err := parseCursor(after)
 	if err != nil {
@@ -70,7 +72,7 @@ func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, er
 	var last *item
 	for _, it := range slices.Backward(t.sorted[:from]) {
 		if !f.After.IsZero() && it.at <= f.After.UnixMilli() {
-			break // as all that follow
+			break // all that follow are older
 		}
 		if !f.picks(it) {
 			continue
@@ -87,7 +89,7 @@ func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, er
 	return p, nil
 }
 
-// A page's cursor is the place of its last thread.
+// cursor returns the cursor of the page after this thread: its time and token.
 
 func (i *item) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%012x.%s", i.at, i.token))
@@ -95,7 +97,8 @@ func (i *item) cursor() string {
 
 var cursorText = regexp.MustCompile(`^[0-9a-f]{12}\.=?[-_A-Za-z0-9]{1,64}$`)
 
-// parseCursor returns the place behind which a page begins; nil = the beginning.
+// parseCursor returns an item with the place in a cursor: its time and token only. nil without an
+// error = the beginning. Errors: stream.ErrInvalidCursor.
 func parseCursor(cursor string) (*item, error) {
 	if cursor == "" {
 		return nil, nil

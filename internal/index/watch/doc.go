@@ -1,11 +1,11 @@
-// Package watch keeps a process up to date about a part of a key-value bucket, over whatever
-// happens to the servers.
+// Package watch keeps a copy of some keys of a key-value bucket in memory, and keeps it current
+// through failures of NATS servers.
 //
-//	bucket ──what there is──► Loading ──Done──► Copy, replaced at once
-//	       ──what changes──────────────Take───► Copy
+//	bucket ──present values──► Loading ──Done──► Copy, replaced at once
+//	       ──changes─────────────Take──────────► Copy
 //
-// A watch of NATS ends where its subscription does, and may tell nothing for ever, without an
-// error, where the node has died that had its end. So this one looks now and then whether it was
-// told what there is, and begins anew if it was not; what there is then replaces what was known.
-// Until it is loaded again the copy is as it was: late, never half.
+// A watch of nats.go is an ordered consumer. It ends with its subscription, and may stay silent
+// forever, without an error, if the node with its consumer has died. So Watch compares its revision
+// with the bucket's at intervals, and begins again if it is behind. The new present values replace
+// the copy as a whole: until then the copy has an earlier state, but never a mixture.
 package watch

@@ -11,48 +11,57 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Source is the part of a bucket.
+// Source selects the keys of a bucket to watch.
 type Source struct {
 	Log    *stream.Log
 	Bucket jetstream.KeyValue
-	// Keys may have wildcards.
+	// Keys is a key, possibly with the wildcards of NATS subjects.
 	Keys string
-	// Check is how often it is looked whether a watch has told what happened last; 0 = 15 s. One
-	// that has not at two looks is broken.
+	// Check is the interval at which the watch compares its revision with the bucket's; 0 = 15 s.
+	// If the watch is behind at two consecutive checks, it begins again.
 	Check time.Duration
 }
 
-// Copy is what is kept. Its functions, and those of a Loading, are called one after the other.
+// Copy is the receiver of a watch. A watch calls its functions, and those of its Loading, from one
+// goroutine, one after the other.
 type Copy struct {
-	// Load begins to load. What was known before stays until that is done.
+	// Load begins to load the present values. The copy keeps its earlier state until Loading.Done.
 	Load func() Loading
-	// Take takes in a change. ctx ends with the watch.
+	// Take applies one change. Puts, deletes and purges are changes. ctx ends when the watch stops.
 	Take func(ctx context.Context, change jetstream.KeyValueEntry)
 }
 
-// Loading takes in what there is: each key once, or again if it changes meanwhile.
+// Loading receives the present values of all keys: each key once, and again if it changes
+// meanwhile.
 type Loading interface {
+	// Take receives an entry; a deleted key may be among them.
 	Take(entry jetstream.KeyValueEntry)
-	// Done replaces the copy. It is so up to a revision.
+	// Done replaces the copy by what was loaded. revision is the highest revision that was
+	// received; 0 = there were no entries.
 	Done(ctx context.Context, revision uint64)
 }
 
-// Watch keeps a copy. It is safe for concurrent use.
+// Watch keeps one copy current. Begin starts its only lasting goroutine, and Stop ends it. It is
+// safe for concurrent use.
 type Watch struct {
-	source  Source
-	copy    Copy
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
+	source Source
+	copy   Copy
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+	// current is whether the copy is loaded and no failure of its watch is known.
 	current atomic.Bool
 }
 
 const (
-	check   = 15 * time.Second
-	rewatch = time.Second // the pause before a watch that broke is begun anew
+	// check is the default of Source.Check.
+	check = 15 * time.Second
+	// rewatch is the pause after a watch has failed, before the next one.
+	rewatch = time.Second
 )
 
-// Begin loads a copy, and keeps it up to date until Stop, which must be called. It fails when ctx
-// ends before it is loaded.
+// Begin loads a copy, and keeps it current until Stop, which the caller must call. It blocks until
+// the copy is loaded, and fails with the cause of ctx if ctx ends before that. Later, ctx has no
+// effect.
 func Begin(ctx context.Context, s Source, c Copy) (*Watch, error) {
 	if s.Check == 0 {
 		s.Check = check
@@ -70,16 +79,19 @@ func Begin(ctx context.Context, s Source, c Copy) (*Watch, error) {
 	}
 }
 
-// Stop ends the watch. The copy is told nothing any more when it returns.
+// Stop ends the watch and waits for its goroutine: after Stop returns, no function of the Copy is
+// called.
 func (w *Watch) Stop() {
 	w.stop()
 	w.wait.Wait()
 }
 
-// Current reports whether changes are being heard. While they are not, the copy is as it was.
+// Current reports whether the watch receives changes. If not, the copy has an earlier state. A
+// watch that has failed silently counts as current until two checks have found it behind.
 func (w *Watch) Current() bool { return w.current.Load() }
 
-// follow keeps a watch, one after the other.
+// follow runs one watch of nats.go after the other until ctx ends. It calls loaded after the first
+// load.
 func (w *Watch) follow(ctx context.Context, loaded func()) {
 	for ctx.Err() == nil {
 		if updates, err := w.source.watch(ctx); err == nil {
@@ -96,8 +108,8 @@ func (w *Watch) follow(ctx context.Context, loaded func()) {
 	}
 }
 
-// watch begins a watch of the client library, which may wait 5 s for a server that is away although
-// ctx has ended.
+// watch begins a watch of nats.go. That call may block for 5 s if the server is away, even if ctx
+// has ended; watch returns when ctx ends, and a goroutine stops the late watch.
 func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 	type begun struct {
 		updates jetstream.KeyWatcher
@@ -121,12 +133,12 @@ func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 	}
 }
 
-// unwatchPatience bounds how long the server is waited for at the end of a watch.
+// unwatchPatience bounds the wait for the server at the end of a watch.
 const unwatchPatience = 500 * time.Millisecond
 
-// unwatch ends a watch of the client library. Its Stop deletes the consumer on the server and waits
-// 5 s for the answer (nats.go: Subscription.Unsubscribe), also when the server is away. A consumer
-// that is not deleted ends by itself.
+// unwatch ends a watch of nats.go, and waits up to unwatchPatience for it. Its Stop deletes the
+// consumer on the server and waits 5 s for the answer (nats.go, Subscription.Unsubscribe), even if
+// the server is away. The server deletes an unused consumer by itself.
 func unwatch(updates jetstream.KeyWatcher) {
 	stopped := make(chan struct{})
 	go func() {
@@ -141,7 +153,9 @@ func unwatch(updates jetstream.KeyWatcher) {
 	}
 }
 
-// receive takes in what a watch tells, until it breaks.
+// receive passes the updates of one watch to the copy. It returns when ctx ends, when the watch
+// ends, or when the watch was behind at two consecutive checks: one check may just precede an
+// update in flight.
 func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded func()) {
 	loading, revision, missed := w.copy.Load(), uint64(0), false
 	looks := time.NewTicker(w.source.Check)
@@ -159,7 +173,7 @@ func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEn
 			switch {
 			case !ok:
 				return
-			case entry == nil:
+			case entry == nil: // nats.go: all present values were delivered
 				loading.Done(ctx, revision)
 				loading = nil
 				w.current.Store(true)
@@ -175,8 +189,8 @@ func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEn
 	}
 }
 
-// isBehind reports whether there is something that was not told by a revision. Who is asked may be
-// behind as well: then there is not.
+// isBehind reports whether the bucket has a change after revision. The replica that answers may
+// lag, or fail to answer: then isBehind reports false.
 func (w *Watch) isBehind(ctx context.Context, revision uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.source.Check)
 	defer cancel()

@@ -6,18 +6,19 @@ import (
 	"sync"
 )
 
-// newConns are the connections without a request yet. Browsers and HTTP clients open some in
-// advance, and http.Server.Shutdown waits for a request on each of them until it is 5 s old. It is
-// safe for concurrent use.
+// newConns are the connections that have not sent a request yet. Browsers and HTTP clients open
+// some in advance. http.Server.Shutdown waits until such a connection is 5 s old, so the node
+// closes them itself. It is safe for concurrent use.
 type newConns struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
-	closed bool
+	closed bool // new connections are closed at once
 }
 
+// trackNewConns returns an empty set, whose track is the ConnState of an http.Server.
 func trackNewConns() *newConns { return &newConns{conns: map[net.Conn]struct{}{}} }
 
-// track is the ConnState of an http.Server.
+// track implements the ConnState of an http.Server.
 func (u *newConns) track(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,8 +32,8 @@ func (u *newConns) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes these connections, and later new ones. A client that sends a request at this moment
-// gets a reset, as if its connection had still been in the listener's queue.
+// close closes the connections of the set, and all new ones. A client that sends its first request
+// at this moment gets a reset, as if its connection had still been in the listener's queue.
 func (u *newConns) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package apinode assembles the API: log, agents, indexes and HTTP server. The process api and
+// Package apinode assembles an API node: log, agents, indexes and HTTP server. The binary api and
 // perdure dev use it.
 package apinode
 
@@ -29,25 +29,25 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Config configures a node. The caller owns and closes its connections.
+// Config configures a node. The caller owns the connections and closes them after Stop.
 type Config struct {
+	// Listener is where the node serves. The node closes it.
 	Listener  net.Listener
 	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
-	// Agents are published at start. Definitions that clients have published over HTTP stay, unless
-	// ForceAgents.
+	// Agents are the definitions of the folder, which Start publishes. A definition that was
+	// published over HTTP since stays, unless ForceAgents is set.
 	Agents      []*agents.Definition
 	ForceAgents bool
-	// Known are the names in all documents of that folder.
+	// Known are the names that the documents of the folder define.
 	Known   agents.Names
 	Origins []string
-	// Auth authenticates callers. AdminRole is the role that may publish agents; empty = the
-	// default.
+	// Auth authenticates callers. AdminRole is the role that may publish agents; "" = the default.
 	Auth      auth.Authenticator
 	AdminRole string
 	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
 	ParkAfter time.Duration
-	// Strict checks every event before it is sent.
+	// Strict checks every event before the node sends it.
 	Strict bool
 	// Sockets and Streams bound the open WebSockets and streams. 0 = the defaults of the API.
 	Sockets, Streams int
@@ -55,11 +55,12 @@ type Config struct {
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
-	Metrics   http.Handler
-	Logger    *slog.Logger
+	// Metrics serves /metrics; nil = the route does not exist.
+	Metrics http.Handler
+	Logger  *slog.Logger
 }
 
-// Node is a running API.
+// Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
 type Node struct {
 	server   *api.Server
 	http     *http.Server
@@ -73,7 +74,8 @@ type Node struct {
 	logger   *slog.Logger
 }
 
-// Start starts a node. It serves requests when Start returns.
+// Start starts a node, and returns when it serves requests. The indexes are loaded by then. The
+// caller must call Stop.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	c, err := catalog.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
@@ -124,7 +126,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// openInbox opens the inbox and loads the open interrupts. A node does not serve before that.
+// openInbox opens the inbox and loads its open interrupts.
 func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 	store, err := inbox.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
@@ -141,12 +143,12 @@ func openInbox(ctx context.Context, cfg Config) (*approvalroutes.Inbox, error) {
 	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: cfg.PublicURL}, nil
 }
 
-// sendBytes bounds what the kernel keeps of data that a client has not read, in bytes; Linux adds
-// its bookkeeping by doubling the figure. By default it keeps up to 4 MiB for each client, so a
-// viewer that has stopped reading would be noticed that much later.
+// sendBytes bounds the data of a client that the kernel keeps because the client has not read it,
+// in bytes. Linux doubles the figure for its bookkeeping. By default it keeps up to 4 MiB per
+// client, so the node would notice much later that a client has stopped reading.
 const sendBytes = 128 << 10
 
-// connContext returns the ConnContext of an http.Server.
+// connContext is the ConnContext of the http.Server: it configures each new connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBytes) // on failure the kernel's own bound applies
@@ -155,17 +157,17 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Bounds of requests before their body: headerPatience is how long a client may take to send the
-// headers, maxHeader their size in bytes, to which net/http adds 4 KiB. refusalPatience bounds the
-// answers of net/http itself, which come before the server's handler and its deadlines.
+// Bounds of requests before their body. headerPatience is how long a client may take to send the
+// headers. maxHeader bounds their size in bytes; net/http adds 4 KiB. refusalPatience bounds the
+// responses of net/http itself, which it sends without the handler and its deadlines.
 const (
 	headerPatience  = 10 * time.Second
 	maxHeader       = 60 << 10
 	refusalPatience = 30 * time.Second
 )
 
-// publish publishes the definitions of the folder. If a definition from HTTP stays in place of one
-// of the folder, it logs a warning and does not fail.
+// publish publishes the definitions of the folder. If a definition from HTTP has precedence over
+// that of the folder, publish logs a warning and does not fail.
 func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 	for _, d := range cfg.Agents {
 		_, err := c.Publish(ctx, d, cfg.ForceAgents)
@@ -183,16 +185,17 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 // drainPatience bounds how long open requests may take after Stop.
 const drainPatience = 3 * time.Second
 
-// Stop ends the node: first the streams, whose clients reconnect elsewhere, then everything else.
-// Requests that do not end in time, because Temporal or the log is away, are cut and logged;
-// clients may repeat them. It returns an error only if the server had failed before.
+// Stop ends the node: first the streams, whose clients reconnect to other nodes, then everything
+// else. Requests that do not end within drainPatience, because Temporal or the log is unavailable,
+// are cut and logged; clients may repeat them. Stop returns an error only if the HTTP server had
+// failed before.
 func (n *Node) Stop(ctx context.Context) error {
 	n.server.Drain()
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	n.newConns.close()
 	cut := n.http.Shutdown(ctx)
-	if cut != nil { // cut open requests, so that none uses what is closed below
+	if cut != nil { // requests that still run must not use what is closed below
 		cut = errors.Join(cut, n.http.Close())
 	}
 	cut = errors.Join(cut, n.server.Wait(ctx))
@@ -208,7 +211,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	return err
 }
 
-// stopWatches stops the watches of announcements and indexes.
+// stopWatches stops the watches concurrently and waits for them. board and agents must be set.
 func (n *Node) stopWatches() {
 	var wait sync.WaitGroup
 	if n.inbox != nil {

@@ -14,10 +14,10 @@ import (
 
 // The modes of authentication.
 const (
-	AuthNone   = "none"   // every caller is accepted, under the name that it gives
-	AuthHeader = "header" // headers of a proxy
-	AuthOIDC   = "oidc"   // a token of an OpenID provider
-	AuthAPIKey = "apikey" // a key of a file
+	AuthNone   = "none"   // every caller is accepted, with the subject that it claims
+	AuthHeader = "header" // a proxy authenticates callers and sets headers
+	AuthOIDC   = "oidc"   // tokens of an OpenID provider
+	AuthAPIKey = "apikey" // keys of a file
 )
 
 // Auth is how the API authenticates callers.
@@ -26,19 +26,19 @@ type Auth struct {
 	Mode string
 	// AllowAnonymous permits AuthNone on addresses that other machines can reach.
 	AllowAnonymous bool
-	// AdminRole is the role that may change what all tenants share.
+	// AdminRole is the role that may change what all tenants share, such as agents.
 	AdminRole string
-	// Headers name the headers of AuthHeader and AuthNone. Proxies are the addresses that may send
-	// those of AuthHeader.
+	// Headers are the names of the headers of AuthHeader and AuthNone. Proxies are the networks
+	// whose requests AuthHeader accepts.
 	Headers auth.Headers
 	Proxies []netip.Prefix
-	// Keys is the file of AuthAPIKey.
+	// Keys is the path of the file of AuthAPIKey.
 	Keys string
 	OIDC OIDC
 }
 
-// OIDC is whose tokens are accepted, and what their claims mean. Claims are members of the token's
-// JSON, with dots between the names of nested ones.
+// OIDC selects the accepted tokens and the claims with the principal. A claim is a member of the
+// token's JSON; dots separate the names of nested members.
 type OIDC struct {
 	Issuer       string // URL
 	Audiences    []string
@@ -47,7 +47,8 @@ type OIDC struct {
 	TenantClaim  string // empty = all callers have the default tenant
 }
 
-// CheckAddr refuses an address that other machines can reach, if every caller is accepted.
+// CheckAddr refuses an address that other machines can reach if the mode accepts every caller,
+// unless AllowAnonymous is set. Errors: *VariableError.
 func (a Auth) CheckAddr(addr string) error {
 	if a.Mode != AuthNone || a.AllowAnonymous || auth.IsLoopback(addr) {
 		return nil
@@ -56,7 +57,7 @@ func (a Auth) CheckAddr(addr string) error {
 		"none lets everybody in, and others can reach %s: set it to header, oidc or apikey, or listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true if everybody who can reach it may use it", addr)}
 }
 
-// check reports what the mode lacks.
+// check reports the settings that the mode lacks.
 func (a Auth) check() error {
 	missing := func(name string) error {
 		return &VariableError{Name: name, Err: errors.New("must be set when PERDURE_AUTH is " + a.Mode)}
@@ -74,7 +75,7 @@ func (a Auth) check() error {
 
 var headerPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// headerName refuses "_", which proxies drop or treat as "-".
+// headerName parses the name of a header. It refuses "_", which proxies drop or treat as "-".
 func headerName(s string) (string, error) {
 	if !headerPattern.MatchString(s) {
 		return "", fmt.Errorf("%q is not the name of a header, such as X-Forwarded-User", s)
@@ -82,6 +83,8 @@ func headerName(s string) (string, error) {
 	return textproto.CanonicalMIMEHeaderKey(s), nil
 }
 
+// networks parses a list of CIDR prefixes. It refuses IPv4-mapped IPv6 prefixes, which would match
+// no address: package auth unmaps addresses.
 func networks(s string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for _, part := range strings.Split(s, ",") {
@@ -94,7 +97,8 @@ func networks(s string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// issuer requires TLS: whoever can change the issuer's answers decides who every caller is.
+// issuer parses the URL of an OpenID provider. It requires TLS except on loopback: an attacker who
+// can change the provider's responses could impersonate every caller.
 func issuer(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
@@ -104,6 +108,7 @@ func issuer(s string) (string, error) {
 	return s, nil
 }
 
+// wordList parses a list of words, separated by commas.
 func wordList(s string) ([]string, error) {
 	list := strings.Split(s, ",")
 	for i := range list {

@@ -2,7 +2,8 @@ package config
 
 import "github.com/spf13/pflag"
 
-// Where each variable goes, and how it is read.
+// The functions of this file map each variable to its field in Config and to its parser. The table
+// in variables.go refers to them.
 
 func addr(c *Config) pflag.Value      { return bind(&c.Addr, hostPort) }
 func agentsDir(c *Config) pflag.Value { return bind(&c.Agents, text) }
@@ -66,8 +67,8 @@ func natsCert(c *Config) pflag.Value        { return bind(&c.NATS.Cert, text) }
 func natsKey(c *Config) pflag.Value         { return bind(&c.NATS.Key, text) }
 func natsCA(c *Config) pflag.Value          { return bind(&c.NATS.CA, text) }
 
-// passThrough is for a variable that a library reads. It is checked here, so that an error names
-// it, and gets a flag.
+// passThrough returns the value of a variable that a library reads. It is parsed here for an error
+// with the variable's name, and so that it gets a flag; the parsed value itself is discarded.
 func passThrough[T any](parse parser[T]) func(*Config) pflag.Value {
 	return func(*Config) pflag.Value { return bind(new(T), parse) }
 }

@@ -19,11 +19,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// ErrHelp is returned by Load when help or the version was requested, and printed.
+// ErrHelp is returned by Load after it has printed the help or the version that the arguments
+// request. The process then ends with status 0.
 var ErrHelp = pflag.ErrHelp
 
-// Config is the configuration of a process. Members that the process does not read have their zero
-// values.
+// Config is the configuration of a process. Fields that the process does not read have their zero
+// values. After Load it is not changed; it is safe for concurrent use.
 type Config struct {
 	// Addr is the address of the API, host:port; port 0 = any free one.
 	Addr string
@@ -32,7 +33,8 @@ type Config struct {
 	Agents string
 	// AllowPrivateHosts permits tools to reach loopback and private networks.
 	AllowPrivateHosts bool
-	// ForceAgents publishes the folder also in place of newer definitions from HTTP.
+	// ForceAgents publishes the definitions of the folder even if newer ones were published over
+	// HTTP.
 	ForceAgents bool
 	// Origins are the origins whose pages may call the API; "*" alone = all, empty = none.
 	Origins []string
@@ -40,7 +42,7 @@ type Config struct {
 	Auth Auth
 	// ParkAfter is how long a run waits for a person before it is parked.
 	ParkAfter time.Duration
-	// Strict makes the API check every event before it sends it.
+	// Strict makes the API check every event before it sends the event.
 	Strict bool
 	// MaxSockets and MaxStreams bound the open WebSockets and streams of the API.
 	MaxSockets, MaxStreams int
@@ -50,33 +52,34 @@ type Config struct {
 	WorkflowCache int
 	// ModelSilence is how long a model may send nothing before the call is repeated.
 	ModelSilence time.Duration
-	// Deployment and BuildID are the worker's version: both set or both empty.
+	// Deployment and BuildID are the worker's version in Temporal: both set or both empty.
 	Deployment, BuildID string
 	// Promote makes that version current if it never was.
 	Promote bool
-	// StopTimeout is how long calls may take after the worker is told to stop, ToolGrace how long a
-	// run waits for a worker that has its tools.
+	// StopTimeout is how long calls may take after the worker is asked to stop. ToolGrace is how
+	// long a run waits for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
 
-	// TaskQueues are the task queues of tools that the worker serves. ToolsOnly tells that it
-	// serves no other.
+	// TaskQueues are the task queues of tools that the worker serves. With ToolsOnly it serves no
+	// other queue.
 	TaskQueues []string
 	ToolsOnly  bool
 
-	// LinkKey signs links; empty = the key that the APIs share in NATS. PublicURL is the base of
-	// links, without a slash at its end; empty = the host of the request.
+	// LinkKey signs links; empty = the key that all API nodes share in NATS. PublicURL is the base
+	// of links, without a slash at its end; "" = the host of the request.
 	LinkKey   []byte
 	PublicURL string
 	// Webhooks is the file of webhooks. Empty = none.
 	Webhooks string
 	// Prices is the file of prices. Empty = none.
 	Prices string
-	// TenantTokensPerDay and TenantCostPerDay are the budget of a tenant's day; 0 = unlimited.
-	// Beyond the soft ones people are asked; 0 = never.
+	// TenantTokensPerDay and TenantCostPerDay are the hard budget of a tenant's day, without a
+	// budget of its own in the file of prices; 0 = unlimited. Beyond the soft amounts, runs ask
+	// people; 0 = never.
 	TenantTokensPerDay, TenantSoftTokensPerDay int64
 	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
 
-	// Stream names the log, and how to create it if it does not exist.
+	// Stream configures the log. Its size and replicas apply only when the stream is created.
 	Stream stream.Options
 	NATS   NATS
 	// Temporal has the options of the client, except the data converter and the logger.
@@ -87,14 +90,16 @@ type Config struct {
 	LogLevel  slog.Level
 	LogFormat string // "json" or "text"
 
-	// Unknown lists variables that begin with PERDURE_ and have no meaning: probably misspelled.
+	// Unknown lists the variables that begin with PERDURE_ and that no process reads: they are
+	// probably misspelled.
 	Unknown []string
 
+	// env is the environment after flags have overridden it.
 	env environment
 }
 
-// NATS is where the servers are, and the credentials. At most one kind of credentials should be
-// set; the servers decide.
+// NATS is the address of the servers, and the credentials. At most one kind of credentials should
+// be set; the servers decide which one they accept.
 type NATS struct {
 	URL            string // one or more, separated by commas
 	Credentials    string // file
@@ -105,10 +110,10 @@ type NATS struct {
 }
 
 // Load reads the configuration of a process from its arguments (without the program's name) and its
-// environment (of the form of os.Environ). Help goes to out.
+// environment (in the form of os.Environ). Help and version are written to out.
 //
-// Errors: ErrHelp; *VariableError for each invalid variable, joined; otherwise an error about a
-// flag.
+// Errors: ErrHelp; an error about a flag or an argument; otherwise a *VariableError for each
+// invalid variable, joined.
 func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg := &Config{env: parseEnviron(environ)}
 	flags := pflag.NewFlagSet(string(p), pflag.ContinueOnError)
@@ -140,7 +145,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("%s takes no arguments, only flags: %q", p, flags.Arg(0))
 	}
-	// Libraries read the environment, so flags override it there.
+	// Libraries read cfg.env through Getenv and LookupEnv, so flags override it there.
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
@@ -156,7 +161,8 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	return cfg, errors.Join(wrong...)
 }
 
-// budgets refuses soft budgets that could never ask.
+// budgets refuses a soft budget that is not below the hard one: runs would end before people are
+// asked.
 func (c *Config) budgets() error {
 	below := func(name, hard string) error {
 		return &VariableError{Name: name, Err: fmt.Errorf("must be below %s", hard)}
@@ -170,6 +176,7 @@ func (c *Config) budgets() error {
 	return nil
 }
 
+// versioning refuses an incomplete worker version.
 func (c *Config) versioning() error {
 	switch {
 	case c.Deployment == "" && c.BuildID != "":
@@ -182,6 +189,8 @@ func (c *Config) versioning() error {
 	return nil
 }
 
+// temporal reads the options of the Temporal client with Temporal's own reader, from the
+// environment and Temporal's configuration file.
 func (c *Config) temporal() (err error) {
 	c.Temporal, err = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: c.env})
 	if err != nil {
@@ -190,12 +199,12 @@ func (c *Config) temporal() (err error) {
 	return nil
 }
 
-// Getenv returns a variable for a library: flags override the environment. It is safe for
-// concurrent use.
+// Getenv returns a variable for a library, after flags have overridden it; "" = it is not set. It
+// is safe for concurrent use.
 func (c *Config) Getenv(name string) string { return c.env[name] }
 
-// Secrets returns the values of variables that hold secrets, the longest first, so that none is
-// found within another.
+// Secrets returns the values of variables that have secrets, for removal from messages. Longer ones
+// come first: a shorter one may be a part of a longer one.
 func (c *Config) Secrets() []string {
 	var values []string
 	for name, value := range c.env {
@@ -216,7 +225,7 @@ func (c *Config) LogHandler(out io.Writer) slog.Handler {
 	return slog.NewJSONHandler(out, o)
 }
 
-// readable writes durations as text, such as 1.5s: the JSON handler would write nanoseconds.
+// readable writes durations as text, such as 1.5s. The JSON handler would write nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -224,9 +233,11 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// environment is the environment of the process. It implements envconfig.EnvLookup.
+// environment has the variables of the process without those that are empty. It implements
+// envconfig.EnvLookup.
 type environment map[string]string
 
+// parseEnviron parses the form of os.Environ, and drops empty values.
 func parseEnviron(environ []string) environment {
 	env := make(environment, len(environ))
 	for _, pair := range environ {
@@ -252,6 +263,7 @@ func (e environment) Environ() []string {
 	return pairs
 }
 
+// unknown returns the variables with the prefix PERDURE_ that no process reads, sorted.
 func (e environment) unknown() []string {
 	var names []string
 	for name := range e {

@@ -3,9 +3,10 @@ package config
 // Process is a program that this package configures.
 type Process string
 
-// The processes. The values are the names of the binaries or the command.
+// The processes. The values are the names of the binaries, or of the command.
 const (
 	API    Process = "api"
 	Worker Process = "worker"
-	Dev    Process = "perdure dev" // has its own flags and servers
+	// Dev has flags of its own, and servers of its own instead of addresses.
+	Dev Process = "perdure dev"
 )

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// writeUsage writes the text of --help: flags with their variables, then variables without a flag.
+// writeUsage writes the text of --help: the flags with their variables, then the variables without
+// a flag.
 func writeUsage(out io.Writer, p Process) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s [flags]\n\nEvery flag has an environment variable; the flag wins.\n\n", p)
@@ -28,6 +29,7 @@ func writeUsage(out io.Writer, p Process) {
 	_, _ = io.WriteString(out, b.String()) // an error could not be shown either
 }
 
+// writeMeaning writes the meaning and the default of a variable.
 func writeMeaning(b *strings.Builder, v Variable) {
 	fmt.Fprintf(b, "        %s", v.Meaning)
 	if v.Default != "" {
@@ -50,6 +52,7 @@ func Markdown() string {
 	return b.String()
 }
 
+// code formats a text as Markdown code, with a prefix; "" stays "".
 func code(prefix, s string) string {
 	if s == "" {
 		return ""

@@ -19,20 +19,26 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// parser parses one kind of value. Its error describes a valid value.
+// This file has the parsers of values. The error of a parser describes a valid value; Load adds the
+// name of the variable.
+
+// parser parses the text of one kind of value. Its error describes a valid value.
 type parser[T any] func(string) (T, error)
 
-// value is a pflag.Value that keeps the text, so that it can be passed on.
+// value is a pflag.Value for the environment and for flags. It keeps the text, because libraries
+// read some variables as text.
 type value[T any] struct {
 	target *T
 	parse  parser[T]
 	raw    string
 }
 
+// bind returns a value that stores what it parses in *target.
 func bind[T any](target *T, parse parser[T]) pflag.Value {
 	return &value[T]{target: target, parse: parse}
 }
 
+// Set implements pflag.Value. An invalid text changes nothing.
 func (v *value[T]) Set(s string) error {
 	parsed, err := v.parse(s)
 	if err != nil {
@@ -42,15 +48,17 @@ func (v *value[T]) Set(s string) error {
 	return nil
 }
 
+// String implements pflag.Value: it returns the last text that Set has accepted.
 func (v *value[T]) String() string { return v.raw }
 
-// Type returns the placeholder of the value in help.
+// Type implements pflag.Value: the placeholder of the value in help.
 func (v *value[T]) Type() string { return "value" }
 
+// text accepts every text.
 func text(s string) (string, error) { return s, nil }
 
-// truth accepts only what Temporal's own reader accepts, because that ignores other values
-// silently.
+// truth parses a boolean. It accepts only what Temporal's envconfig accepts, which ignores other
+// values without an error.
 func truth(s string) (bool, error) {
 	switch strings.ToLower(s) {
 	case "1", "true":
@@ -72,6 +80,7 @@ func upTo(most int) parser[int] {
 	}
 }
 
+// positiveCount parses a whole number of at least 1.
 func positiveCount(s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 1 {
@@ -80,6 +89,7 @@ func positiveCount(s string) (int64, error) {
 	return n, nil
 }
 
+// money parses an amount above zero.
 func money(s string) (agents.Money, error) {
 	m, err := agents.ParseMoney(s)
 	if err != nil || m == 0 {
@@ -88,6 +98,7 @@ func money(s string) (agents.Money, error) {
 	return m, nil
 }
 
+// byteCount parses a size in bytes with an optional unit. 0 is valid.
 func byteCount(s string) (int64, error) {
 	n, err := humanize.ParseBytes(s)
 	if err != nil || n > math.MaxInt64 {
@@ -96,6 +107,7 @@ func byteCount(s string) (int64, error) {
 	return int64(n), nil
 }
 
+// positiveDuration parses a Go duration above zero.
 func positiveDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
@@ -104,6 +116,7 @@ func positiveDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// hostPort checks an address of the form host:port with a numeric port. The host may be empty.
 func hostPort(s string) (string, error) {
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -115,6 +128,7 @@ func hostPort(s string) (string, error) {
 	return s, nil
 }
 
+// level parses a log level.
 func level(s string) (slog.Level, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(s)); err != nil {
@@ -123,6 +137,7 @@ func level(s string) (slog.Level, error) {
 	return l, nil
 }
 
+// oneOf accepts exactly the choices.
 func oneOf(choices ...string) parser[string] {
 	return func(s string) (string, error) {
 		if !slices.Contains(choices, s) {
@@ -134,7 +149,7 @@ func oneOf(choices ...string) parser[string] {
 
 var tokenPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// subjectToken accepts what a NATS subject and the name of a bucket may contain.
+// subjectToken accepts a name that is valid in NATS subjects and in names of buckets.
 func subjectToken(s string) (string, error) {
 	if !tokenPattern.MatchString(s) {
 		return "", fmt.Errorf("%q is not 1 to 64 letters, digits, - and _", s)
@@ -144,7 +159,8 @@ func subjectToken(s string) (string, error) {
 
 var queuePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
-// queueList parses a list of task queues of tools.
+// queueList parses a list of task queues, separated by commas. The result is sorted and has no
+// duplicates.
 func queueList(s string) ([]string, error) {
 	list := strings.Split(s, ",")
 	for i := range list {
@@ -156,6 +172,7 @@ func queueList(s string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
+// originList parses a list of origins for CORS, separated by commas, or "*" alone.
 func originList(s string) ([]string, error) {
 	list := strings.Split(s, ",")
 	for i := range list {
@@ -170,7 +187,7 @@ func originList(s string) ([]string, error) {
 	return list, nil
 }
 
-// checkOrigin refuses a value that no browser sends: it would never match.
+// checkOrigin refuses a value that no browser sends in the header Origin: it would never match.
 func checkOrigin(s string) error {
 	if strings.Count(s, "*") > 1 {
 		return fmt.Errorf("%q has more than one *", s)
@@ -186,9 +203,10 @@ func checkOrigin(s string) error {
 	return nil
 }
 
-// minKey is the least length of a signing key, in bytes. An error does not repeat the key.
+// minKey is the minimum length of a signing key, in bytes.
 const minKey = 32
 
+// secretKey parses a signing key. Its error does not contain the key.
 func secretKey(s string) ([]byte, error) {
 	if len(s) < minKey {
 		return nil, fmt.Errorf("must have at least %d bytes", minKey)
@@ -196,7 +214,7 @@ func secretKey(s string) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// baseURL parses a URL to which paths are appended.
+// baseURL parses a URL to which paths are appended. The result has no slash at its end.
 func baseURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

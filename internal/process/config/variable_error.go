@@ -1,6 +1,7 @@
 package config
 
-// VariableError is an invalid value of a variable.
+// VariableError reports an invalid value of a variable, or a combination that is invalid because of
+// it. Err describes a valid value, and contains no secret.
 type VariableError struct {
 	Name string
 	Err  error

@@ -7,22 +7,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// This file has the table of all variables. Load, --help and docs/reference/configuration.md derive
+// from it, so a new variable is an entry here and a function in bind.go.
+
 // Variable is an environment variable that a process reads.
 type Variable struct {
-	// Name is the variable. With "*" at its end it stands for all variables with that prefix.
+	// Name is the name of the variable. With "*" at its end it means all variables with that
+	// prefix.
 	Name string
 	// Default is the value if the variable is not set.
 	Default string
-	// Meaning is one line: the effect, the unit and special values.
+	// Meaning is one line for help and documentation: the effect, the unit and special values.
 	Meaning string
 	// For lists the processes that read it.
 	For []Process
 
-	value  func(*Config) pflag.Value // nil: only a library reads it
+	// value returns the pflag.Value that stores the variable in a Config; nil = only a library
+	// reads it.
+	value func(*Config) pflag.Value
+	// secret variables have no flag, and their values are removed from error messages.
 	secret bool
 }
 
-// Flag returns the name of the flag that mirrors the variable, without dashes; empty = none.
+// Flag returns the name of the flag that mirrors the variable, without dashes; "" = there is none.
 func (v Variable) Flag() string {
 	if v.secret || v.value == nil {
 		return ""
@@ -31,7 +38,7 @@ func (v Variable) Flag() string {
 	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
 }
 
-// Variables returns what a process reads, in the order of the documentation.
+// Variables returns the variables that a process reads, in the order of the documentation.
 func Variables(p Process) []Variable {
 	var list []Variable
 	for _, v := range variables {
@@ -42,21 +49,23 @@ func Variables(p Process) []Variable {
 	return list
 }
 
-// isSecret reports whether a variable holds a secret.
+// isSecret reports whether a variable has a secret.
 func isSecret(name string) bool {
 	return slices.ContainsFunc(variables, func(v Variable) bool { return v.secret && v.matches(name) })
 }
 
+// matches reports whether v describes the variable with a name.
 func (v Variable) matches(name string) bool {
 	prefix, many := strings.CutSuffix(v.Name, "*")
 	return v.Name == name || many && strings.HasPrefix(name, prefix)
 }
 
-// Known reports whether any process reads the variable.
+// Known reports whether a process or a command reads the variable.
 func Known(name string) bool {
 	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool { return v.matches(name) })
 }
 
+// Sets of processes for Variable.For.
 var (
 	all        = []Process{API, Worker}
 	withDev    = []Process{API, Worker, Dev}
@@ -66,7 +75,8 @@ var (
 	workerDev  = []Process{Worker, Dev}
 )
 
-// ofCommands are read by commands of perdure that ask a server. They may be set in the same shell.
+// ofCommands are variables of the commands of perdure that use the API. A shell may have them set
+// when it starts a process, so they are not reported as unknown.
 var ofCommands = []string{"PERDURE_URL", "PERDURE_TOKEN", "PERDURE_SUBJECT", "PERDURE_ROLES"}
 
 var variables = []Variable{
@@ -205,7 +215,8 @@ var variables = []Variable{
 	{Name: "OTEL_*", For: withDev, Meaning: "other variables of OpenTelemetry: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_PROPAGATORS (tracecontext or none), OTEL_EXPORTER_OTLP_*"},
 }
 
-// setUp sets a value to its default, then to the value of the environment.
+// setUp sets a value to the default, and then to the value of the environment. Errors:
+// *VariableError.
 func (v Variable) setUp(value pflag.Value, env environment) error {
 	for _, s := range []string{v.Default, env[v.Name]} {
 		if s == "" {

@@ -20,12 +20,13 @@ import (
 const attributePatience = 30 * time.Second
 
 // EnsureSearchAttributes creates the search attributes that the namespace lacks, all of type
-// Keyword, and returns when workflows can be started with them. If the process may not create them,
-// it logs a warning and returns nil: an operator has to.
+// Keyword. It returns when workflows can be started with them, after attributePatience at most. If
+// the process may not create them, it logs a warning and returns nil: an operator has to create
+// them.
 //
-// It finds out by a query that uses the attributes, because every process that may start workflows
-// may read. It queries again after creating them: two processes that create them at the same time
-// can overwrite each other.
+// It checks with a query that uses the attributes, because every process that may start workflows
+// may also query. It queries again after creating them: two processes that create attributes
+// concurrently can overwrite each other's.
 func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace string, names []string, logger *slog.Logger) error {
 	usable := func() (bool, error) {
 		err := queryAttributes(ctx, c, namespace, names)
@@ -53,6 +54,8 @@ func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	return nil
 }
 
+// queryAttributes counts workflows by all attributes. Temporal answers InvalidArgument if one of
+// them is missing.
 func queryAttributes(ctx context.Context, c client.Client, namespace string, names []string) error {
 	terms := make([]string, len(names))
 	for i, name := range names {
@@ -62,6 +65,7 @@ func queryAttributes(ctx context.Context, c client.Client, namespace string, nam
 	return err
 }
 
+// addAttributes creates all attributes. It is no error if they exist.
 func addAttributes(ctx context.Context, c client.Client, namespace string, names []string) error {
 	keywords := make(map[string]enums.IndexedValueType, len(names))
 	for _, name := range names {
@@ -74,8 +78,8 @@ func addAttributes(ctx context.Context, c client.Client, namespace string, names
 	return err
 }
 
-// forbidden reports whether the process may not create search attributes. Hosted Temporal has no
-// operator service for clients.
+// forbidden reports whether the process may not create search attributes. Temporal Cloud has no
+// operator service for clients, and answers Unimplemented.
 func forbidden(err error) bool {
 	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
 	_, absent := errors.AsType[*serviceerror.Unimplemented](err)

@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// Connections are the open connections. They are safe for concurrent use.
+// Connections are the open connections of a process. The caller of Dial owns them and calls Close.
+// They are safe for concurrent use.
 type Connections struct {
 	NATS     *nats.Conn
 	Temporal client.Client
@@ -24,8 +25,9 @@ type Connections struct {
 	Namespace string
 }
 
-// Dial connects to NATS and Temporal under a name that their operators see. cfg.Temporal must have
-// the data converter.
+// Dial connects to NATS and Temporal, and blocks until both answer or cfg.ConnectTimeout has
+// passed. name is the client's name on the NATS server. cfg.Temporal must have the data converter;
+// Dial sets its namespace if it is empty.
 func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*Connections, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout, fmt.Errorf("no connection after %s", cfg.ConnectTimeout))
 	defer cancel()
@@ -52,17 +54,17 @@ func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Log
 	return &Connections{NATS: nc, Temporal: tc, Namespace: cfg.Temporal.Namespace}, nil
 }
 
-// Close closes both. Stop their users first.
+// Close closes both connections. The caller stops their users first.
 func (c *Connections) Close() {
 	c.Temporal.Close()
 	c.NATS.Close()
 }
 
-// attemptTimeout bounds one attempt: a server that works answers within milliseconds.
+// attemptTimeout bounds one attempt: a healthy server answers within milliseconds.
 const attemptTimeout = 5 * time.Second
 
-// retry repeats attempt until it succeeds, fails permanently, or ctx ends. The error has the reason
-// and the last failure.
+// retry repeats attempt until it succeeds, fails permanently, or ctx ends. The error has the cause
+// of the end, and the last failure.
 func retry[T any](ctx context.Context, server string, logger *slog.Logger, attempt func(context.Context) (T, error)) (T, error) {
 	var last error
 	once := func() (T, error) {
@@ -87,7 +89,8 @@ func retry[T any](ctx context.Context, server string, logger *slog.Logger, attem
 	return connection, fmt.Errorf("connect to %s: %w; the last attempt: %w", server, err, last)
 }
 
-// permanent marks an error that a repetition cannot resolve.
+// permanent marks an error that a repetition cannot resolve: missing or unreadable files, and
+// refused credentials.
 func permanent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, nats.ErrAuthorization) {
 		return backoff.Permanent(err)

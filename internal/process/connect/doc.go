@@ -5,7 +5,8 @@
 //	defer c.Close()
 //
 // Rules:
-//   - Servers may start later: the first connection is repeated until Config.ConnectTimeout, and each failure is logged. An error that a
-//     repetition cannot resolve fails at once.
-//   - A connection that was established reconnects by itself while the process lives.
+//   - Servers may start later than the process. The first connection is repeated until
+//     Config.ConnectTimeout has passed, and each failure is logged. An error that a repetition
+//     cannot resolve fails at once.
+//   - A connection that was established reconnects by itself as long as the process lives.
 package connect

@@ -14,11 +14,11 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// reconnectWait is the pause between two rounds over all servers, plus the client's jitter.
+// reconnectWait is the pause between two rounds over all servers. The client adds jitter.
 const reconnectWait = 500 * time.Millisecond
 
-// dialNATS connects, and asks for the log's stream, which need not exist: a starting cluster
-// accepts connections some seconds before it has a leader that answers.
+// dialNATS connects, and requests the log's stream to check that JetStream answers: a cluster that
+// starts accepts connections some seconds before it has a leader. The stream need not exist.
 func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
 	options, err := natsOptions(cfg.NATS)
 	if err != nil {
@@ -57,7 +57,7 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 	return nc, nil
 }
 
-// redacted returns server URLs, separated by commas, without users, passwords and tokens.
+// redacted removes users, passwords and tokens from server URLs that are separated by commas.
 func redacted(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, server := range list {
@@ -74,6 +74,7 @@ func redacted(urls string) string {
 	return strings.Join(list, ",")
 }
 
+// askJetStream requests a stream from JetStream. A missing stream is no error.
 func askJetStream(ctx context.Context, nc *nats.Conn, stream string) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -85,6 +86,7 @@ func askJetStream(ctx context.Context, nc *nats.Conn, stream string) error {
 	return nil
 }
 
+// natsOptions returns the options for credentials and TLS. Errors: *config.VariableError.
 func natsOptions(cfg config.NATS) ([]nats.Option, error) {
 	var options []nats.Option
 	if cfg.Credentials != "" {

@@ -15,12 +15,13 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// longestRedial bounds the pause between two attempts to reach a lost server: until one succeeds,
-// this process can do nothing. The SDK's own bound is ten times as long.
+// longestRedial bounds the pause between two attempts to reconnect to a lost server: until one
+// succeeds, this process can do nothing. The bound of the SDK is ten times as long.
 const longestRedial = time.Second
 
-// dialTemporal connects, and waits for the namespace: it appears some seconds after its creation,
-// and a worker that polls before fails.
+// dialTemporal connects, and checks that the namespace exists. A namespace becomes visible some
+// seconds after its creation, and a worker that polls before that fails. A process that may not
+// describe the namespace is accepted.
 func dialTemporal(ctx context.Context, o client.Options, logger *slog.Logger) (client.Client, error) {
 	o.Logger = sdklog.NewStructuredLogger(logger)
 	pace := backoff.DefaultConfig

@@ -43,24 +43,26 @@ const (
 	metricCost    = "perdure.model.cost"
 )
 
+// scope is the instrumentation scope of Perdure's own spans and metrics.
 const scope = "github.com/perdure/perdure"
 
-// Chat observes one model call: its span and its metrics. One goroutine uses it.
+// Chat observes one model call: it records the span and the metrics. StartChat makes it, End closes
+// it. It is not safe for concurrent use.
 type Chat struct {
 	ctx   context.Context
 	span  trace.Span
 	began time.Time
-	first bool
+	first bool // Chunk was called
 	attrs []attribute.KeyValue
 }
 
-// ChatRequest names the model of a call. The run is that of the context.
+// ChatRequest is the provider and the model of a call. The run is that of the context.
 type ChatRequest struct {
 	Provider, Model string
 }
 
-// ChatResponse is the outcome of a call. A nil count is unknown; Error is the kind of the failure,
-// or "".
+// ChatResponse is the outcome of a call. A nil count is unknown. Error is the kind of the failure;
+// "" = success.
 type ChatResponse struct {
 	Model, Finish string
 	Input, Output *int64
@@ -68,12 +70,13 @@ type ChatResponse struct {
 	Cost     *int64
 	Currency string
 	Error    string
-	// Estimated tells that the answer was cut before the provider reported its usage: the counts
-	// are estimates.
+	// Estimated reports that the answer was cut before the provider reported its usage, so the
+	// counts are estimates.
 	Estimated bool
 }
 
-// StartChat begins the observation of a model call. The returned context carries its span.
+// StartChat starts the span of a model call. The returned context has the span. The caller must
+// call Chat.End.
 func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
 	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(conventional(r.Provider)), attrRequestModel.String(r.Model)}
 	ctx, span := otel.Tracer(scope).Start(ctx, spanChat+" "+r.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
@@ -81,7 +84,7 @@ func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
 	return ctx, &Chat{ctx: ctx, span: span, began: time.Now(), attrs: attrs}
 }
 
-// conventional returns the name that the conventions have for a provider, if it differs from ours.
+// conventional returns the name of a provider in the semantic conventions.
 func conventional(provider string) string {
 	if provider == "gemini" {
 		return "gcp.gemini"
@@ -89,7 +92,7 @@ func conventional(provider string) string {
 	return provider
 }
 
-// Chunk records that a chunk of the answer has arrived. Only the first one counts.
+// Chunk records the arrival of a chunk of the answer. Calls after the first have no effect.
 func (c *Chat) Chunk() {
 	if c.first {
 		return
@@ -98,7 +101,7 @@ func (c *Chat) Chunk() {
 	modelFirstChunk.record(c.ctx, time.Since(c.began).Seconds(), c.attrs...)
 }
 
-// End ends the observation with the outcome of the call.
+// End records the outcome of the call and ends its span. It is called once.
 func (c *Chat) End(r ChatResponse) {
 	if r.Model != "" {
 		c.attrs = append(c.attrs, attrResponseModel.String(r.Model))
@@ -114,13 +117,15 @@ func (c *Chat) End(r ChatResponse) {
 	c.span.End()
 }
 
-// CountCut counts the usage of a model call whose worker died before it could count it.
+// CountCut records the usage of a model call whose worker died before it could record it. There is
+// no span: it died with the worker.
 func CountCut(ctx context.Context, q ChatRequest, r ChatResponse) {
 	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(conventional(q.Provider)), attrRequestModel.String(q.Model)}
 	c := &Chat{ctx: ctx, span: noop.Span{}, attrs: attrs}
 	c.usage(r)
 }
 
+// usage records tokens and cost, in metrics and in the span.
 func (c *Chat) usage(r ChatResponse) {
 	if r.Estimated {
 		c.span.SetAttributes(attrEstimated.Bool(true))
@@ -130,8 +135,8 @@ func (c *Chat) usage(r ChatResponse) {
 	c.cost(r)
 }
 
-// tokens records a token count. Reported and estimated counts both have the attribute of estimates,
-// so that a query can separate them.
+// tokens records a token count; nil = unknown. Both reported and estimated counts have the
+// attribute of estimates, so that a query can separate them.
 func (c *Chat) tokens(key attribute.Key, kind string, n *int64, estimated bool) {
 	if n == nil {
 		return
@@ -140,7 +145,7 @@ func (c *Chat) tokens(key attribute.Key, kind string, n *int64, estimated bool) 
 	modelTokens.record(c.ctx, float64(*n), append([]attribute.KeyValue{attrTokenType.String(kind), attrEstimated.Bool(estimated)}, c.attrs...)...)
 }
 
-// cost records what the call cost, under names of Perdure: the conventions have none.
+// cost records the cost of the call. Its names are Perdure's own: the conventions have none.
 func (c *Chat) cost(r ChatResponse) {
 	if r.Cost == nil {
 		return
@@ -150,8 +155,8 @@ func (c *Chat) cost(r ChatResponse) {
 	modelCost.record(c.ctx, amount, append([]attribute.KeyValue{attrCurrency.String(r.Currency), attrEstimated.Bool(r.Estimated)}, c.attrs...)...)
 }
 
-// StartTool begins the span of a tool call of the context's run. The returned function ends it,
-// with the kind of its failure or "".
+// StartTool starts the span of a tool call of the context's run. The caller calls the returned
+// function once, with the kind of the failure or "".
 func StartTool(ctx context.Context, tool, callID string) (context.Context, func(failure string)) {
 	ctx, span := otel.Tracer(scope).Start(ctx, spanExecuteTool+" "+tool, trace.WithAttributes(
 		attrOperation.String(spanExecuteTool), attrToolName.String(tool), attrToolCallID.String(callID)),

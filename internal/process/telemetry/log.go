@@ -21,16 +21,19 @@ const (
 	keyAttempt = "attempt"
 )
 
+// runKeys are the keys of a run's attributes, see [Run.Attrs].
 var runKeys = []string{keyTenant, keyThread, keyRun, keyAgent, keyAttempt}
 
-// traceHandler adds trace_id and span_id to lines that are logged within a span, and the attributes
-// of the run to lines that are logged with its context.
+// traceHandler adds attributes to log lines: trace_id and span_id if the context has a span, and
+// the attributes of the run if it is a context of [WithRun]. It is safe for concurrent use.
 type traceHandler struct {
 	slog.Handler
 
-	keys map[string]bool // of the attributes that all lines have
+	keys map[string]bool // of the attributes that WithAttrs has added
 }
 
+// Handle implements [slog.Handler]. Attributes of the line itself take precedence over those of the
+// run.
 func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
 	own := maps.Clone(h.keys)
 	if own == nil {
@@ -45,7 +48,7 @@ func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
 		return true
 	})
 	for _, a := range of {
-		if !own[a.Key] { // the line itself may be more exact
+		if !own[a.Key] { // the line's own value may be more exact
 			r.AddAttrs(a)
 		}
 	}
@@ -55,8 +58,9 @@ func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements [slog.Handler]. An attribute of a run that is there already is left out.
-// Lines of Temporal's SDK get the tenant and the thread from the ID of the workflow.
+// WithAttrs implements [slog.Handler]. It leaves out an attribute of a run whose key the logger
+// has. A logger of Temporal's SDK has the ID of a workflow; it also gets the tenant and the thread
+// of that ID.
 func (h traceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	keys := maps.Clone(h.keys)
 	if keys == nil {
@@ -81,16 +85,17 @@ func (h traceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return traceHandler{h.Handler.WithAttrs(kept), keys}
 }
 
+// WithGroup implements [slog.Handler]. Keys of a group do not collide with those outside of it.
 func (h traceHandler) WithGroup(name string) slog.Handler {
 	return traceHandler{h.Handler.WithGroup(name), nil}
 }
 
-// keyWorkflowID is the key of Temporal's SDK.
+// keyWorkflowID is the key under which Temporal's SDK logs the ID of a workflow.
 const keyWorkflowID = "WorkflowID"
 
-// threadOf returns the tenant and the thread that the ID of a workflow names:
-// thread/<tenant>/<thread>, maybe with more after that. A part that begins with ~ is a digest and
-// left out.
+// threadOf returns the tenant and the thread in the ID of a workflow: thread/<tenant>/<thread>,
+// possibly with further parts. It leaves out a part that begins with "~": that is a digest
+// (stream.Token).
 func threadOf(workflowID string) []slog.Attr {
 	parts := strings.Split(workflowID, "/")
 	if len(parts) < 3 || parts[0] != "thread" {

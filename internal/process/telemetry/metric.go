@@ -9,21 +9,21 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metric is one of Perdure's own metrics.
+// Metric is a definition of one of Perdure's own metrics. The reference of metrics in the
+// documentation is generated from these definitions.
 type Metric struct {
-	// Name and Unit are those of OpenTelemetry. Prometheus shows the name with underscores, and
-	// with suffixes for the unit and the type.
+	// Name and Unit are those of OpenTelemetry. Prometheus shows the name with underscores instead
+	// of dots, and with suffixes for the unit and the type.
 	Name, Unit  string
 	Type        MetricType
 	Description string
-	// Labels are the attributes of its values, besides those of a model call for metrics of model
-	// calls.
+	// Labels are the attributes of the metric's values.
 	Labels []attribute.Key
-	// buckets are the upper bounds of a histogram's buckets.
+	// buckets are the upper bounds of the buckets of a histogram.
 	buckets []float64
 }
 
-// MetricType says how the values of a metric add up.
+// MetricType is the kind of a metric's instrument.
 type MetricType string
 
 // A Counter only grows, a Gauge goes up and down, a Histogram counts values by their size.
@@ -33,7 +33,7 @@ const (
 	Histogram MetricType = "histogram"
 )
 
-// Labels of metrics that are no attributes of spans.
+// Labels of metrics that no span has as attributes.
 const (
 	labelAgent   = attribute.Key("agent")
 	labelOutcome = attribute.Key("outcome")
@@ -41,10 +41,10 @@ const (
 	labelEnd     = attribute.Key("end")
 )
 
-// modelCall are the labels of metrics of model calls.
+// modelCall are the labels of all metrics of model calls.
 var modelCall = []attribute.Key{attrOperation, attrProvider, attrRequestModel, attrResponseModel, attrErrorType}
 
-// Buckets that the semantic conventions for generative AI recommend.
+// Buckets that OpenTelemetry's semantic conventions for generative AI recommend.
 var (
 	durationBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	tokenBuckets    = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
@@ -69,14 +69,15 @@ var (
 		Labels: append([]attribute.Key{attrTokenType, attrEstimated}, modelCall...), buckets: tokenBuckets}
 )
 
-// Metrics returns Perdure's own metrics. The process also has those of its HTTP server, of
-// Temporal's SDK and of the Go runtime.
+// Metrics returns the definitions of Perdure's own metrics. The process also exports the metrics of
+// its HTTP server, of Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
 	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, modelCost, modelDuration, modelFirstChunk, modelTokens})
 }
 
-// count changes a counter or a gauge by n. A name that the SDK refuses costs a figure, not a run:
-// nothing is recorded.
+// count changes a counter or a gauge by n. Instruments are looked up by name; the SDK returns the
+// same one each time. If the SDK refuses the name, nothing is recorded: a metric must not fail a
+// run.
 func (m Metric) count(ctx context.Context, n int64, attrs ...attribute.KeyValue) {
 	if m.Type == Gauge {
 		if c, err := otel.Meter(scope).Int64UpDownCounter(m.Name, metric.WithDescription(m.Description)); err == nil {
@@ -89,7 +90,7 @@ func (m Metric) count(ctx context.Context, n int64, attrs ...attribute.KeyValue)
 	}
 }
 
-// record adds an amount to a counter, or a value to a histogram.
+// record adds an amount to a counter, or a value to a histogram. Errors are ignored as in count.
 func (m Metric) record(ctx context.Context, amount float64, attrs ...attribute.KeyValue) {
 	if m.Type == Counter {
 		if c, err := otel.Meter(scope).Float64Counter(m.Name, metric.WithDescription(m.Description)); err == nil {

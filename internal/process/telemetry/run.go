@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Attributes of spans that belong to an AG-UI run.
+// Attributes of spans that belong to a run.
 const (
 	attrTenant  = attribute.Key("perdure.tenant")
 	attrThread  = attribute.Key("perdure.thread.id")
@@ -16,31 +16,31 @@ const (
 	attrAttempt = attribute.Key("perdure.attempt")
 )
 
-// Run names the AG-UI run that a span or a log line belongs to. Empty members are unknown and left
-// out.
+// Run identifies the run of a span or a log line. Empty fields are unknown and left out.
 type Run struct {
 	Tenant, Thread, ID string
 	Agent, Revision    string
-	// Attempt counts the attempts of an activity from 1.
+	// Attempt is the number of an activity's attempt, from 1; 0 = outside of an activity.
 	Attempt int
 }
 
-// runKey is the key of a Run in a context.
+// runKey is the context key of a Run.
 type runKey struct{}
 
-// WithRun makes ctx a context of the run: spans of model and tool calls and log lines made with it
-// name the run. The span in ctx gets the run's attributes.
+// WithRun returns a context of a run. Log lines and spans of model and tool calls that use the
+// context have the run's attributes. WithRun also sets them on the span in ctx.
 func WithRun(ctx context.Context, r Run) context.Context {
 	trace.SpanFromContext(ctx).SetAttributes(r.attributes()...)
 	return context.WithValue(ctx, runKey{}, r)
 }
 
-// RunFrom returns the run of a context of [WithRun], or the zero Run.
+// RunFrom returns the run of a context of [WithRun]; the zero Run if there is none.
 func RunFrom(ctx context.Context) Run {
 	r, _ := ctx.Value(runKey{}).(Run)
 	return r
 }
 
+// attributes returns the run's attributes of spans.
 func (r Run) attributes() []attribute.KeyValue {
 	var all []attribute.KeyValue
 	add := func(value string, keys ...attribute.Key) {
@@ -61,7 +61,7 @@ func (r Run) attributes() []attribute.KeyValue {
 	return all
 }
 
-// Attrs returns the attributes of the run's log lines: tenant, thread, run, agent, and attempt.
+// Attrs returns the run's attributes of log lines: tenant, thread, run, agent and attempt.
 func (r Run) Attrs() []slog.Attr {
 	var all []slog.Attr
 	for _, a := range [...]slog.Attr{
@@ -77,12 +77,13 @@ func (r Run) Attrs() []slog.Attr {
 	return all
 }
 
-// RunFinished counts a run that has its terminal record.
+// RunFinished counts a run whose terminal record was written.
 func RunFinished(ctx context.Context, agent, outcome, code string) {
 	runsFinished.count(ctx, 1, labelAgent.String(agent), labelOutcome.String(outcome), labelCode.String(code))
 }
 
-// Viewer counts an open event stream. The returned function counts its end, with the reason.
+// Viewer counts an open event stream. The caller calls the returned function once, at the end of
+// the stream, with the reason.
 func Viewer(ctx context.Context) func(end string) {
 	viewers.count(ctx, 1)
 	return func(end string) {

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Socket counts an open WebSocket. The returned function counts its end, with the close code. The
-// returned context carries the trace of the handshake, for the frames: a span of the WebSocket
-// itself would be open for hours.
+// Socket counts an open WebSocket. The caller calls the returned function once, at its end, with
+// the close code. The returned context has the trace context of the handshake, for the spans of
+// frames. The WebSocket itself has no span: it would be open for hours.
 func Socket(ctx context.Context, handshake http.Header) (context.Context, func(code int)) {
 	ctx = otel.GetTextMapPropagator().Extract(ctx, propagation.HeaderCarrier(handshake))
 	sockets.count(ctx, 1)
@@ -22,8 +22,8 @@ func Socket(ctx context.Context, handshake http.Header) (context.Context, func(c
 	}
 }
 
-// Frame begins the span of a frame, the counterpart of an HTTP request. The returned function ends
-// it, with the status and the code of its failure, or 0 and "".
+// Frame starts the span of a client's frame, the counterpart of an HTTP request. The caller calls
+// the returned function once, with the status and the code of the frame's failure, or 0 and "".
 func Frame(ctx context.Context, kind string) (context.Context, func(status int, code string)) {
 	ctx, span := otel.Tracer(scope).Start(ctx, "GET /v1/ws "+kind, trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, func(status int, code string) {

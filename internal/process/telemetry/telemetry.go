@@ -1,11 +1,15 @@
-// Package telemetry sets OpenTelemetry up the way its own environment variables say, and serves
+// Package telemetry sets up OpenTelemetry as its standard environment variables say, and serves
 // metrics to Prometheus.
 //
 //	HTTP request ─► start workflow ─► workflow task ─► activity ─► chat model     one trace
 //
-// Rules: traces are exported only where OTEL_EXPORTER_OTLP_ENDPOINT (or its traces form) is set,
-// and cost nothing elsewhere; metrics are always kept; nothing is emitted from workflow code except
-// by the interceptor, which knows a replay; content is never an attribute.
+// Rules:
+//   - Traces are exported only if OTEL_EXPORTER_OTLP_ENDPOINT (or its variant for traces) is set.
+//     Otherwise no spans are made.
+//   - Metrics are always collected.
+//   - Workflow code emits no telemetry. The interceptor does, because it can tell a replay from the
+//     first execution.
+//   - Content of messages is never an attribute.
 package telemetry
 
 import (
@@ -35,19 +39,21 @@ import (
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// Telemetry is what a process reports. Its methods may be called concurrently.
+// Telemetry has the providers of one process. Start makes it; Shutdown flushes and closes it. Its
+// methods are safe for concurrent use.
 type Telemetry struct {
 	metrics *metric.MeterProvider
 	traces  *trace.TracerProvider // nil = no traces
 	handler http.Handler
 }
 
-// scrapes bounds how many clients are sent the metrics at a time; others get 503.
+// scrapes bounds the concurrent responses to /metrics. Further requests get 503.
 const scrapes = 8
 
-// Start sets telemetry up for a service and makes it OpenTelemetry's global one. Shutdown must be
-// called. OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and
-// OTEL_EXPORTER_OTLP_* mean what the specification says.
+// Start sets up telemetry for a service, and registers it as OpenTelemetry's global providers. The
+// caller must call Shutdown. OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
+// OTEL_TRACES_SAMPLER and OTEL_EXPORTER_OTLP_* have the meaning of the OpenTelemetry specification.
+// Start does not connect to the collector.
 func Start(ctx context.Context, service string, getenv func(string) string) (*Telemetry, error) {
 	res, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", service)), resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
@@ -77,30 +83,31 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 	return t, nil
 }
 
-// seriesPerMetric bounds the time series of one metric. Beyond it, measurements are added up in one
+// seriesPerMetric bounds the time series of one metric. Further measurements are added up in one
 // series with the label otel_metric_overflow="true".
 const seriesPerMetric = 2000
 
-// httpServer keeps the labels of HTTP metrics whose values the API decides. A client chooses the
-// others: server.port comes from the Host header, and the protocol version may be any of HTTP/1.0
-// to 1.9.
+// httpServer keeps the labels of HTTP metrics whose values the API determines. A client can choose
+// those of the others without bound: server.port is from the Host header, and the protocol version
+// may be anything from HTTP/1.0 to 1.9.
 var httpServer = metric.NewView(metric.Instrument{Name: "http.server.*"}, metric.Stream{
 	AttributeFilter: attribute.NewAllowKeysFilter("http.request.method", "http.response.status_code", "http.route", "url.scheme"),
 })
 
-// temporalLatencies gives the histograms of Temporal's SDK buckets for seconds.
+// temporalLatencies sets buckets for durations in seconds for the histograms of Temporal's SDK.
 var temporalLatencies = metric.NewView(metric.Instrument{Name: "temporal_*", Kind: metric.InstrumentKindHistogram}, metric.Stream{
 	Aggregation: metric.AggregationExplicitBucketHistogram{Boundaries: []float64{0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800, 3600, 86400}},
 })
 
+// traced reports whether the environment enables traces.
 func traced(getenv func(string) string) bool {
 	return getenv("OTEL_SDK_DISABLED") != "true" && getenv("OTEL_TRACES_EXPORTER") != "none" &&
 		(getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "")
 }
 
-// propagator reads and writes the headers traceparent and tracestate, unless OTEL_PROPAGATORS
-// leaves tracecontext out. Baggage is neither read nor written: callers put what they like into it,
-// which is not for the servers that runs reach.
+// propagator returns the propagator of the headers traceparent and tracestate, or one that does
+// nothing if OTEL_PROPAGATORS does not list tracecontext. Baggage is neither read nor sent: it may
+// contain data of callers that other servers must not get.
 func propagator(getenv func(string) string) propagation.TextMapPropagator {
 	wanted := getenv("OTEL_PROPAGATORS")
 	if wanted == "" || slices.ContainsFunc(strings.Split(wanted, ","), func(name string) bool { return strings.TrimSpace(name) == "tracecontext" }) {
@@ -109,6 +116,8 @@ func propagator(getenv func(string) string) propagation.TextMapPropagator {
 	return propagation.NewCompositeTextMapPropagator()
 }
 
+// spanExporter returns the exporter for the configured OTLP protocol. The exporter itself reads the
+// other OTEL_EXPORTER_OTLP_* variables.
 func spanExporter(ctx context.Context, getenv func(string) string) (trace.SpanExporter, error) {
 	protocol := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
 	if protocol == "" {
@@ -123,14 +132,14 @@ func spanExporter(ctx context.Context, getenv func(string) string) (trace.SpanEx
 	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; grpc and http/protobuf are known", protocol)
 }
 
-// Metrics serves what is measured in Prometheus's format.
+// Metrics returns the handler of /metrics, in the format of Prometheus.
 func (t *Telemetry) Metrics() http.Handler { return t.handler }
 
-// shutdownPatience bounds how long a collector may take for the last spans.
+// shutdownPatience bounds how long Shutdown waits for the collector.
 const shutdownPatience = time.Second
 
-// Shutdown sends what is left. A collector that does not take it is no failure of the process: that
-// is logged.
+// Shutdown exports the remaining spans and closes the providers, within shutdownPatience. It only
+// logs an error: a missing collector must not fail the process.
 func (t *Telemetry) Shutdown(ctx context.Context, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
 	defer cancel()
@@ -143,7 +152,8 @@ func (t *Telemetry) Shutdown(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// Instrument makes a Temporal client, and the workers on it, report metrics and carry the trace.
+// Instrument makes a Temporal client, and the workers that use it, report metrics and propagate
+// traces.
 func (t *Telemetry) Instrument(o *client.Options) {
 	o.MetricsHandler = temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{Meter: t.metrics.Meter("temporal-sdk-go")})
 	if t.traces == nil {
@@ -152,5 +162,5 @@ func (t *Telemetry) Instrument(o *client.Options) {
 	o.Interceptors = append(o.Interceptors, interceptors(t.traces)...)
 }
 
-// NewLogger returns a logger whose lines carry the ids of the trace that they belong to.
+// NewLogger returns a logger whose lines have the trace and the run of their context.
 func NewLogger(h slog.Handler) *slog.Logger { return slog.New(traceHandler{Handler: h}) }

@@ -19,33 +19,37 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// traceHeader is the header of Temporal in which all its SDKs carry the trace context.
+// traceHeader is the Temporal header in which all of Temporal's SDKs propagate the trace context.
 const traceHeader = "_tracer-data"
 
-// temporalTracer makes spans of what Temporal's SDK does. It differs from the SDK's own tracer in
-// this: the span of a workflow has the same ID in every process that replays it, so that its
-// children are not orphans after a crash; it is reported once, when the workflow ends; and no
-// baggage goes along.
+// temporalTracer makes the spans of Temporal's SDK. It differs from the SDK's own tracer:
+//
+//   - The span of a workflow has the same ID in every process that replays the workflow, so its
+//     children keep their parent after a crash.
+//   - The span of a workflow is exported once, when the workflow ends.
+//   - Baggage is not propagated.
 type temporalTracer struct {
 	interceptor.BaseTracer
 	tracer trace.Tracer
 }
 
-// temporalSpan is a span that has begun here. Only one goroutine uses it.
+// temporalSpan is a span that this process has started. Only one goroutine uses it.
 type temporalSpan struct {
 	trace.Span
-	// unreported spans are dropped: the workflow has not ended but left the worker's memory, or a
-	// replay repeats what was reported before.
+	// unreported spans are not ended, so they are never exported. Either the workflow has left the
+	// worker's cache without ending, or a replay repeats a span that was exported before.
 	unreported bool
 }
 
-// temporalSpanKey is the key of a temporalSpan in a context.
+// temporalSpanKey is the context key of a temporalSpan.
 type temporalSpanKey struct{}
 
+// Options implements [interceptor.Tracer].
 func (t *temporalTracer) Options() interceptor.TracerOptions {
 	return interceptor.TracerOptions{SpanContextKey: temporalSpanKey{}, HeaderKey: traceHeader, AllowInvalidParentSpans: true}
 }
 
+// UnmarshalSpan implements [interceptor.Tracer]; nil = the header has no valid trace context.
 func (t *temporalTracer) UnmarshalSpan(m map[string]string) (interceptor.TracerSpanRef, error) {
 	parent := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(m)))
 	if !parent.IsValid() {
@@ -54,6 +58,7 @@ func (t *temporalTracer) UnmarshalSpan(m map[string]string) (interceptor.TracerS
 	return parent, nil
 }
 
+// MarshalSpan implements [interceptor.Tracer].
 func (t *temporalTracer) MarshalSpan(span interceptor.TracerSpan) (map[string]string, error) {
 	s, ok := span.(*temporalSpan)
 	if !ok {
@@ -64,6 +69,8 @@ func (t *temporalTracer) MarshalSpan(span interceptor.TracerSpan) (map[string]st
 	return carrier, nil
 }
 
+// SpanFromContext implements [interceptor.Tracer]: it makes the span of an HTTP request the parent
+// of Temporal's.
 func (t *temporalTracer) SpanFromContext(ctx context.Context) interceptor.TracerSpan {
 	span := trace.SpanFromContext(ctx)
 	if !span.SpanContext().IsValid() {
@@ -72,6 +79,7 @@ func (t *temporalTracer) SpanFromContext(ctx context.Context) interceptor.Tracer
 	return &temporalSpan{Span: span}
 }
 
+// ContextWithSpan implements [interceptor.Tracer].
 func (t *temporalTracer) ContextWithSpan(ctx context.Context, span interceptor.TracerSpan) context.Context {
 	s, ok := span.(*temporalSpan)
 	if !ok {
@@ -80,6 +88,9 @@ func (t *temporalTracer) ContextWithSpan(ctx context.Context, span interceptor.T
 	return trace.ContextWithSpan(ctx, s.Span)
 }
 
+// StartSpan implements [interceptor.Tracer]. It passes the durable key of a workflow's span to
+// spanIDs in the context. The span of a workflow is unreported until workflowEnd has seen the
+// workflow's end.
 func (t *temporalTracer) StartSpan(o *interceptor.TracerStartSpanOptions) (interceptor.TracerSpan, error) {
 	ctx := context.Background()
 	switch parent := o.Parent.(type) {
@@ -103,8 +114,8 @@ func (t *temporalTracer) StartSpan(o *interceptor.TracerStartSpanOptions) (inter
 	return &temporalSpan{Span: span, unreported: o.Operation == operationRunWorkflow}, nil
 }
 
-// SpanName implements [interceptor.Tracer]. The names of schedules are their callers' and no part
-// of it.
+// SpanName implements [interceptor.Tracer]. It leaves out the IDs of schedules: callers choose
+// them, and span names must have few values.
 func (t *temporalTracer) SpanName(o *interceptor.TracerStartSpanOptions) string {
 	if o.Operation == operationCreateSchedule {
 		return o.Operation
@@ -112,16 +123,18 @@ func (t *temporalTracer) SpanName(o *interceptor.TracerStartSpanOptions) string 
 	return t.BaseTracer.SpanName(o)
 }
 
+// operationCreateSchedule is the SDK's operation whose span name would have the ID of a schedule.
 const operationCreateSchedule = "CreateSchedule"
 
-// Operations of workflows, whose spans a replay begins anew.
+// Operations of workflow code. A replay starts their spans again.
 const (
 	operationRunWorkflow  = "RunWorkflow"
 	operationHandleUpdate = "HandleUpdate"
 )
 
-// durableKey returns the same for the same span in each replay; "" = replays do not begin the span
-// anew. The SDK's own IdempotencyKey counts spans, of which a replay begins fewer.
+// durableKey returns a key that is the same for the same span in each replay; "" = a replay does
+// not start this span again. The SDK's own IdempotencyKey is no substitute: it counts spans, and a
+// replay starts fewer of them.
 func durableKey(o *interceptor.TracerStartSpanOptions) string {
 	if o.Operation != operationRunWorkflow && o.Operation != operationHandleUpdate {
 		return ""
@@ -129,6 +142,7 @@ func durableKey(o *interceptor.TracerStartSpanOptions) string {
 	return fmt.Sprint(o.Operation, o.Tags) // fmt sorts the keys of maps
 }
 
+// GetLogger implements [interceptor.Tracer]: it adds the IDs of trace and span to a logger.
 func (t *temporalTracer) GetLogger(logger log.Logger, ref interceptor.TracerSpanRef) log.Logger {
 	s, ok := ref.(*temporalSpan)
 	if !ok {
@@ -137,7 +151,7 @@ func (t *temporalTracer) GetLogger(logger log.Logger, ref interceptor.TracerSpan
 	return log.With(logger, keyTraceID, s.SpanContext().TraceID().String(), keySpanID, s.SpanContext().SpanID().String())
 }
 
-// Finish implements [interceptor.TracerSpan].
+// Finish implements [interceptor.TracerSpan]. Continue-as-new is no error.
 func (s *temporalSpan) Finish(o *interceptor.TracerFinishSpanOptions) {
 	if s.unreported {
 		return
@@ -150,14 +164,16 @@ func (s *temporalSpan) Finish(o *interceptor.TracerFinishSpanOptions) {
 	s.End()
 }
 
-// durableKeyKey is the key of a durable key in a context.
+// durableKeyKey is the context key of a durable key.
 type durableKeyKey struct{}
 
-// spanIDs makes random IDs, and for spans with a durable key IDs that depend on the key alone.
+// spanIDs generates IDs. Those of spans with a durable key derive from the key; all others are
+// random. It is safe for concurrent use.
 type spanIDs struct{}
 
 var _ sdktrace.IDGenerator = spanIDs{}
 
+// NewIDs implements [sdktrace.IDGenerator].
 func (spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
 	if key, ok := ctx.Value(durableKeyKey{}).(string); ok {
 		sum := sha256.Sum256([]byte("trace " + key))
@@ -171,6 +187,7 @@ func (spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID)
 	return id, spanIDs{}.NewSpanID(ctx, id)
 }
 
+// NewSpanID implements [sdktrace.IDGenerator].
 func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
 	if key, ok := ctx.Value(durableKeyKey{}).(string); ok {
 		sum := sha256.Sum256([]byte("span " + key))
@@ -184,39 +201,43 @@ func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID)
 	return id
 }
 
-// TraceParent returns the trace context of ctx as the header traceparent has it; "" = ctx has none.
+// TraceParent returns the trace context of ctx as the value of a traceparent header; "" = ctx has
+// none.
 func TraceParent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier["traceparent"]
 }
 
-// queued is the input of a workflow that knows the trace of the request which asked for its run.
+// queued is a workflow input that has the trace context of the request that asked for the run.
 type queued interface{ TraceParent() string }
 
-// runTraces comes before Temporal's tracing. An execution that continues another one belongs to the
-// trace of its own run: the run before may be another one.
+// runTraces is the interceptor outside of Temporal's tracing. An execution that continues another
+// one as new may have another run; runTraces makes it part of the trace of its own run.
 type runTraces struct {
 	interceptor.InterceptorBase
 }
 
+// InterceptWorkflow implements [interceptor.WorkerInterceptor].
 func (*runTraces) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	w := &runTrace{}
 	w.Next = next
 	return w
 }
 
-// runTrace gives a continued execution the trace of its run.
+// runTrace replaces the trace header of a continued execution.
 type runTrace struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
 
+// ExecuteWorkflow implements [interceptor.WorkflowInboundInterceptor]. It only reads the input and
+// the header, so it is deterministic.
 func (w *runTrace) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	header := interceptor.WorkflowHeader(ctx)
 	if len(in.Args) > 0 && header != nil && workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
 		if of, ok := in.Args[0].(queued); ok && of.TraceParent() != "" {
 			payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": of.TraceParent()})
-			if err == nil { // else the run before is the parent
+			if err == nil { // on an error, the earlier run's trace stays
 				header[traceHeader] = payload
 			}
 		}
@@ -224,37 +245,39 @@ func (w *runTrace) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execute
 	return w.Next.ExecuteWorkflow(ctx, in)
 }
 
-// interceptors make spans of what a Temporal client and the workers on it do. The first is the
-// outermost.
+// interceptors returns the interceptors of a Temporal client and its workers, outermost first.
 func interceptors(traces trace.TracerProvider) []interceptor.ClientInterceptor {
 	tracing := interceptor.NewTracingInterceptor(&temporalTracer{tracer: traces.Tracer("temporal-sdk-go")})
 	return []interceptor.ClientInterceptor{&runTraces{}, tracing, &spanEnds{}}
 }
 
-// spanEnds comes after Temporal's tracing. It decides which spans of workflows are reported.
+// spanEnds is the interceptor inside of Temporal's tracing. It decides which spans of workflows are
+// exported.
 type spanEnds struct {
 	interceptor.InterceptorBase
 }
 
+// InterceptWorkflow implements [interceptor.WorkerInterceptor].
 func (*spanEnds) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	w := &workflowEnd{}
 	w.Next = next
 	return w
 }
 
+// InterceptActivity implements [interceptor.WorkerInterceptor].
 func (*spanEnds) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	a := &activityAttempt{}
 	a.Next = next
 	return a
 }
 
-// workflowEnd reports the spans of workflows.
+// workflowEnd marks the spans of workflows as to be exported.
 type workflowEnd struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
 
-// ExecuteWorkflow reports the span when the workflow returns. A workflow that leaves the worker's
-// memory does not return.
+// ExecuteWorkflow marks the span for export when the workflow returns. A workflow that the cache
+// evicts does not return here: its coroutine is ended.
 func (w *workflowEnd) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	out, err := w.Next.ExecuteWorkflow(ctx, in)
 	if span, ok := ctx.Value(temporalSpanKey{}).(*temporalSpan); ok {
@@ -271,12 +294,12 @@ func (w *workflowEnd) ExecuteUpdate(ctx workflow.Context, in *interceptor.Update
 	return w.Next.ExecuteUpdate(ctx, in)
 }
 
-// activityAttempt adds the attempt to the spans of activities.
+// activityAttempt adds the number of the attempt to spans of activities.
 type activityAttempt struct {
 	interceptor.ActivityInboundInterceptorBase
 }
 
-// ExecuteActivity gives the span of an activity the number of the attempt.
+// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
 func (a *activityAttempt) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	trace.SpanFromContext(ctx).SetAttributes(attrAttempt.Int(int(activity.GetInfo(ctx).Attempt)))
 	return a.Next.ExecuteActivity(ctx, in)

@@ -1,5 +1,5 @@
-// Package version tells which build of Perdure a program is, from what the Go toolchain recorded in
-// it.
+// Package version describes the build of a program, as the Go toolchain has recorded it in the
+// binary.
 package version
 
 import (
@@ -10,18 +10,19 @@ import (
 	"strings"
 )
 
+// module is Perdure's module path.
 const module = "github.com/perdure/perdure"
 
-// Info describes a build. Members that the toolchain did not record are empty.
+// Info describes a build. Fields that the toolchain did not record are empty.
 type Info struct {
 	// Version is the version of Perdure's module, such as v1.2.3, or "(devel)" for a build of a
 	// checkout without a tag.
 	Version string `json:"version"`
-	// Revision is the commit that was built, and Time is when it was committed (RFC 3339). Both are
-	// empty in a program of another module that uses Perdure.
+	// Revision is the commit of the build, and Time its commit time (RFC 3339). Both are empty in a
+	// program of another module that uses Perdure.
 	Revision string `json:"revision,omitempty"`
 	Time     string `json:"time,omitempty"`
-	// Modified tells that the checkout had changes which were not committed.
+	// Modified reports that the checkout had uncommitted changes.
 	Modified bool `json:"modified,omitempty"`
 	// Go is the version of the toolchain and the platform.
 	Go string `json:"go"`
@@ -36,6 +37,8 @@ func Read() Info {
 	return of(build)
 }
 
+// of returns the description for a build. In a program of another module, Perdure is one of the
+// dependencies.
 func of(build *debug.BuildInfo) Info {
 	info := Info{Go: cmp.Or(build.GoVersion, runtime.Version()) + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	if build.Main.Path != module {
@@ -61,7 +64,7 @@ func of(build *debug.BuildInfo) Info {
 	return info
 }
 
-// Text returns the description in lines, each with a line end, of a program with that name.
+// Text returns the description of a program as text, one line for each known field.
 func (i Info) Text(program string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", program, i.Version)

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// startDelivery returns a function that starts deliveries of webhooks. Each is a workflow whose ID
-// derives from the event, so starting it again has no effect.
+// startDelivery returns a function that starts the delivery of an event to a webhook. A delivery is
+// a workflow whose ID derives from the event, so starting it again has no effect.
 func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) error {
 	return func(ctx context.Context, d runs.Delivery) error {
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -34,12 +34,14 @@ func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) 
 // restorePause is the pause between two attempts to restore an index.
 const restorePause = 10 * time.Second
 
-// restoration restores lost indexes from the log, in the background.
+// restoration restores indexes that were lost (deleted buckets) from the log, in one goroutine for
+// each index.
 type restoration struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 }
 
+// restore starts a restoration; the caller must call stop. It does not end with ctx.
 func restore(ctx context.Context, logger *slog.Logger, indexes ...func(context.Context) error) *restoration {
 	r := &restoration{}
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -67,7 +69,7 @@ func restoreIndex(ctx context.Context, logger *slog.Logger, index func(context.C
 	}
 }
 
-// stop ends the restoration and waits for it.
+// stop ends the restoration and waits for its goroutines.
 func (r *restoration) stop() {
 	r.cancel()
 	r.wait.Wait()

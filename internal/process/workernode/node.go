@@ -1,4 +1,4 @@
-// Package workernode assembles a worker: workflows, activities, models and tools. The process
+// Package workernode assembles a worker: workflows, activities, models and tools. The binary
 // worker, package worker and perdure dev use it.
 package workernode
 
@@ -38,37 +38,39 @@ import (
 type Config struct {
 	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
-	// Namespace is the namespace in Temporal. Identity is unique to this process.
+	// Namespace is the Temporal namespace of the client. Identity is the worker's name in Temporal
+	// and in package presence: it must be unique to this process.
 	Namespace, Identity string
 	Models              map[string]llm.Model
 	Tools               *tools.Registry
-	// Queues are the task queues whose tool calls this worker makes.
+	// Queues are the task queues that this worker serves.
 	Queues Queues
-	// LookElsewhere receives the lookup of tools of MCP servers that other workers have announced;
-	// nil = it is not needed.
+	// LookElsewhere is called once by Start with the lookup of the MCP tools that other workers
+	// have announced; nil = the tools need no lookup.
 	LookElsewhere func(offers toolset.Lookup)
-	// Programs are the agents that are Go workflows, by their names.
+	// Programs are the agents that are Go workflow functions, by name.
 	Programs workflows.Programs
 	// Register adds workflows and activities to the worker of the main task queue; nil = none.
 	Register func(r worker.Registry)
-	// Webhooks sends notifications of approvals; nil = there are no webhooks.
+	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.
 	Webhooks *webhook.Sender
-	// Prices are those of models, with budgets of single tenants; nil = none. TenantBudget is the
-	// budget of other tenants.
+	// Prices are the prices of models and the budgets of single tenants; nil = none. TenantBudget
+	// is the budget of all other tenants.
 	Prices       *budget.File
 	TenantBudget budget.Day
-	// Alone tells that no other process works on this log, so that none takes over if this one
-	// dies.
+	// Alone means that no other process works on this log. Then presence is off: nobody would take
+	// over.
 	Alone bool
-	// WorkflowCache bounds the workflows in memory. 0 = DefaultWorkflowCache.
+	// WorkflowCache bounds the workflows in memory. 0 = DefaultWorkflowCache. The bound is that of
+	// the process: Temporal's SDK has one cache for all workers.
 	WorkflowCache int
-	// Deployment and BuildID are the worker's version; empty = none. With Promote, Start makes the
-	// version current if it never was, and returns when it is.
+	// Deployment and BuildID are the worker's version; empty = not versioned. With Promote, Start
+	// makes the version current if it never was, and returns when that is done.
 	Deployment, BuildID string
 	Promote             bool
 	// StopTimeout is how long activities may take after Stop; another worker repeats those that are
-	// cut. 0 = DefaultStopTimeout. A worker that is Alone does not wait: its user wants it stopped,
-	// and starts it again.
+	// cut. 0 = DefaultStopTimeout. A worker that is Alone uses stopTimeoutAlone instead: its user
+	// waits for the end of the process, and starts it again.
 	StopTimeout time.Duration
 	// ToolGrace is how long a step waits for a worker that has its tools. 0 =
 	// activities.DefaultToolGrace.
@@ -76,20 +78,20 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// DefaultWorkflowCache is the default bound of the workflow cache. A waiting run beyond it uses no
-// memory, and is replayed when it continues.
+// DefaultWorkflowCache is the default of Config.WorkflowCache. A waiting run beyond the cache uses
+// no memory, and is replayed when it continues.
 const DefaultWorkflowCache = 1000
 
 // maxPollers bounds the concurrent polls of each task queue.
 const maxPollers = 20
 
-// DefaultStopTimeout is how long activities may take after Stop by default.
+// DefaultStopTimeout is the default of Config.StopTimeout.
 const DefaultStopTimeout = 3 * time.Second
 
 const (
-	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives
-	// the stop timeout to each of its pools, one after the other, and waits 10 s for a Temporal
-	// that is away.
+	// stopMargin is added to the stop timeout for the whole worker. The SDK gives the stop timeout
+	// to each of its pools, one after the other, and waits up to 10 s for a Temporal that is
+	// unavailable.
 	stopMargin = 500 * time.Millisecond
 	// leavePatience bounds the waits for Temporal and the log after that.
 	leavePatience = time.Second
@@ -98,7 +100,8 @@ const (
 // stopTimeoutAlone is the stop timeout of a worker that is Alone.
 const stopTimeoutAlone = 200 * time.Millisecond
 
-// Node is a running worker.
+// Node is a running worker. Start makes it; Stop ends it and everything that it has started. The
+// connections belong to the caller.
 type Node struct {
 	workers  []worker.Worker // one for each task queue
 	cancels  *stream.Cancels
@@ -111,7 +114,8 @@ type Node struct {
 	logger      *slog.Logger
 }
 
-// Start starts a worker.
+// Start starts a worker, and returns when it polls its task queues. If it fails, nothing keeps
+// running. The caller must call Stop.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	l := cfg.Snapshots.Log()
 	if err := cfg.Queues.check(); err != nil {
@@ -180,14 +184,15 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// alone is the name of a worker without an identity: it is the only one.
+// alone is the name for announcements of a worker without an Identity. There is only one of them.
 const alone = "alone"
 
+// options returns the options of each Temporal worker of the node.
 func options(cfg Config) worker.Options {
 	o := worker.Options{
-		// This separates the pollers of the sticky queue from those of the normal one. A fixed
-		// number of mixed pollers all go to the sticky queue while it is long, and tasks of the
-		// normal queue wait until the load is over.
+		// Autoscaling separates the pollers of the sticky queue from those of the normal one. With
+		// a fixed number of mixed pollers, all go to the sticky queue while it is long, and tasks
+		// of the normal queue wait until the load is over.
 		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
 		StickyScheduleToStartTimeout: 2 * time.Second,
 		WorkerStopTimeout:            cfg.stopTimeout(),
@@ -210,15 +215,16 @@ func (cfg *Config) stopTimeout() time.Duration {
 	return cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
 }
 
-// stopAfter stops a worker that could not be started, and returns err.
+// stopAfter stops a node whose start has failed, and returns err.
 func (n *Node) stopAfter(ctx context.Context, err error) error {
 	n.Stop(context.WithoutCancel(ctx))
 	return err
 }
 
-// Stop ends the worker: it takes no more tasks, and lets activities end for the stop timeout. Other
-// workers continue what it could not finish. What fails because Temporal or the log is away is
-// logged; other workers find it when both are back.
+// Stop ends the worker: it polls no more tasks, and lets activities end within the stop timeout.
+// Other workers continue the rest. A failure because Temporal or the log is unavailable is logged;
+// other workers then take this worker for dead. Stop returns within the stop timeout and some
+// seconds.
 func (n *Node) Stop(ctx context.Context) {
 	if n.presence != nil {
 		n.presence.Leave()
@@ -233,7 +239,8 @@ func (n *Node) Stop(ctx context.Context) {
 	}
 }
 
-// stopWorkers stops the workers, and reports whether they stopped in time.
+// stopWorkers stops the Temporal workers concurrently, and reports whether they stopped in time.
+// Otherwise their goroutines end later.
 func (n *Node) stopWorkers() bool {
 	var wait sync.WaitGroup
 	for _, w := range n.workers {
@@ -254,7 +261,8 @@ func (n *Node) stopWorkers() bool {
 	}
 }
 
-// withdraw withdraws the announcements of the node and stops its watches, concurrently.
+// withdraw deletes the node's announcements and stops its watches, concurrently. It accepts a node
+// that was started only partly.
 func (n *Node) withdraw(ctx context.Context) error {
 	var g errgroup.Group
 	if n.restore != nil {
@@ -274,13 +282,13 @@ func (n *Node) withdraw(ctx context.Context) error {
 	return errors.Join(g.Wait(), announced, present)
 }
 
-// newWorkers returns a worker for each queue. Those of tools come first: the version is promoted
-// when the others have started.
+// newWorkers returns a Temporal worker for each task queue, the main queue last: Start starts them
+// in this order, and the tools' queues must be polled when the version is promoted.
 func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	var all []worker.Worker
 	for _, queue := range cfg.Queues.Tools {
 		if queue == runs.TaskQueue {
-			continue // it comes last
+			continue // added below, after the queues of tools
 		}
 		o := options(cfg)
 		o.DisableWorkflowWorker = true

@@ -15,23 +15,26 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Temporal knows a version soon after its first worker has begun to poll.
+// Temporal knows a version soon after its first worker has begun to poll: promote repeats its
+// attempts at promoteInterval, for up to promotePatience.
 const (
-	promoteInterval = 200 * time.Millisecond // between two attempts
+	promoteInterval = 200 * time.Millisecond
 	promotePatience = time.Minute
 )
 
-// promotion makes a version of a deployment the current one, on which new runs begin.
+// promotion makes a worker version the current one of its deployment (Temporal's Worker
+// Versioning), on which new runs start. It is used once, by one goroutine.
 type promotion struct {
 	temporal  client.Client
 	namespace string
 	version   *deploymentpb.WorkerDeploymentVersion
 	logger    *slog.Logger
-	done      bool // this process made it current
+	done      bool // this process has made the version current
 }
 
-// promote makes the version current if it never was current or ramping. A worker that is restarted
-// must not undo an operator's decision, such as a rollback.
+// promote makes the version current unless it was current or ramping before: the restart of a
+// worker must not undo an operator's decision, such as a rollback. It blocks until Temporal has
+// applied the change, for up to promotePatience.
 func (p *promotion) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, promotePatience, errors.New("it took too long"))
 	defer cancel()
@@ -51,8 +54,8 @@ func (p *promotion) promote(ctx context.Context) error {
 	}
 }
 
-// try looks at the deployment and changes it if necessary. It returns true when nothing is left to
-// do.
+// try reads the state of the deployment, and changes it if necessary. It returns true if nothing is
+// left to do.
 func (p *promotion) try(ctx context.Context) (bool, error) {
 	now, err := p.temporal.WorkflowService().DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
 		Namespace: p.namespace, DeploymentName: p.version.GetDeploymentName(),
@@ -70,7 +73,7 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 	case !activated:
 		return false, p.set(ctx, now.GetConflictToken())
 	case info.GetRoutingConfigUpdateState() == enums.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS:
-		return false, nil // not all of its task queues know it yet
+		return false, nil // not all of its task queues have the new routing yet
 	case p.done:
 		p.logger.InfoContext(ctx, "the version is current: new runs go to it", "build", p.version.GetBuildId())
 	default:
@@ -79,8 +82,7 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// set makes the version current. With the token it fails if the deployment was changed
-// concurrently.
+// set makes the version current. It fails if the deployment was changed since token was read.
 func (p *promotion) set(ctx context.Context, token []byte) error {
 	deployment := p.temporal.WorkerDeploymentClient().GetHandle(p.version.GetDeploymentName())
 	_, err := deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: p.version.GetBuildId(), ConflictToken: token})
@@ -88,11 +90,12 @@ func (p *promotion) set(ctx context.Context, token []byte) error {
 	return err
 }
 
-// summary is what Temporal knows of a version.
+// summary is Temporal's description of a version.
 type summary = deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary
 
-// isTemporary reports whether a repetition may succeed soon: the version is not known or does not
-// poll all its queues yet, the deployment is changed concurrently, or Temporal is away.
+// isTemporary reports whether a repetition may succeed soon: Temporal does not know the version
+// yet, or the version does not poll all of its queues yet, or the deployment is changed
+// concurrently, or Temporal is unavailable.
 func isTemporary(err error) bool {
 	var (
 		unknown     *serviceerror.NotFound

@@ -9,15 +9,15 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Queues are the task queues that a worker serves: the main one, and Tools, which have tool calls
-// only.
+// Queues are the task queues that a worker serves: the main one, with workflows and most
+// activities, and Tools, which have tool calls only.
 type Queues struct {
 	Tools []string
-	// ToolsOnly tells that the worker does not serve the main queue.
+	// ToolsOnly means that the worker does not serve the main queue.
 	ToolsOnly bool
 }
 
-// Serves reports whether this worker makes the tool calls of a task queue; empty is the main one.
+// Serves reports whether this worker executes the tool calls of a task queue; "" is the main one.
 func (q Queues) Serves(queue string) bool {
 	if queue == "" || queue == runs.TaskQueue {
 		return !q.ToolsOnly
@@ -25,6 +25,7 @@ func (q Queues) Serves(queue string) bool {
 	return slices.Contains(q.Tools, queue)
 }
 
+// check refuses a ToolsOnly worker that lists the main queue: it would receive workflows.
 func (q Queues) check() error {
 	if q.ToolsOnly && slices.Contains(q.Tools, runs.TaskQueue) {
 		return fmt.Errorf("worker: %q is the task queue of all workers, on which there is more than calls of tools", runs.TaskQueue)
@@ -32,7 +33,7 @@ func (q Queues) check() error {
 	return nil
 }
 
-// All returns all of them.
+// All returns the names of all task queues that the worker serves.
 func (q Queues) All() []string {
 	if q.ToolsOnly {
 		return q.Tools
@@ -40,7 +41,7 @@ func (q Queues) All() []string {
 	return append([]string{runs.TaskQueue}, q.Tools...)
 }
 
-// offers returns the tools whose calls this worker makes.
+// offers returns the tools whose calls this worker executes, for its announcement.
 func (q Queues) offers(r *tools.Registry) []announce.Offer {
 	var offers []announce.Offer
 	own, _ := r.Select([]string{"*"}) // a pattern that matches nothing is no error
@@ -52,10 +53,11 @@ func (q Queues) offers(r *tools.Registry) []announce.Offer {
 	for _, source := range r.Sources() {
 		has, err := source.Offers()
 		if err != nil {
-			continue // they are not known yet
+			continue // the server is not connected yet
 		}
 		for _, o := range has {
-			// Every worker knows the tools of the main queue by itself.
+			// Tools of MCP servers on the main queue need no announcement: every worker has their
+			// declaration, and is connected to the server.
 			if s := o.Tool.Spec(); s.TaskQueue != "" && q.Serves(s.TaskQueue) {
 				offers = append(offers, announce.Offer{Server: source.Name(), Own: o.Name, Spec: s})
 			}

@@ -15,28 +15,30 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Board has what all workers announce. It is safe for concurrent use.
+// Board has the announcements of all workers in memory, and the schemas and descriptions that were
+// used. Watch makes it; the caller must call Stop. It is safe for concurrent use.
 type Board struct {
 	watch   *watch.Watch
-	life    context.Context // ends with Stop
+	life    context.Context // ends with Stop; bounds reads that have no context of a caller
 	stop    context.CancelFunc
 	now     func() time.Time
 	schemas jetstream.KeyValue
-	known   sync.Map // digest → *tools.Schema; they never change
-	offers  sync.Map // digest → tools.Tool; neither do they
+	known   sync.Map // digest → *tools.Schema; values of a digest never change
+	offers  sync.Map // digest → tools.Tool; values of a digest never change
 
 	mu      sync.Mutex
-	workers map[string]notice
+	workers map[string]notice // by key of the bucket
 }
 
-// notice is what a worker said, and when that was heard: what ends by itself is told to nobody.
+// notice is the last announcement of a worker, and when this process received it. find compares
+// that time with lasting: the expiry of a key by the bucket's TTL is not sent to watches.
 type notice struct {
 	tools []Tool
 	heard time.Time
 }
 
-// Watch reads what is announced. When it returns, all that is announced by now is known. Stop must
-// be called.
+// Watch reads the announcements, and follows them until Stop, which the caller must call. It blocks
+// until all present announcements are read.
 func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
@@ -56,35 +58,40 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	return b, nil
 }
 
-// Stop ends the watch.
+// Stop ends the watch and waits for its goroutine.
 func (b *Board) Stop() {
 	b.stop()
 	b.watch.Stop()
 }
 
-// loading is what is announced before all of it is there.
+// loading collects the announcements during a load of the board.
 type loading struct {
 	board   *Board
 	workers map[string]notice
 }
 
+// load begins a load of the board, see [watch.Copy].
 func (b *Board) load() watch.Loading { return &loading{b, map[string]notice{}} }
 
+// Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) { update(l.workers, entry, l.board.now()) }
 
+// Done implements [watch.Loading]: it replaces the announcements.
 func (l *loading) Done(context.Context, uint64) {
 	l.board.mu.Lock()
 	defer l.board.mu.Unlock()
 	l.board.workers = l.workers
 }
 
+// apply applies one change of the bucket to the board, see [watch.Copy].
 func (b *Board) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	update(b.workers, change, b.now())
 }
 
-// update takes in what a worker says, or that it says nothing any more.
+// update stores the announcement of an entry, or removes that of a deleted key. An invalid value
+// counts as no announcement.
 func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.Time) {
 	delete(workers, entry.Key())
 	var announced []Tool
@@ -93,9 +100,9 @@ func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.T
 	}
 }
 
-// Missing returns those of an agent's tools, in their order, that no worker announces. Patterns may
-// match nothing, and tools of clients and of other servers are not the workers' to announce: they
-// are never missing.
+// Missing returns those of an agent's tools, in their order, that no worker announces. It never
+// returns patterns, which may match nothing, nor names with a prefix (client tools, tools of MCP
+// servers, agents).
 func (b *Board) Missing(tools []string) []string {
 	var missing []string
 	for _, tool := range tools {
@@ -106,7 +113,8 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-// Known returns the names that workers announce: their tools and MCP servers.
+// Known returns the names that workers announce, of tools and MCP servers; a name may occur more
+// than once.
 func (b *Board) Known() agents.Names {
 	var known agents.Names
 	for _, t := range b.find(func(Tool) bool { return true }) {
@@ -117,6 +125,7 @@ func (b *Board) Known() agents.Names {
 	return known
 }
 
+// announced reports whether a worker announces a tool.
 func (b *Board) announced(tool string) bool {
 	return len(b.find(func(t Tool) bool { return t.Name == tool })) > 0
 }

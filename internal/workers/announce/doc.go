@@ -1,10 +1,10 @@
-// Package announce tells apis, and other workers, which tools there are workers for.
+// Package announce publishes which tools workers have, for API nodes and for other workers.
 //
-//	worker ──names of its tools, every 10 s──► bucket ──watch──► api, worker
-//	       ──schemas of their arguments, once─► bucket ──by digest─┘
+//	worker ──names of its tools, every 10 s──► bucket ──watch──► Board of API and worker
+//	       ──schemas of arguments, once──────► bucket ──by digest──┘
 //
-// It decides nothing: an agent whose tools nobody announces is published with a warning, since its
-// worker may be on its way, and its runs wait a while for one.
+// It decides nothing. An agent with a tool that no worker announces is published with a warning,
+// since its worker may start later. Runs of such an agent wait some time for one.
 package announce
 
 import (
@@ -13,35 +13,39 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// bucket holds what a worker has under the worker's key, schemas the schemas of arguments, and
-// descriptions of tools, under their digest.
+// bucket has one key for each worker, with the tools of that worker. schemas has the schemas of
+// arguments and the descriptions of tools, under their digests.
 const (
 	bucket  = "tools"
 	schemas = "tool_schemas"
 )
 
-// Tool is what a worker says of one of its tools. Schema is the digest of that of its arguments;
-// empty = any fit.
+// Tool is what a worker announces about one of its tools.
 type Tool struct {
-	Name   string `json:"name"`
+	// Name is the tool's name for agents.
+	Name string `json:"name"`
+	// Schema is the digest of the schema of its arguments; "" = it accepts any.
 	Schema string `json:"schema,omitempty"`
-	// Queue is the task queue that calls of it go to; empty = that of all workers.
+	// Queue is the task queue of its calls; "" = that of all workers.
 	Queue string `json:"queue,omitempty"`
-	// Server is the MCP server that has the tool, Own what it calls it, and Spec the digest of the
-	// tool's description, for workers that do not have the server.
+	// Server is the MCP server that has the tool, and Own the server's own name of it. Spec is the
+	// digest of the tool's description, for workers without that server. All are "" for other
+	// tools.
 	Server string `json:"server,omitempty"`
 	Own    string `json:"own,omitempty"`
 	Spec   string `json:"spec,omitempty"`
 }
 
-// Offer is a tool that a worker has: Own is what the MCP server Server calls it, or both are empty.
+// Offer is a tool to announce. Server is its MCP server, and Own the server's own name of it; both
+// are "" for other tools.
 type Offer struct {
 	Server, Own string
 	Spec        tools.Spec
 }
 
-// interval is how often a worker says what it has; what it said lasts for three of them. lookAround
-// is how soon it says that it has something else.
+// A worker writes its announcement at least every interval; it expires after lasting, the TTL of
+// the bucket. Each lookAround the worker checks whether its tools have changed, and then writes at
+// once.
 const (
 	interval   = 10 * time.Second
 	lasting    = 3 * interval

@@ -11,24 +11,27 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Served reports whether a worker of the task queue announces a tool now.
+// This file describes MCP servers that other workers have: a worker without the server offers the
+// server's tools to models, and schedules their calls on the other workers' task queue.
+
+// Served reports whether a worker announces a tool on a task queue.
 func (b *Board) Served(queue string) bool {
 	return len(b.find(func(t Tool) bool { return t.Queue == queue })) > 0
 }
 
-// lookUpTimeout bounds how long descriptions of tools may take to come.
+// lookUpTimeout bounds the reads of descriptions in one call of Offers.
 const lookUpTimeout = 5 * time.Second
 
-// Offers returns the tools of an MCP server that workers of a task queue have, sorted by the
-// server's own names. It fails when no worker announces any. They are to be described to models;
-// calls of them belong to the queue.
+// Offers returns the tools of an MCP server that workers of a task queue announce, sorted by the
+// server's own names. Models may be offered these tools; only workers of that queue can call them.
+// Offers blocks for up to lookUpTimeout. It fails if no worker announces a tool of the server.
 func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 	announced := b.find(func(t Tool) bool { return t.Server == server && t.Queue == queue })
 	if len(announced) == 0 {
 		return nil, fmt.Errorf("announce: no worker of the task queue %q has the server %q", queue, server)
 	}
-	// While workers are being replaced they may differ: any of them will do, but always the same
-	// one.
+	// While workers are replaced, their descriptions of a tool may differ. Offers takes the first
+	// in the order of digests, so that repeated calls return the same one.
 	slices.SortFunc(announced, func(a, b Tool) int { return strings.Compare(a.Own+"\x00"+a.Spec, b.Own+"\x00"+b.Spec) })
 	announced = slices.CompactFunc(announced, func(a, b Tool) bool { return a.Own == b.Own })
 	ctx, cancel := context.WithTimeout(b.life, lookUpTimeout)
@@ -44,7 +47,8 @@ func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 	return offers, nil
 }
 
-// find lists what workers say now.
+// find lists the announced tools for which wanted returns true, once for each worker. It ignores
+// announcements that have expired.
 func (b *Board) find(wanted func(Tool) bool) []Tool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +66,8 @@ func (b *Board) find(wanted func(Tool) bool) []Tool {
 	return found
 }
 
-// described returns the tool with a description.
+// described returns the tool with the description of a digest. The tool only describes itself: its
+// Call fails.
 func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error) {
 	if known, ok := b.offers.Load(digest); ok {
 		return known.(tools.Tool), nil
@@ -83,12 +88,14 @@ func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error
 	return guarded, nil
 }
 
-// distant is a tool that other workers run.
+// distant is a tool that workers of another task queue call.
 type distant struct{ spec tools.Spec }
 
+// Spec implements [tools.Tool].
 func (d *distant) Spec() tools.Spec { return d.spec }
 
-// Call fails: nobody sends a call here.
+// Call implements [tools.Tool]. It always fails: the workflow schedules calls on the tool's task
+// queue.
 func (d *distant) Call(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{}, fmt.Errorf("announce: %s is called by workers of the task queue %q", d.spec.Name, d.spec.TaskQueue)
 }

@@ -14,20 +14,22 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// openSchemas opens the bucket of schemas and descriptions. It has no TTL: values never change, and
+// equal texts are stored once.
 func openSchemas(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: schemas, Description: "Perdure: schemas of tools' arguments by digest", Storage: jetstream.FileStorage,
 	})
 }
 
-// shelf has what others find by its digest.
+// shelf stores schemas and descriptions under their digests. It is not safe for concurrent use.
 type shelf struct {
 	kv     jetstream.KeyValue
-	stored map[string]bool // digests
+	stored map[string]bool // digests that this process has stored
 }
 
-// describe says what there is to say of a tool, and puts where others find it what is too long for
-// that.
+// describe returns the announcement of a tool, and stores its schema. For a tool of an MCP server
+// it also stores the description.
 func (s *shelf) describe(ctx context.Context, o Offer) (Tool, error) {
 	t := Tool{Name: o.Spec.Name, Queue: o.Spec.TaskQueue, Server: o.Server, Own: o.Own}
 	var err error
@@ -49,7 +51,8 @@ func (s *shelf) describe(ctx context.Context, o Offer) (Tool, error) {
 	return t, nil
 }
 
-// put stores a text, once, and returns its digest.
+// put stores a text unless the bucket has it, and returns its digest: 128 bits of SHA-256 in
+// hexadecimal.
 func (s *shelf) put(ctx context.Context, text []byte) (string, error) {
 	sum := sha256.Sum256(text)
 	digest := hex.EncodeToString(sum[:16])
@@ -63,9 +66,10 @@ func (s *shelf) put(ctx context.Context, text []byte) (string, error) {
 	return digest, nil
 }
 
-// Check finds what is wrong with the arguments of a call, and where. Workers may differ while they
-// are being replaced: it is enough that one takes them. No reason: nothing is wrong, as far as is
-// known.
+// Check validates the arguments of a call. While workers are replaced, their schemas of a tool may
+// differ: the arguments are valid if one of them accepts them. An empty reason means valid, or that
+// no schema is known. Otherwise pointer is a JSON pointer into the arguments. Errors:
+// stream.ErrUnavailable.
 func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
 	for _, w := range b.find(func(t Tool) bool { return t.Name == tool }) {
 		schema, err := b.schema(ctx, w.Schema)
@@ -81,8 +85,8 @@ func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessag
 	return pointer, reason, nil
 }
 
-// Fits finds what is wrong with the answer to a tool's question, by the schema that came with it,
-// and where. No reason: nothing is wrong.
+// Fits validates the answer to a question against the question's schema. An empty reason means
+// valid. Otherwise pointer is a JSON pointer into the answer. It fails if the schema is invalid.
 func (b *Board) Fits(schema, answer json.RawMessage) (pointer, reason string, err error) {
 	compiled, err := tools.CompileSchema(schema)
 	if err != nil {
@@ -94,7 +98,7 @@ func (b *Board) Fits(schema, answer json.RawMessage) (pointer, reason string, er
 	return "", "", nil
 }
 
-// schema returns the one with a digest; nil = none is known.
+// schema returns the compiled schema with a digest, from memory or the bucket; nil = none is known.
 func (b *Board) schema(ctx context.Context, digest string) (*tools.Schema, error) {
 	if digest == "" {
 		return nil, nil
@@ -103,7 +107,7 @@ func (b *Board) schema(ctx context.Context, digest string) (*tools.Schema, error
 		return known.(*tools.Schema), nil
 	}
 	entry, err := b.schemas.Get(ctx, digest)
-	if errors.Is(err, jetstream.ErrKeyNotFound) { // this replica may not have it yet
+	if errors.Is(err, jetstream.ErrKeyNotFound) { // the replica that answers may lag
 		return nil, nil
 	}
 	if err != nil {

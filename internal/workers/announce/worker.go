@@ -14,20 +14,25 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Announcement is what one worker says.
+// Announcement keeps the announcement of one worker current, in a goroutine that Start begins and
+// Stop ends. After Start only that goroutine uses shelf, said and due.
 type Announcement struct {
-	kv     jetstream.KeyValue
-	shelf  shelf
-	key    string
+	kv    jetstream.KeyValue
+	shelf shelf
+	key   string
+	// offers lists the tools of the worker now.
 	offers func() []Offer
-	said   []byte
-	due    time.Time // for saying the same again
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
+	// said is the announcement that was written last.
+	said []byte
+	// due is when to write said again, unless the tools change before that.
+	due  time.Time
+	stop context.CancelFunc
+	wait sync.WaitGroup
 }
 
-// Start announces a worker's tools until Stop, which must be called. offers lists them; it is asked
-// every time, since those of servers come and go.
+// Start announces the tools of a worker until Stop, which the caller must call. It returns after
+// the first announcement was written. offers lists the tools; Start calls it every second from a
+// goroutine, because the tools of MCP servers change.
 func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
@@ -50,7 +55,8 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 	return a, nil
 }
 
-// announce announces what there is now, if that is news or was said long ago.
+// announce writes the tools of the worker if they have changed, or if the last announcement is due
+// for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
 	announced := []Tool{}
 	for _, o := range a.offers() {
@@ -74,13 +80,15 @@ func (a *Announcement) announce(ctx context.Context) error {
 	return nil
 }
 
+// open opens the bucket of announcements, whose TTL removes those of dead workers.
 func open(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: bucket, Description: "Perdure: which tools workers have", Storage: jetstream.FileStorage, TTL: lasting,
 	})
 }
 
-// repeat says it again and again. While the log is away nobody hears it, and nobody misses it.
+// repeat calls announce every lookAround until ctx ends. It ignores errors: the next round tries
+// again, and readers without the log cannot read the announcement either.
 func (a *Announcement) repeat(ctx context.Context) {
 	tick := time.NewTicker(lookAround)
 	defer tick.Stop()
@@ -96,7 +104,7 @@ func (a *Announcement) repeat(ctx context.Context) {
 	}
 }
 
-// Stop takes the announcement back.
+// Stop ends the goroutine, waits for it, and deletes the announcement.
 func (a *Announcement) Stop(ctx context.Context) error {
 	a.stop()
 	a.wait.Wait()

@@ -14,10 +14,11 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// hosts remembers which hosts have answered. It may be used concurrently.
+// hosts is a transport that remembers which hosts have answered a request. It is safe for
+// concurrent use.
 type hosts struct {
 	next     http.RoundTripper
-	answered sync.Map // host and port, as in the URL
+	answered sync.Map // set of host[:port], as in URLs
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -29,13 +30,14 @@ func (h *hosts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
+// hasAnswered reports whether a host has answered since the process began.
 func (h *hosts) hasAnswered(host string) bool {
 	_, ok := h.answered.Load(host)
 	return ok
 }
 
-// classified is a model whose failures are told without secrets, and are final as
-// [Options.FailFast] says.
+// classified wraps a model. It removes secrets from the messages of failures, and makes failures
+// final as [Options.FailFast] defines.
 type classified struct {
 	model    llm.Model
 	hosts    *hosts
@@ -54,10 +56,12 @@ func (j classified) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.
 	}
 }
 
-// minSecret is the length in bytes below which a secret is not looked for: it would be found in
-// ordinary words.
+// minSecret is the minimum length of a secret to replace, in bytes. Shorter ones occur in ordinary
+// words.
 const minSecret = 8
 
+// classify returns a copy of a *llm.Error without secrets; it returns other errors, and nil,
+// unchanged.
 func (j classified) classify(err error) error {
 	var failure *llm.Error
 	if !errors.As(err, &failure) {
@@ -73,11 +77,14 @@ func (j classified) classify(err error) error {
 	return &told
 }
 
-// isUnreached reports whether no connection was made, for a reason that a wrong base URL has.
+// isUnreached reports whether no connection was made, for a reason that is typical of a wrong base
+// URL.
 func isUnreached(e *llm.Error) bool {
 	var unknown *net.DNSError
 	var certificate *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError // net/http makes it an ErrSchemeMismatch only if the server's answer begins with "HTTP/"
+	// A server without TLS. net/http returns ErrSchemeMismatch only if the server's answer begins
+	// with "HTTP/", and this error otherwise.
+	var plain tls.RecordHeaderError
 	return errors.Is(e.Err, syscall.ECONNREFUSED) ||
 		errors.As(e.Err, &unknown) && unknown.IsNotFound ||
 		errors.As(e.Err, &certificate) ||

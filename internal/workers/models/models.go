@@ -1,5 +1,5 @@
-// Package models lists the model providers that a worker has, from the environment. It is the one
-// place that links their SDKs.
+// Package models makes the model providers of a worker from the environment. It is the only package
+// that links their SDKs.
 package models
 
 import (
@@ -15,27 +15,29 @@ import (
 	"github.com/perdure/perdure/llm/scripted"
 )
 
-// DefaultSilence is how long a model may say nothing, in the middle of an answer or before it. Some
+// DefaultSilence is how long a model may send nothing, before its answer or within it. Some models
 // think for minutes.
 const DefaultSilence = 5 * time.Minute
 
-// Options say which providers a worker has and how they behave.
+// Options configure the providers of a worker.
 type Options struct {
 	// Getenv reads the environment variables of the providers.
 	Getenv func(string) string
-	// Silence is how long a call may go without a chunk. It then fails with llm.CodeTimeout.
+	// Silence is how long a call may last without a chunk. Then it fails with llm.CodeTimeout.
 	Silence time.Duration
-	// Scripts are played by the scripted provider, in addition to its own.
+	// Scripts are scripts for the provider "scripted", in addition to its own.
 	Scripts []*agents.Script
-	// Secrets are replaced in what providers say about a failure.
+	// Secrets are replaced in the messages of failures, because providers may quote the API key.
 	Secrets []string
-	// FailFast makes a host final that cannot be reached (refused, unknown, without TLS, or without
-	// a valid certificate) and has not answered since the process began: the configuration is most
-	// likely wrong, and a developer waits. Once it has answered, such a failure is retryable.
+	// FailFast makes a failure final if a host cannot be reached (refused, unknown, without TLS, or
+	// without a valid certificate) and has not answered since the process began. The configuration
+	// is probably wrong, and a developer waits for the run. After the first answer of the host,
+	// such a failure is retryable.
 	FailFast bool
 }
 
-// FromEnv returns the providers by the name that stands before the slash in an agent's model.
+// FromEnv returns the providers by name: the part before the slash in an agent's model. All share
+// one HTTP client, and each is safe for concurrent use.
 func FromEnv(o Options) map[string]llm.Model {
 	hosts := &hosts{next: transport()}
 	client := &http.Client{Transport: egress.Traced(hosts)}
@@ -54,7 +56,7 @@ func FromEnv(o Options) map[string]llm.Model {
 	return providers
 }
 
-// dialogs returns the scripts that files define.
+// dialogs returns the scripts of definitions as scripts of the provider "scripted".
 func dialogs(defined []*agents.Script) []scripted.Script {
 	var scripts []scripted.Script
 	for _, d := range defined {
@@ -75,13 +77,14 @@ func dialogs(defined []*agents.Script) []scripted.Script {
 	return scripts
 }
 
-// idleConnections to one provider are kept: by default two are, and each further call at the same
-// time would pay for a connection of its own.
+// idleConnections is how many idle connections to one host are kept. net/http keeps two by default;
+// further concurrent calls would each open a connection.
 const idleConnections = 256
 
+// transport returns a copy of the default transport with more idle connections.
 func transport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // somebody's own, which knows what it wants
+	if !ok { // a program has replaced the default transport: its choice stays
 		return http.DefaultTransport
 	}
 	t = t.Clone()

@@ -1,17 +1,21 @@
-// Package presence notices within seconds that a worker process died, and has what it was doing
-// started again. Heartbeats would notice too, after half a minute: each is a persisted write, so
-// they are rare.
+// Package presence notices within seconds that a worker process has died, and makes Temporal retry
+// its activities at once. Heartbeat timeouts would do so after half a minute: Temporal persists
+// each heartbeat, so they are rare.
 //
-//	worker A ──beat every 500 ms──►  bucket  ──watch──► worker B: A has missed four of my own beats
-//	         ──what it is doing───►         ◄──────────  fails A's attempts by their task tokens
+//	worker A ──beat every 500 ms──► bucket ──watch──► worker B: A has missed four beats of mine
+//	         ──attempts in progress──►      ◄──────── fails A's attempts by their task tokens
 //
 // Rules:
-//   - No clock is compared: a worker is dead when the watcher saw four beats of its own, and none of
-//     the other. An outage of the log that silences everybody makes nobody dead.
-//   - A task token names one attempt. Failing one that has ended, or twice, changes nothing, so any
-//     number of watchers may act, and a false alarm costs an attempt that the lane's fence cuts off.
-//   - What a worker does stands in the bucket before it is done. What it was handed a moment before it died, or had
-//     just done and not reported, does not: Temporal is asked for that.
+//   - No clocks are compared. A worker counts as dead when the watcher has seen four beats of its
+//     own and none of the other worker. An outage of the log, which silences all workers, makes
+//     none of them dead.
+//   - A task token identifies one attempt. To fail an attempt that has ended, or to fail it twice,
+//     changes nothing. So any number of workers may act concurrently. A false alarm costs one
+//     attempt, which the fence of its lane cuts off.
+//   - A worker records an attempt in the bucket before it executes the attempt. Two kinds of
+//     attempts are not recorded: those that Temporal gave to the worker just before its death, and
+//     those that had ended without a report to Temporal. A sweep over Temporal's open workflows
+//     finds them.
 package presence
 
 import (
@@ -32,37 +36,43 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// beatInterval is how often a worker says that it lives; after missedBeats it is taken for dead.
+// beatInterval is the interval of a worker's beats. A worker that misses missedBeats counts as
+// dead.
 const (
 	beatInterval = 500 * time.Millisecond
 	missedBeats  = 4
 )
 
-// putPatience is how long to wait until what a worker does is stored, before it is stored again.
+// putPatience bounds one write of the worker's attempts, before it is repeated.
 const putPatience = 2 * time.Second
 
-// stopPatience bounds how long Temporal and the log are waited for when a worker stops.
+// stopPatience bounds how long Stop waits for Temporal and the log.
 const stopPatience = 3 * time.Second
 
-// Keys of the bucket: a worker's beats, and the attempts that it is working on.
+// Prefixes of keys: the beats of a worker, and its attempts in progress.
 const (
 	beatPrefix = "beat."
 	workPrefix = "work."
 )
 
-// Fail tells Temporal that the attempt with a task token has failed because its worker died.
+// Fail reports to Temporal that an attempt has failed because its worker died. token is the
+// attempt's task token.
 type Fail func(ctx context.Context, worker string, token []byte) error
 
-// Sweep fails whatever else Temporal has handed to a dead worker, and tells how many attempts that
-// were.
+// Sweep fails the attempts of a dead worker that the bucket does not have, and returns their
+// number.
 type Sweep func(ctx context.Context, worker string) (int, error)
 
-// sweepPatience bounds a sweep.
+// sweepPatience bounds one sweep.
 const sweepPatience = 10 * time.Second
 
-// Presence is one worker's part in this. Its methods may be called concurrently.
+// Presence is the participation of one worker: it sends beats, records the attempts of this worker,
+// and takes over those of dead ones. Start makes it and starts three goroutines: sendBeat, store
+// and the watch. Stop ends them. Its methods are safe for concurrent use.
 type Presence struct {
-	kv     jetstream.KeyValue
+	kv jetstream.KeyValue
+	// worker is the worker's name, which is also its identity in Temporal; key is the name as a
+	// token of a key.
 	worker string
 	key    string
 	fail   Fail
@@ -72,21 +82,25 @@ type Presence struct {
 	wait   sync.WaitGroup
 	beats  *watch.Watch
 
-	// What the watch alone uses: how many beats of its own since another worker's last, and who
-	// that is, by key.
+	// missed and names are by key of the beats, without this worker's. missed counts the beats of
+	// this worker since the last beat of the other one. Only the watch's goroutine uses them.
 	missed map[string]int
 	names  map[string]string
 
-	mu      sync.Mutex
-	work    map[string][]byte // tokens by themselves
-	leaving bool
+	mu sync.Mutex
+	// work has the task tokens of the attempts in progress, each under itself.
+	work    map[string][]byte
+	leaving bool // set by Leave
+	// version counts the changes of work; stored is the version that the bucket has.
 	version int
 	stored  int
-	changed chan struct{} // something to store
-	done    chan struct{} // closed and replaced when a version is stored
+	changed chan struct{} // capacity 1: work has changed
+	done    chan struct{} // closed and replaced when stored changes
 }
 
-// Start announces a worker and begins to watch the others. Stop must be called.
+// Start sends the first beat of a worker, and begins to watch the others. It blocks until all
+// present beats are read. The caller must call Stop. Presence owns neither the log nor the
+// connection to Temporal.
 func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep Sweep, logger *slog.Logger) (*Presence, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "workers", Description: "Perdure: which workers live and what they do", Storage: jetstream.FileStorage})
 	if err != nil {
@@ -109,21 +123,24 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep S
 	return p, nil
 }
 
-// keyOf returns a worker's name as a key may have it, which is less than a subject may.
+// keyOf returns a worker's name as a token of a key. Keys of a bucket must not contain "~", which
+// begins the tokens of long names (stream.Token).
 func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker), "~") }
 
-// Leave is called before the worker stops. An attempt that ends from now on stays noted: it may end
-// without Temporal hearing of it, since the connection goes with the worker.
+// Leave is called before the worker stops. An attempt that ends after this call stays recorded: its
+// report may not reach Temporal, because the worker closes its connection. Stop fails these
+// attempts.
 func (p *Presence) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leaving = true
 }
 
-// Stop withdraws the worker and waits for what Start began. The worker takes no more work by then.
-// It fails the attempts that are still noted, because nobody else will know of them; one that did
-// end is not touched by that. What cannot be done because Temporal or the log is away is left to
-// other workers, who will take this one for dead.
+// Stop ends the goroutines, waits for them, and removes the worker from the bucket. The worker must
+// not receive activities any more. Stop fails the attempts that are still recorded, because no
+// report of them may have reached Temporal; it has no effect on those that have ended. If Temporal
+// or the log cannot be reached within stopPatience, Stop fails, and other workers take this one for
+// dead.
 func (p *Presence) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -135,14 +152,15 @@ func (p *Presence) Stop(ctx context.Context) error {
 	p.mu.Unlock()
 	for _, token := range tokens {
 		if err := p.fail(ctx, p.worker, token); err != nil {
-			return fmt.Errorf("presence: %w", err) // what it did still stands in the bucket, for others to find
+			return fmt.Errorf("presence: %w", err) // the bucket keeps the attempts, for another worker to find
 		}
 	}
 	return errors.Join(p.kv.Purge(ctx, workPrefix+p.key), p.kv.Purge(ctx, beatPrefix+p.key))
 }
 
-// Begin notes that the worker starts an attempt, and returns when the note is stored; end takes it
-// back.
+// Begin records an attempt, and returns when the bucket has the record: the worker executes the
+// attempt only after that. The caller calls end when the attempt has ended. If ctx ends before the
+// record is written, Begin removes it and fails with ctx's cause.
 func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err error) {
 	p.mu.Lock()
 	p.work[string(token)] = token
@@ -176,6 +194,7 @@ func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err err
 	}
 }
 
+// poke wakes the goroutine of store. It does not block.
 func (p *Presence) poke() {
 	select {
 	case p.changed <- struct{}{}:
@@ -183,7 +202,8 @@ func (p *Presence) poke() {
 	}
 }
 
-// store writes what the worker does, one write at a time: what changes meanwhile goes together.
+// store writes the attempts of the worker, one write at a time, until ctx ends. Changes during a
+// write are written together by the next one. A write that fails is repeated after a beatInterval.
 func (p *Presence) store(ctx context.Context) {
 	for {
 		select {
@@ -211,6 +231,7 @@ func (p *Presence) store(ctx context.Context) {
 	}
 }
 
+// put writes the task tokens of the worker's attempts.
 func (p *Presence) put(ctx context.Context, tokens [][]byte) error {
 	body, err := json.Marshal(tokens)
 	if err != nil {
@@ -222,6 +243,7 @@ func (p *Presence) put(ctx context.Context, tokens [][]byte) error {
 	return err
 }
 
+// pause waits for a beatInterval, or until ctx ends.
 func (p *Presence) pause(ctx context.Context) {
 	t := time.NewTimer(beatInterval)
 	defer t.Stop()
@@ -231,7 +253,8 @@ func (p *Presence) pause(ctx context.Context) {
 	}
 }
 
-// sendBeat says that the worker lives. A beat that fails is one that others miss.
+// sendBeat sends a beat every beatInterval until ctx ends. It ignores failures: other workers count
+// the missing beats.
 func (p *Presence) sendBeat(ctx context.Context) {
 	tick := time.NewTicker(beatInterval)
 	defer tick.Stop()
@@ -245,15 +268,16 @@ func (p *Presence) sendBeat(ctx context.Context) {
 	}
 }
 
-// beatOnce waits no longer for an answer than until the next beat is due: a beat whose answer is
-// lost with a server must not keep the worker silent while others are heard again.
+// beatOnce sends one beat, and waits for its acknowledgement until the next beat is due. A longer
+// wait for an acknowledgement that was lost with a server would keep this worker silent while other
+// workers are heard again.
 func (p *Presence) beatOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, beatInterval)
 	defer cancel()
 	_, _ = p.kv.PutString(ctx, beatPrefix+p.key, p.worker)
 }
 
-// watch counts its own beats since each other worker's last.
+// watch begins the watch of all beats, including those of this worker.
 func (p *Presence) watch(ctx context.Context, l *stream.Log) (err error) {
 	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: missedBeats * beatInterval}
 	p.beats, err = watch.Begin(ctx, source, watch.Copy{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
@@ -263,18 +287,21 @@ func (p *Presence) watch(ctx context.Context, l *stream.Log) (err error) {
 	return nil
 }
 
-// roll has who is there, by key.
+// roll collects the names of the other workers during a load, by key of their beats.
 type roll struct {
 	presence *Presence
 	names    map[string]string
 }
 
+// Take implements [watch.Loading].
 func (r *roll) Take(entry jetstream.KeyValueEntry) {
 	if entry.Operation() == jetstream.KeyValuePut && entry.Key() != beatPrefix+r.presence.key {
 		r.names[entry.Key()] = string(entry.Value())
 	}
 }
 
+// Done implements [watch.Loading]. It counts the missed beats of all workers from 0, so that a
+// watch that begins again makes no worker dead.
 func (r *roll) Done(context.Context, uint64) {
 	r.presence.names, r.presence.missed = r.names, map[string]int{}
 	for key := range r.names {
@@ -282,7 +309,9 @@ func (r *roll) Done(context.Context, uint64) {
 	}
 }
 
-// receiveBeat takes in a beat, or that a worker has left.
+// receiveBeat handles a beat, or the deletion of a worker's key. A beat of this worker is the
+// clock: it counts one missed beat for each other worker, and takes over from those that have
+// missed too many. It runs on the watch's goroutine, so take-overs delay later beats.
 func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry) {
 	switch {
 	case beat.Operation() != jetstream.KeyValuePut:
@@ -299,15 +328,16 @@ func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry
 	}
 }
 
-// bury fails what a dead worker was doing and removes its traces. It reports false if that has to
-// be tried again.
+// bury fails the recorded attempts of a dead worker, removes its keys, and sweeps Temporal for the
+// rest. It returns false if the recorded attempts could not be failed: then receiveBeat tries again
+// with the next beat. A sweep that fails is only logged.
 func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
 	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
 	entry, err := p.kv.Get(ctx, key)
 	var tokens [][]byte
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		err = nil // it had begun nothing, or another worker was quicker
+		err = nil // it had no attempts, or another worker was faster
 	case err == nil:
 		err = json.Unmarshal(entry.Value(), &tokens)
 	}
@@ -324,7 +354,7 @@ func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
 	sweeping, cancel := context.WithTimeout(ctx, sweepPatience)
 	defer cancel()
 	unnoted, err := p.sweep(sweeping, worker)
-	if err != nil { // heartbeats find what is left
+	if err != nil { // heartbeat timeouts find the rest
 		p.logger.WarnContext(ctx, "could not ask for all that a dead worker was handed", "worker", worker, "error", err)
 	}
 	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens), "unnoted", unnoted)

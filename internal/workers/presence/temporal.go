@@ -17,12 +17,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// WorkerLost is the type of the failure that an attempt gets whose worker died. It is retryable,
-// and the next attempt starts at once.
+// WorkerLost is the failure type of an attempt whose worker died. The failure is retryable, and the
+// next attempt starts without a backoff.
 const WorkerLost = "worker_lost"
 
-// FailAttempts returns a Fail that speaks to Temporal. An attempt that has ended otherwise is no
-// error.
+// FailAttempts returns a Fail that reports the failure to Temporal by task token. An attempt that
+// has ended meanwhile is no error.
 func FailAttempts(service workflowservice.WorkflowServiceClient, namespace string) Fail {
 	return func(ctx context.Context, worker string, token []byte) error {
 		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
@@ -32,6 +32,7 @@ func FailAttempts(service workflowservice.WorkflowServiceClient, namespace strin
 	}
 }
 
+// workerLost returns the failure of an attempt whose worker died.
 func workerLost() *failurepb.Failure {
 	return &failurepb.Failure{
 		Message: "the worker process ended while the activity ran",
@@ -42,6 +43,7 @@ func workerLost() *failurepb.Failure {
 	}
 }
 
+// ignoreGone returns nil for NotFound: the attempt or workflow has ended.
 func ignoreGone(err error) error {
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
@@ -50,6 +52,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
+// maxSearched bounds the workflows that a sweep examines, sweepers those that it examines
+// concurrently. Attempts that a sweep does not find are found by their heartbeat timeout.
 const (
 	// maxSearched bounds the workflows that are looked at for attempts of a dead worker, sweepers
 	// how many at a time. What is found in no time is left to heartbeats.
@@ -57,8 +61,8 @@ const (
 	sweepers    = 16
 )
 
-// FailUnnoted returns a Sweep that asks Temporal which attempts it has handed to a worker, workflow
-// by workflow of those that run and are of the types.
+// FailUnnoted returns a Sweep for workflows of the given types. It lists the open ones, and
+// examines the pending activities of each for attempts that the dead worker had.
 func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string, workflowTypes ...string) Sweep {
 	query := `ExecutionStatus = "Running" AND WorkflowType IN ("` + strings.Join(workflowTypes, `","`) + `")`
 	return func(ctx context.Context, worker string) (found int, err error) {
@@ -92,7 +96,8 @@ func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string
 	}
 }
 
-// failHanded fails the attempts of a workflow that a worker was handed.
+// failHanded fails the attempts of one workflow that Temporal has given to a worker, and returns
+// their number. A worker's identity in Temporal is its name here.
 func failHanded(ctx context.Context, service workflowservice.WorkflowServiceClient, namespace string, e *commonpb.WorkflowExecution, worker string) (n int, err error) {
 	now, err := service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: namespace, Execution: e})
 	if err != nil {

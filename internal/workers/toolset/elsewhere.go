@@ -8,13 +8,16 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Lookup finds out which tools workers of a task queue have of an MCP server.
+// Lookup returns the tools of an MCP server that workers of a task queue have. It is called
+// concurrently.
 type Lookup func(server, queue string) ([]tools.Offer, error)
 
-// elsewhere is an MCP server that other workers have. What it offers is what they announce.
+// elsewhere is an MCP server on a task queue that this worker does not serve. Its tools are those
+// that workers of the queue announce. It is safe for concurrent use.
 type elsewhere struct {
 	declared *agents.Server
-	lookUp   atomic.Pointer[Lookup]
+	// lookUp is nil until LookElsewhere.
+	lookUp atomic.Pointer[Lookup]
 }
 
 var errUnknown = errors.New("nobody can be asked for its tools yet")

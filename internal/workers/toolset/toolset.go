@@ -1,6 +1,6 @@
-// Package toolset puts a worker's tools together: those that every worker has, and those that the
-// files of a folder declare, as HTTP requests and as MCP servers. Mistakes in the files are told
-// with file and line, all at once; so are names that clash.
+// Package toolset assembles the tools of a worker: the built-in tools, the tools of the program,
+// and those that files declare as HTTP requests or MCP servers. It reports all mistakes of the
+// files together, each with file and line, and names that occur twice.
 package toolset
 
 import (
@@ -17,36 +17,40 @@ import (
 	"github.com/perdure/perdure/tools/mcptool"
 )
 
-// Config says what the tools are and what they may do.
+// Config configures the tools of a worker.
 type Config struct {
-	// Folder has the documents; nil = none.
+	// Folder has the declarations; nil = none.
 	Folder *agents.Folder
-	// Own are the program's.
+	// Own are the tools of the Go program.
 	Own []tools.Tool
-	// Getenv reads the worker's environment, for secrets. It is used concurrently.
+	// Getenv reads the worker's environment, for secrets. It is called concurrently.
 	Getenv func(name string) string
-	// Serves tells whether this worker makes the calls that go to a task queue; empty is the one of
-	// all workers. What it does not serve it only describes. nil = it serves all.
+	// Serves reports whether this worker executes the calls of a task queue; "" is the queue of all
+	// workers. A tool of another queue is only described to models, and its secrets are not read.
+	// nil = this worker serves all queues.
 	Serves func(queue string) bool
-	// AllowPrivate lets tools reach addresses that are not of the public internet.
+	// AllowPrivate allows tools to reach addresses that are not on the public internet.
 	AllowPrivate bool
 	Logger       *slog.Logger
 }
 
-// Set is a worker's tools.
+// Set has the tools of a worker, and the connections to its MCP servers. Close ends them.
 type Set struct {
-	registry  *tools.Registry
+	registry *tools.Registry
+	// servers are the MCP servers that this worker serves, elsewhere those of other task queues.
 	servers   []*mcptool.Server
 	elsewhere []*elsewhere
-	declared  []string // task queues of all servers
+	declared  []string // task queues of all declared MCP servers
 }
 
-// secretPrefix begins the variables that have secrets.
+// secretPrefix begins the names of the environment variables that have secrets.
 const secretPrefix = "PERDURE_SECRET_"
 
+// secret returns the value of a secret; "" = it is not set.
 func (c Config) secret(name string) string { return c.Getenv(secretPrefix + name) }
 
-// Open makes the tools and begins to connect to the servers. Close must be called.
+// Open makes the tools, and starts to connect to the MCP servers in the background. The caller must
+// call Close. Errors are mistakes of the declarations, joined, and names that occur twice.
 func Open(cfg Config) (_ *Set, err error) {
 	if cfg.Folder == nil {
 		cfg.Folder = &agents.Folder{}
@@ -95,15 +99,15 @@ func Open(cfg Config) (_ *Set, err error) {
 	return s, checkClashes(cfg.Folder.Agents, s.registry)
 }
 
-// checkClashes finds agents whose model could not tell a tool from an agent that work, or the
-// thread, is handed to: they have one name for it.
+// checkClashes reports agents that offer a model two tools of the same name: a tool, and the call
+// of a subagent or of a handoff.
 func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 	var wrong []error
 	for _, d := range all {
 		ours, _ := agents.SplitTools(d.Tools)
 		offered, err := r.Select(ours)
 		if err != nil {
-			continue // what it lacks may be another worker's
+			continue // a tool that is unknown here may be another worker's
 		}
 		clash := func(pattern, called string) {
 			if slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == called }) {
@@ -120,11 +124,11 @@ func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 	return errors.Join(wrong...)
 }
 
-// Registry returns the tools.
+// Registry returns the registry of all tools.
 func (s *Set) Registry() *tools.Registry { return s.registry }
 
-// Close ends the connections to servers, and the servers that are programs of ours. It waits for
-// them.
+// Close ends the connections to MCP servers and the server processes that Open has started. It
+// waits for them.
 func (s *Set) Close() {
 	var wait sync.WaitGroup
 	for _, server := range s.servers {
@@ -133,8 +137,11 @@ func (s *Set) Close() {
 	wait.Wait()
 }
 
+// serves is Serves, with its default.
 func (c Config) serves(queue string) bool { return c.Serves == nil || c.Serves(queue) }
 
+// tool makes an HTTP tool of its declaration. Mistakes are errors with the file and line of the
+// key.
 func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 	env := httptool.Environment{AllowPrivate: c.AllowPrivate}
 	if c.serves(d.TaskQueue) {
@@ -160,6 +167,7 @@ func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 	return tool, err
 }
 
+// server starts the client of an MCP server of its declaration.
 func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	server, err := mcptool.Start(mcptool.Config{
 		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
@@ -173,18 +181,19 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	return server, err
 }
 
-// LookElsewhere has the tools of servers that this worker does not serve looked up; until then they
-// are unknown.
+// LookElsewhere sets how the tools of MCP servers on other task queues are found. Until this call
+// they are unknown. It is safe for concurrent use with the tools.
 func (s *Set) LookElsewhere(lookUp Lookup) {
 	for _, e := range s.elsewhere {
 		e.lookUp.Store(&lookUp)
 	}
 }
 
-// TaskQueues lists those, besides the one of all workers, that tools are declared to be on.
+// TaskQueues returns the task queues that tools and MCP servers declare, sorted, each once, without
+// the queue of all workers.
 func (s *Set) TaskQueues() []string {
 	var queues []string
-	own, _ := s.registry.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
+	own, _ := s.registry.Select([]string{"*"}) // Select fails for an unknown name only, not for a pattern
 	for _, t := range own {
 		queues = append(queues, t.Spec().TaskQueue)
 	}

@@ -1,0 +1,170 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const lead = "/v1/agents/lead/runs"
+
+// work is a run that hands tasks to another agent, which calculates before it answers.
+type work struct {
+	in           kit.Input
+	tasks, finds []string
+	answer       string
+}
+
+func newWork(t *testing.T, tasks int) *work {
+	t.Helper()
+	w := &work{in: kit.NewInput(kit.Say("Find out.")), answer: kit.Say("That is all.")}
+	yes, no := true, false
+	var calls []kit.ModelCall
+	for range tasks {
+		task, finds := kit.Say("What is it?"), kit.Long(300)
+		w.tasks, w.finds = append(w.tasks, task), append(w.finds, finds)
+		arguments, err := json.Marshal(map[string]string{"task": task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, kit.ModelCall{Name: "researcher", Arguments: string(arguments)})
+		kit.SharedModel.Answer(t,
+			kit.Fixture{Match: kit.Match{UserMessage: task, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}}}},
+			kit.Fixture{Match: kit.Match{UserMessage: task, HasToolResult: &yes}, Response: kit.Response{Content: finds}, ChunkSize: 8, Latency: 10})
+	}
+	prompt := w.in.Messages[0].Content
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: calls}},
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: w.answer}})
+	return w
+}
+
+// check holds what the model server was asked, and what a client has in the end.
+func (w *work) check(t *testing.T, got []kit.Message) {
+	t.Helper()
+	asked := kit.SharedModel.Calls(t, w.in.Messages[0].Content)
+	last := asked[len(asked)-1].Body.Messages
+	for i, task := range w.tasks {
+		if heard := func(m kit.ChatMessage) bool { return m.Role == "tool" && m.Text() == w.finds[i] }; !slices.ContainsFunc(last, heard) {
+			t.Errorf("the model did not hear what came of the task %d", i)
+		}
+		for _, c := range kit.SharedModel.Calls(t, task) {
+			if first := c.Body.Messages[0]; first.Text() == "You research." && strings.Contains(c.Body.Messages[1].Text(), task) {
+				continue
+			}
+			if !strings.Contains(c.Body.Messages[0].Text(), "You lead.") {
+				t.Errorf("the researcher was told %+v", c.Body.Messages)
+			}
+		}
+		if !slices.ContainsFunc(got, func(m kit.Message) bool { return m.Role == "assistant" && m.Content == w.finds[i] }) {
+			t.Errorf("the client does not have what the researcher has found about %d", i)
+		}
+	}
+	if end := got[len(got)-1]; end.Content != w.answer {
+		t.Errorf("the client ends with %+v", end)
+	}
+}
+
+// Two tasks are handed to another agent at once. Stock clients of both generations show what the
+// two do as it goes on, each told from the other, and the next run continues from what they have.
+func TestDelegation(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		w := newWork(t, 2)
+		next, answer := kit.User(kit.Say("And now?")), kit.Say("Now this.")
+		kit.SharedModel.AnswerWith(t, next.Content, answer)
+		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url(lead), ThreadID: w.in.ThreadID, Messages: w.in.Messages, Runs: []kit.ScriptedRun{{RunID: w.in.RunID}, {RunID: "run-2", Add: []kit.Message{next}}}})
+		ends := d.Finish(t)
+		w.check(t, ends[0].Messages)
+		if n := len(d.Events(0, "SUBAGENT_FINISHED")); n != 2 {
+			t.Errorf("%d subagents have finished: %s", n, d.Types(0))
+		}
+		if end := ends[1].Messages[len(ends[1].Messages)-1]; end.Content != answer {
+			t.Errorf("the next run ends with %+v", end)
+		}
+		for _, m := range kit.SharedModel.Calls(t, next.Content)[0].Body.Messages {
+			if m.Role == "assistant" && slices.Contains(w.finds, m.Text()) {
+				t.Error("the model hears what another agent has said")
+			}
+		}
+	})
+}
+
+// A cancel of the run stops the agents that work for it, in under a second.
+func TestCancelReachesSubagents(t *testing.T) {
+	// Not in parallel: it measures.
+	for _, g := range kit.Generations {
+		t.Run(g.Name, func(t *testing.T) {
+			in, task, answer := kit.NewInput(kit.Say("Find out.")), kit.Say("Slowly, please."), kit.Long(4000)
+			arguments := fmt.Sprintf(`{"task":%q}`, task)
+			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{ToolCalls: []kit.ModelCall{
+				{Name: "researcher", Arguments: arguments}, {Name: "researcher", Arguments: arguments},
+			}}})
+			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: task}, Response: kit.Pours(answer).Response, ChunkSize: 8, Latency: 25})
+			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url(lead), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
+			d.Until(t, "TEXT_MESSAGE_CONTENT", 10)
+			asked := time.Now()
+			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+				t.Fatalf("cancel: %d, want 202", got)
+			}
+			end := d.Finish(t)[0]
+			if took := time.Since(asked); took > time.Second {
+				t.Errorf("the run ended %s after the cancel", took)
+			}
+			kit.WantCancelled(t, g, d)
+			if n := len(d.Events(0, "SUBAGENT_ERROR")); n != 2 {
+				t.Errorf("%d subagents were told to stop: %s", n, d.Types(0))
+			}
+			kept := 0
+			for _, m := range end.Messages {
+				if m.Role == "assistant" && m.Content != "" && strings.HasPrefix(answer, m.Content) {
+					kept++
+				}
+			}
+			if kept != 2 {
+				t.Errorf("%d beginnings are kept: %+v", kept, end.Messages)
+			}
+		})
+	}
+}
+
+// The process is killed while other agents work for a run, twice. They go on, and nothing that was
+// finished is done again.
+func TestKillSubagents(t *testing.T) {
+	p := kit.Setup(t)
+	var works []*work
+	var readers []*kit.Follower
+	for range 6 {
+		w := newWork(t, 2)
+		works, readers = append(works, w), append(readers, p.FollowAgent(t, lead, w.in))
+	}
+	for kill := range 2 {
+		for i, r := range readers {
+			r.Contents(t, 5*(i+1)+10*kill)
+		}
+		p.Kill()
+		p.Start(t)
+	}
+	for i, r := range readers {
+		r.Finish(t)
+		w := works[i]
+		w.check(t, kit.Show(t, w.in.Messages, r.Events))
+		for n, task := range w.tasks {
+			calculated := 0
+			for _, c := range kit.SharedModel.Calls(t, task) {
+				if heard := c.Body.Messages; heard[len(heard)-1].Role == "user" && heard[0].Text() == "You research." {
+					calculated++
+				}
+			}
+			if calculated == 0 || calculated > 3 {
+				t.Errorf("run %d, task %d: the first call of the model was made %d times", i, n, calculated)
+			}
+		}
+	}
+}

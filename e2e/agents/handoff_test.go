@@ -1,0 +1,204 @@
+package agents
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
+)
+
+const toFront, toDesk, toOther = "/v1/agents/front/runs", "/v1/agents/desk/runs", "/v1/agents/other/runs"
+
+// startHandoffs starts a process with agents that hand their threads over to one another.
+func startHandoffs(t *testing.T, env ...string) *kit.Perdure {
+	t.Helper()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents, p.Env = filepath.Join("testdata", "handoff"), env
+	p.Keep(t)
+	p.Start(t)
+	return p
+}
+
+// handsIn returns the hand-offs that clients are told of.
+func handsIn(t *testing.T, events []kit.Event) (all []string) {
+	t.Helper()
+	for _, e := range events {
+		if kit.IsCustom(e) && e.Member("name") == "perdure.handoff" {
+			h := kit.Custom[struct{ From, To string }](t, e, "perdure.handoff")
+			all = append(all, h.From+">"+h.To)
+		}
+	}
+	return all
+}
+
+// An agent hands the thread over in the middle of a run; the other one speaks in it, and in later
+// runs that its client still asks the first one for, until the thread is handed back, or a third
+// one is asked for.
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	p := startHandoffs(t)
+	c := p.Converse()
+	for _, say := range []struct{ agent, text, hands, last string }{
+		{toFront, "hello", "", "The front answers."},
+		{toFront, "hand over", "front>desk", "The desk answers."},
+		{toFront, "hello", "", "The desk answers."},
+		{toDesk, "hello", "", "The desk answers."},
+		{toFront, "come back", "desk>front", "The front is back."},
+		{toFront, "hello", "", "The front answers."},
+		{toFront, "hand over", "front>desk", "The desk answers."},
+		{toOther, "hello", "", "The other answers."},
+		{toFront, "hello", "", "The front answers."},
+	} {
+		events := c.Says(t, say.agent, say.text)
+		if got := strings.Join(handsIn(t, events), " "); got != say.hands {
+			t.Errorf("%q to %s: %q is handed over, want %q", say.text, say.agent, got, say.hands)
+		}
+		c.Want(t, say.last)
+	}
+	d := p.Converse()
+	d.Says(t, toFront, "hand over")
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	for { // the list may lag
+		var list struct {
+			Items []struct{ ThreadID, Agent string }
+		}
+		if p.Ask(t, "/v1/threads?agent=desk", &list); len(list.Items) == 1 && list.Items[0].ThreadID == d.In.ThreadID {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("threads of the desk are %+v", list)
+		}
+	}
+}
+
+// Stock clients of both generations go on with a thread that was handed over.
+func TestHandoffForStockClients(t *testing.T) {
+	t.Parallel()
+	p := startHandoffs(t)
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		in, next := kit.NewInput(kit.Say("hand over")), kit.User(kit.Say("hello"))
+		d := g.Drive(t, p, kit.Script{URL: p.Url(toFront), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Add: []kit.Message{next}}}})
+		for i, end := range d.Finish(t) {
+			if last := end.Messages[len(end.Messages)-1]; last.Content != "The desk answers." {
+				t.Errorf("run %d ends with %+v", i, last)
+			}
+		}
+	})
+}
+
+// The triage example leaves customers to whom it concerns, who stays with them, and asks a person
+// where it has to.
+func TestExampleTriage(t *testing.T) {
+	t.Parallel()
+	p := kit.StartExample(t, "triage")
+	const triage = "/v1/agents/triage/runs"
+	for _, says := range [][][2]string{
+		{{"A nice shop!", "I am a script. How nice of you to say so."}, {"My bill of 40 is wrong.", "I am a script. You get 4 back."}, {"Thank you.", "I am a script. What else about your bill?"}},
+		{{"My kettle is broken.", "I am a script. Have you turned it off and on again?"}, {"I have.", "I am a script. And now, does it work?"}, {"And my bill of 70?", "I am a script. You get 7 back."}},
+	} {
+		c := p.Converse()
+		for _, said := range says {
+			c.Says(t, triage, said[0])
+			c.Want(t, said[1])
+		}
+	}
+	in := kit.NewInput("My bill of 120 is wrong.")
+	f := p.FollowAgent(t, triage, in)
+	f.Finish(t)
+	f.Approve(t)
+	messages := kit.Show(t, in.Messages, f.Events)
+	if last := messages[len(messages)-1]; last.Content != "I am a script. A tenth of 120 is on its way." {
+		t.Errorf("at last it says %q", last.Content)
+	}
+	p.CheckRecorded(t, "triage")
+}
+
+// Two agents that throw a thread to and fro come to an end.
+func TestHandoffsEnd(t *testing.T) {
+	t.Parallel()
+	p := startHandoffs(t)
+	c := p.Converse()
+	if got := handsIn(t, c.Says(t, toFront, "to and fro")); len(got) != runs.MaxHandoffs {
+		t.Errorf("%d hand-offs, want %d", len(got), runs.MaxHandoffs)
+	}
+	if last := c.Had[len(c.Had)-1]; !strings.HasPrefix(last.Content, "The front keeps it: The conversation was not handed over") {
+		t.Errorf("the last word is %+v", last)
+	}
+}
+
+// The process is killed as soon as clients see the hand-off, and at other moments around it.
+func TestHandoffThroughKills(t *testing.T) {
+	p := startHandoffs(t)
+	for i, at := range []string{"STEP_STARTED", "TOOL_CALL_END", "TOOL_CALL_RESULT", "CUSTOM", "TEXT_MESSAGE_START"} {
+		in := kit.NewInput(kit.Say("hand over"))
+		f := p.FollowAgent(t, toFront, in)
+		f.Until(t, func(e kit.Event) bool { return e.Type == at })
+		p.Kill()
+		p.Start(t)
+		f.Finish(t)
+		// What the attempt that died had said is withdrawn, by a snapshot.
+		messages := kit.Show(t, in.Messages, f.Events, kit.Withdrawn)
+		if last := messages[len(messages)-1]; last.Content != "The desk answers." {
+			t.Errorf("%d: killed at %s the last word is %+v", i, at, last)
+		}
+		if got := handsIn(t, f.Events); !slices.Equal(got, []string{"front>desk"}) {
+			t.Errorf("%d: killed at %s clients are told %q", i, at, got)
+		}
+		again := in
+		said := kit.User(kit.Say("hello"))
+		again.RunID, again.Messages = "run-2", append(again.Messages, said)
+		next := p.RunAgent(t, toFront, again)
+		if all := kit.Show(t, append(messages, said), next); all[len(all)-1].Content != "The desk answers." {
+			t.Errorf("%d: the next run ends with %+v", i, all[len(all)-1])
+		}
+	}
+}
+
+// A hand-off waits for what people decide about in its turn, parked and over a kill; who answers
+// asks the agent that has asked. What is decided about the hand-off itself holds as well, and so do
+// the questions of the other agent.
+func TestHandoffAndApprovals(t *testing.T) {
+	p := startHandoffs(t, "PERDURE_PARK_AFTER=100ms")
+	for _, ask := range []struct{ text, decision, hands, last string }{
+		{"add first", `{"decision":"approve"}`, "front>desk", "The desk has 2."},
+		{"with care", `{"decision":"approve"}`, "front>desk", "The desk answers."},
+		{"with care", `{"decision":"reject","reason":"no"}`, "", `The front keeps it: A person did not approve this call. It was not made. They said: "no"`},
+		{"with care", `{"decision":"edit","args":{}}`, "front>desk", "The desk answers."},
+	} {
+		in := kit.NewInput(kit.Say(ask.text))
+		f := p.FollowAgent(t, toFront, in)
+		f.Finish(t)
+		asked := kit.InterruptsOf(t, f.Events)
+		if len(asked) != 1 || len(handsIn(t, f.Events)) > 0 {
+			t.Fatalf("%s: it asks %+v, and hands over %q", ask.text, asked, handsIn(t, f.Events))
+		}
+		kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+		p.Kill()
+		p.Start(t)
+		all := p.FollowThread(t, in) // before the decision: a client that joins a run later is not told of its handoff
+		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, asked[0].ID, ask.decision); status != http.StatusOK {
+			t.Fatalf("%s: %d %v", ask.text, status, a)
+		}
+		all.UntilSuccess(t)
+		messages := kit.Show(t, in.Messages, all.Events)
+		if last := messages[len(messages)-1]; last.Content != ask.last {
+			t.Errorf("%s: the last word is %q, want %q", ask.text, last.Content, ask.last)
+		}
+		if got := strings.Join(handsIn(t, all.Events), " "); got != ask.hands {
+			t.Errorf("%s: %q is handed over, want %q", ask.text, got, ask.hands)
+		}
+	}
+	c := p.Converse()
+	c.Says(t, toFront, "hand over")
+	asked := kit.InterruptsOf(t, c.Says(t, toFront, "ask me"))
+	kit.AwaitType(t, p.Endpoint, c.In, runs.TypeParked)
+	c.In.RunID, c.In.Resume = "run-3", []any{map[string]any{"interruptId": asked[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	c.Has(t, p.RunAgent(t, toFront, c.In))
+	c.Want(t, "The desk has 10.")
+}

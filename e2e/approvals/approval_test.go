@@ -1,0 +1,324 @@
+package approvals
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// Stock clients of both generations are asked, answer, and see the calls made, edited, refused or
+// answered; a call that nobody need approve is made meanwhile.
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		payload map[string]any
+		want    string // in the result
+	}{
+		"approved": {map[string]any{"approved": true}, "14"},
+		"edited":   {map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "100+1"}}, "101"},
+		"refused":  {map[string]any{"approved": false, "reason": "too dear"}, `A person did not approve this call. It was not made. They said: "too dear"`},
+		"answered": {map[string]any{"approved": false, "content": "fourteen"}, "fourteen"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kit.Each(t, func(t *testing.T, g kit.Generation) {
+				prompt, done := kit.Say("Work it out."), kit.Say("There.")
+				kit.WorksOut(t, prompt, done, "7+7", "1+1")
+				d := g.Drive(t, kit.Shared, kit.Script{
+					URL: kit.Shared.Url(kit.Careful), Messages: []kit.Message{kit.User(prompt)},
+					Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: tt.payload}},
+				})
+				ends := d.Finish(t)
+				if n := len(ends[0].Messages); n != 3 || ends[0].Messages[2].Content != "2" {
+					t.Fatalf("when it is asked the client has %+v", ends[0].Messages)
+				}
+				last := ends[1].Messages
+				if n := len(last); n != 5 || last[n-1].Content != done {
+					t.Errorf("at the end the client has %+v", last)
+				}
+				if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{"2", tt.want}) && !slices.Equal(got, []string{tt.want, "2"}) {
+					t.Errorf("the model heard the results %q", got)
+				}
+			})
+		})
+	}
+}
+
+// Nobody gives up a question by not answering it, and what does not fit is refused before anything
+// happens.
+func TestQuestionsStayOpen(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "7+7", "7+0")
+	first := kit.NewInput(prompt)
+	asked := kit.Shared.FollowAgent(t, kit.Careful, first)
+	asked.Finish(t)
+	questions := kit.InterruptsOf(t, asked.Events)
+	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[0].ToolCallID == "" || questions[0].ID == questions[1].ID {
+		t.Fatalf("the questions are %+v", questions)
+	}
+	entry := func(id, status string, payload any) map[string]any {
+		return map[string]any{"interruptId": id, "status": status, "payload": payload}
+	}
+	yes := map[string]any{"approved": true}
+	try := func(code string, status int, resume ...any) {
+		t.Helper()
+		in := first
+		in.RunID, in.Resume = "run-2", resume
+		resp, err := kit.Shared.Post(t.Context(), kit.Careful, in)
+		if p := kit.Refused(t, resp, err); p.Code != code || p.Status != status {
+			t.Errorf("refused with %d %s, want %d %s", p.Status, p.Code, status, code)
+		}
+	}
+	try("interrupted", http.StatusConflict)
+	try("interrupted", http.StatusConflict, entry(questions[0].ID, "resolved", yes))
+	try("interrupted", http.StatusConflict, entry("nonsense", "resolved", yes))
+	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", "yes"), entry(questions[1].ID, "resolved", yes))
+	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", map[string]any{"approved": true, "editedArgs": 1}))
+	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", yes), entry(questions[0].ID, "resolved", yes))
+	said := first.After("run-2", "reject", kit.User(kit.Say("Well?")))
+	resp, err := kit.Shared.Post(t.Context(), kit.Careful, said)
+	if p := kit.Refused(t, resp, err); p.Code != "interrupted" {
+		t.Errorf("to go on is refused with %+v", p)
+	}
+	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+	then := first
+	then.RunID, then.Resume = "run-2", []any{entry(questions[0].ID, "cancelled", nil), entry(questions[1].ID, "resolved", yes)}
+	delete(then.Resume[0].(map[string]any), "payload")
+	f := kit.Shared.FollowAgent(t, kit.Careful, then)
+	f.Finish(t)
+	results := kit.ResultsOf(t, prompt)
+	slices.Sort(results)
+	if len(results) != 2 || results[0] != "7" || !strings.HasPrefix(results[1], "Whoever was asked") {
+		t.Errorf("the model heard %q", results)
+	}
+	kit.Same(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, kit.Careful, then))
+}
+
+// Decisions come over REST while nobody is connected, and the process is killed between question
+// and answer: the thread goes on by itself, and whoever follows it sees that.
+func TestApprovalWithoutItsClient(t *testing.T) {
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.Keep(t)
+	p.Start(t)
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "7+7", "7+1")
+	in := kit.NewInput(prompt)
+	asked := p.FollowAgent(t, kit.Careful, in)
+	asked.Finish(t)
+	questions := kit.InterruptsOf(t, asked.Events)
+	kit.AwaitType(t, p.Endpoint, in, "thread.parked.v1")
+	p.Kill()
+	p.Start(t)
+	status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`)
+	if status != http.StatusOK || answer["decision"] != "approve" || answer["repeated"] != nil {
+		t.Errorf("approve: %d %v", status, answer)
+	}
+	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
+		t.Errorf("approve again: %d %v", status, answer)
+	}
+	status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject"}`)
+	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "approve" {
+		t.Errorf("reject what is approved: %d %v", status, answer)
+	}
+	for body, want := range map[string]int{`{"decision":"edit","args":{"expression":7}}`: 422, `{"decision":"edit","args":{"expressoin":"7"}}`: 422, `{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"answer"}`: 422, `[]`: 400} {
+		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, body); status != want {
+			t.Errorf("%s: %d %v, want %d", body, status, answer, want)
+		}
+	}
+	if status, _ := kit.Decide(t, p.Endpoint, in.ThreadID, "nonsense", `{"decision":"approve"}`); status != http.StatusNotFound {
+		t.Errorf("an unknown question: %d", status)
+	}
+	p.Kill()
+	p.Start(t)
+	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, `{"decision":"edit","args":{"expression":"20+1"}}`); status != http.StatusOK {
+		t.Errorf("edit: %d %v", status, answer)
+	}
+	f := p.FollowThread(t, in)
+	f.UntilSuccess(t)
+	messages := kit.Show(t, nil, f.Events)
+	if n := len(messages); n != 5 || messages[n-1].Content != done || messages[1].ToolCalls[1].Function.Arguments != `{"expression":"20+1"}` {
+		t.Errorf("the thread has %+v", messages)
+	}
+	results := kit.ResultsOf(t, prompt)
+	slices.Sort(results)
+	if !slices.Equal(results, []string{"14", "21"}) {
+		t.Errorf("the model heard %q", results)
+	}
+	// The thread has gone on: what was decided is still told.
+	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
+		t.Errorf("approve at the end: %d %v", status, answer)
+	}
+	status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, `{"decision":"approve"}`)
+	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "edit" {
+		t.Errorf("approve what was edited: %d %v", status, answer)
+	}
+}
+
+// Nobody answers in time: the model is told so, and the thread goes on by itself.
+func TestApprovalExpires(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "8+8")
+	in := kit.NewInput(prompt)
+	asked := kit.Shared.FollowAgent(t, kit.Careful, in)
+	asked.Finish(t)
+	if q := kit.InterruptsOf(t, asked.Events)[0]; q.ExpiresAt == "" {
+		t.Errorf("the question is %+v", q)
+	}
+	f := kit.Shared.FollowThread(t, in)
+	f.UntilSuccess(t)
+	if got := kit.ResultsOf(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+		t.Errorf("the model heard %q", got)
+	}
+	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, kit.InterruptsOf(t, asked.Events)[0].ID, `{"decision":"approve"}`); status != http.StatusGone {
+		t.Errorf("approve what has expired: %d %v", status, answer)
+	}
+	// Its client answers at last, and is shown what became of it.
+	late := in
+	late.RunID, late.Messages = "run-2", kit.Show(t, in.Messages, asked.Events)
+	late.Resume = []any{map[string]any{"interruptId": kit.InterruptsOf(t, asked.Events)[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	events := kit.Shared.RunAgent(t, kit.Careful, late)
+	messages := kit.Show(t, late.Messages, events)
+	if n := len(messages); n != 4 || messages[n-1].Content != done || kit.Outcome(events[len(events)-1]) != "success" {
+		t.Errorf("the client that was late has %+v", messages)
+	}
+	told := slices.IndexFunc(events, kit.IsCustom)
+	if told < 0 {
+		t.Fatal("the client that was late is not told what was decided")
+	}
+	if got := kit.Custom[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
+		t.Errorf("the client that was late is told %v", got)
+	}
+	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
+		t.Errorf("the model was called %d times", n)
+	}
+}
+
+// Of two questions somebody else has decided one before the client answers both: what was decided
+// first counts, and the client is told.
+func TestApprovalDecidedOtherwise(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "7+7", "9+9")
+	in := kit.NewInput(prompt)
+	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.Careful, in))
+	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject","reason":"No."}`); status != http.StatusOK {
+		t.Fatalf("reject: %d %v", status, answer)
+	}
+	then := in
+	then.RunID = "run-2"
+	for _, q := range questions {
+		then.Resume = append(then.Resume, map[string]any{"interruptId": q.ID, "status": "resolved", "payload": map[string]any{"approved": true}})
+	}
+	events := kit.Shared.RunAgent(t, kit.Careful, then)
+	var told []map[string]any
+	for _, e := range events {
+		if kit.IsCustom(e) {
+			told = append(told, kit.Custom[map[string]any](t, e, "perdure.decision"))
+		}
+	}
+	if len(told) != 1 || told[0]["interruptId"] != questions[0].ID || told[0]["decision"] != "reject" || told[0]["reason"] != "No." {
+		t.Errorf("the client is told %v", told)
+	}
+	got := kit.ResultsOf(t, prompt)
+	slices.Sort(got)
+	if len(got) != 2 || got[0] != "18" || got[1] == "14" {
+		t.Errorf("the model heard %q", got)
+	}
+}
+
+// Two people decide about the same ten calls at once, each in an order of their own: each call is
+// decided once, and made once with what was decided.
+func TestTwoPeopleDecideAtOnce(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	var expressions []string
+	for i := range 8 {
+		expressions = append(expressions, fmt.Sprintf("7*1%d", i))
+	}
+	kit.WorksOut(t, prompt, done, expressions...)
+	in := kit.NewInput(prompt)
+	asked := kit.Shared.FollowAgent(t, kit.Careful, in)
+	asked.Finish(t)
+	questions := kit.InterruptsOf(t, asked.Events)
+	var mu sync.Mutex
+	taken := map[string]string{}
+	var people sync.WaitGroup
+	for person := range 2 {
+		people.Go(func() {
+			for i := range questions {
+				at := i
+				if person == 1 {
+					at = len(questions) - 1 - i
+				}
+				args := fmt.Sprintf(`{"expression":"%d"}`, 1000*(person+1)+at)
+				status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, questions[at].ID, `{"decision":"edit","args":`+args+`}`)
+				mu.Lock()
+				switch {
+				case status == http.StatusOK && taken[questions[at].ID] == "":
+					taken[questions[at].ID] = fmt.Sprint(1000*(person+1) + at)
+				case status == http.StatusOK:
+					t.Errorf("%s was decided twice", questions[at].ID)
+				case status != http.StatusConflict:
+					t.Errorf("%d %v", status, answer)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	people.Wait()
+	f := kit.Shared.FollowThread(t, in)
+	f.UntilSuccess(t)
+	var want []string
+	for _, q := range questions {
+		want = append(want, taken[q.ID])
+	}
+	got := kit.ResultsOf(t, prompt)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the model heard %q, decided was %q", got, want)
+	}
+}
+
+// CopilotKit answers under the id of the run that asked, and sends what the person said as a tool
+// message besides: that is no result of the call.
+func TestApprovalUnderTheSameRunID(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "7+7")
+	first := kit.NewInput(prompt)
+	asked := kit.Shared.FollowAgent(t, kit.Careful, first)
+	asked.Finish(t)
+	question := kit.InterruptsOf(t, asked.Events)[0]
+	again := first
+	again.Messages = append(kit.Show(t, first.Messages, asked.Events), kit.Message{ID: "m-1", Role: "tool", ToolCallID: question.ToolCallID, Content: `{"approved":true}`})
+	again.Resume = []any{map[string]any{"interruptId": question.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	then := kit.Shared.FollowAgent(t, kit.Careful, again)
+	then.Finish(t)
+	if started := then.Events[0]; started.Member("runId") != first.RunID {
+		t.Errorf("it goes on with %s", started.Data)
+	}
+	messages := kit.Show(t, again.Messages, then.Events)
+	if n := len(messages); n != 4 || messages[n-1].Content != done || messages[2].Content != "14" {
+		t.Errorf("the client has %+v", messages)
+	}
+	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{"14"}) {
+		t.Errorf("the model heard %q", got)
+	}
+	kit.Same(t, "the question again", asked.Events, kit.Shared.RunAgent(t, kit.Careful, first))
+	kit.Same(t, "the answer again", then.Events, kit.Shared.RunAgent(t, kit.Careful, again))
+	behind := kit.Shared.Behind(t, first, asked.Events)
+	behind.Finish(t)
+	kit.Same(t, "behind the question", then.Events, behind.Events[len(asked.Events):])
+}

@@ -1,0 +1,182 @@
+package approvals
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// shippers is what a folder says of tools on other people's servers that ask where to: one by HTTP,
+// one of an MCP server that ends its calls with questions, and one of an older MCP server, which
+// asks over the connection.
+const shippers = `name: shipper
+model: openai/scripted-by-the-test
+tools: [ship, "mcp:web/*", "mcp:desk/ship"]
+---
+kind: tool
+name: ship
+description: Ships something to where somebody says.
+parameters: {type: object, required: [what], properties: {what: {type: string}}}
+http: {method: POST, url: "%s/ship"}
+---
+kind: mcp
+name: web
+url: %s
+elicitation: true
+---
+kind: mcp
+name: desk
+command: [%s, %s]
+elicitation: true
+`
+
+var whereTo = json.RawMessage(`{"type":"object","required":["city"],"properties":{"city":{"type":"string"}}}`)
+
+// docks are the servers, which keep what they have shipped.
+type docks struct {
+	mu      sync.Mutex
+	shipped []string
+}
+
+func (d *docks) ship(what, city string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shipped = append(d.shipped, what)
+	return what + " goes to " + city + "."
+}
+
+func (d *docks) times(what string) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.shipped {
+		if s == what {
+			n++
+		}
+	}
+	return n
+}
+
+// parcel is what is to be shipped, address where somebody says.
+type parcel struct {
+	What string `json:"what"`
+}
+
+type address struct {
+	City string `json:"city"`
+}
+
+// ServeHTTP is the tool by HTTP: it asks with 202, and is asked anew with the answers.
+func (d *docks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var p parcel
+	var answers []struct {
+		Status  string  `json:"status"`
+		Content address `json:"content"`
+	}
+	said, err := base64.StdEncoding.DecodeString(r.Header.Get("Perdure-Answers"))
+	if err == nil && len(said) > 0 {
+		err = json.Unmarshal(said, &answers)
+	}
+	if err = errors.Join(err, json.NewDecoder(r.Body).Decode(&p)); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if len(answers) == 0 {
+		w.Header().Set("Content-Type", "application/vnd.perdure.question+json")
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]any{"message": "Where to?", "responseSchema": whereTo})
+		return
+	}
+	_, _ = io.WriteString(w, d.ship(p.What, answers[0].Content.City))
+}
+
+// call returns the tool of the MCP server: it ends with its question, and is called anew with the
+// answer.
+func (d *docks) call(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var p parcel
+	if err := json.Unmarshal(req.Params.Arguments, &p); err != nil {
+		return nil, err
+	}
+	answer, ok := req.Params.InputResponses["where"].(*mcp.ElicitResult)
+	if !ok {
+		asks := &mcp.ElicitParams{Mode: "form", Message: "Where to?", RequestedSchema: whereTo}
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"where": asks}}, nil
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: d.ship(p.What, fmt.Sprint(answer.Content["city"]))}}}, nil
+}
+
+// openDocks starts the servers and a process whose agent has their tools.
+func openDocks(t *testing.T) (*docks, *kit.Perdure) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs(filepath.Join("node", "mcp", "server.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &docks{}
+	server := mcp.NewServer(&mcp.Implementation{Name: "docks", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "ship", Description: "Ships.", InputSchema: json.RawMessage(`{"type":"object"}`)}, d.call)
+	mux := http.NewServeMux()
+	mux.Handle("/ship", d)
+	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	front := httptest.NewServer(mux)
+	t.Cleanup(front.Close)
+	return d, kit.SetupWith(t, fmt.Sprintf(shippers, front.URL, front.URL+"/mcp", node, script))
+}
+
+// Tools on other people's servers ask, the process is killed, and then the answers come: over REST,
+// from a stock client and from CopilotKit. Each tool hears its answer, and does what it does once.
+func TestToolsOfOthersAsk(t *testing.T) {
+	t.Parallel()
+	d, p := openDocks(t)
+	page := kit.LaunchCopilotKit(t, "shipper", p.Proxy(t)+kit.Shipper)
+	var answers []func(t *testing.T)
+	for _, tool := range []string{"ship", "web_ship", "desk_ship"} {
+		for way, ask := range map[string]func(t *testing.T, prompt string) (asked kit.Interrupt, answer func(t *testing.T)){
+			"REST":      p.AskREST,
+			"HttpAgent": p.AskStock,
+			"CopilotKit": func(t *testing.T, prompt string) (kit.Interrupt, func(t *testing.T)) {
+				return p.AskPage(t, page, prompt)
+			},
+		} {
+			prompt, what, name := kit.Say("Ship it."), kit.Say("parcel"), tool+" by "+way
+			asksUser(t, prompt, kit.Say("Shipped."), kit.ModelCall{Name: tool, Arguments: fmt.Sprintf(`{"what":%q}`, what)})
+			asked, answer := ask(t, prompt)
+			if asked.Message != "Where to?" || asked.Reason != "input_required" {
+				t.Errorf("%s: asked is %+v", name, asked)
+			}
+			answers = append(answers, func(t *testing.T) {
+				t.Helper()
+				answer(t)
+				if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{what + " goes to Ulm."}) {
+					t.Errorf("%s: the model heard %q", name, got)
+				}
+				if n := d.times(what); n != 1 && tool != "desk_ship" {
+					t.Errorf("%s: shipped %d times", name, n)
+				}
+			})
+		}
+	}
+	p.AwaitAnswers()
+	p.Kill()
+	p.Start(t)
+	for _, answer := range answers {
+		answer(t)
+	}
+}

@@ -1,0 +1,107 @@
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// awayForNotices is an outage after which what has to be told of questions waits for longer than
+// the run that goes on takes.
+const awayForNotices = 40 * time.Second
+
+// cautious is an agent that asks, and goes on without an answer soon.
+const cautious = `name: cautious
+model: openai/scripted-by-the-test
+tools: [calculate]
+approvals:
+  - {tools: [calculate], expires: 3s}
+`
+
+// The log goes away while a thread waits, time runs out meanwhile, and the thread goes on and ends
+// as soon as the log is back: before anybody can be told. The audit has it all the same, and the
+// inbox lists nothing, if a little later.
+func TestTheAuditWhenTheLogWasAway(t *testing.T) {
+	t.Parallel()
+	c := kit.NewCluster(t)
+	c.StartTemporal(t)
+	log := c.StartLog(t, 1)[0]
+	c.Agents = t.TempDir()
+	if err := os.WriteFile(filepath.Join(c.Agents, "cautious.yaml"), []byte(cautious), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := c.StartAPI(t)
+	c.StartWorker(t)
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "1+1")
+	in := kit.NewInput(prompt)
+	f := g.FollowAgent(t, "/v1/agents/cautious/runs", in)
+	f.Finish(t)
+	id := kit.InterruptsOf(t, f.Events)[0].ID
+	log.Kill()
+	kit.Ready(t, g, http.StatusServiceUnavailable)
+	outage, end := context.WithTimeout(t.Context(), awayForNotices)
+	defer end()
+	<-outage.Done()
+	log.Start(t)
+	kit.Ready(t, g, http.StatusOK)
+
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	until(ctx, t, "the model hears nothing", func() bool {
+		got := kit.ResultsOf(t, prompt)
+		return len(got) == 1 && got[0] == "Nobody approved this call in time. It was not made."
+	})
+	until(ctx, t, "the audit lacks it", func() bool { return audited(ctx, t, g.Endpoint, in.ThreadID, id) == "expired" })
+	until(ctx, t, "the inbox lists it", func() bool {
+		var page struct{ Items []json.RawMessage }
+		return read(ctx, t, g.Endpoint, "/v1/approvals", &page) && len(page.Items) == 0
+	})
+}
+
+// until waits until something is so.
+func until(ctx context.Context, t *testing.T, otherwise string, so func() bool) {
+	t.Helper()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			t.Fatal(otherwise)
+		case <-time.After(50 * time.Millisecond): // between two looks
+		}
+	}
+}
+
+// audited returns what a thread's audit says became of a question.
+func audited(ctx context.Context, t *testing.T, e *kit.Endpoint, thread, id string) string {
+	t.Helper()
+	var page struct {
+		Items []struct{ ID, Status string }
+	}
+	if !read(ctx, t, e, "/v1/threads/"+thread+"/approvals", &page) || len(page.Items) != 1 || page.Items[0].ID != id {
+		return ""
+	}
+	return page.Items[0].Status
+}
+
+// read decodes what a route shows; ok is false if it shows nothing yet.
+func read(ctx context.Context, t *testing.T, e *kit.Endpoint, path string, into any) (ok bool) {
+	t.Helper()
+	resp, err := e.Get(ctx, path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return false
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+	return true
+}

@@ -1,0 +1,101 @@
+package approvals
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// A turn calls tools of the client's and one of ours. Ours is answered, the run ends with the
+// others, and the client's next input has their results: with stock clients of both generations.
+func TestClientTools(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		prompt, ready, yes, no := kit.Say("Ask me."), kit.Say("Thank you."), true, false
+		kit.SharedModel.Answer(t,
+			kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{
+				{Name: "pick_color", Arguments: `{"of":"sky"}`}, {Name: "calculate", Arguments: `{"expression":"6*7"}`}, {Name: "pick_color", Arguments: `{"of":"sea"}`},
+			}}},
+			kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: ready}})
+		tools := map[string]any{"tools": []any{map[string]any{
+			"name": "pick_color", "description": "Lets the user pick one.", "parameters": map[string]any{"type": "object"},
+		}}}
+		blue := kit.Say("blue")
+		d := g.Drive(t, kit.Shared, kit.Script{
+			URL: kit.Shared.Url("/v1/agents/clerk/runs"), Messages: []kit.Message{kit.User(prompt)},
+			Runs: []kit.ScriptedRun{{RunID: "r1", Parameters: tools}, {RunID: "r2", Parameters: tools, Answer: map[string]string{"pick_color": blue}}},
+		})
+		ends := d.Finish(t)
+		first, last := ends[0].Messages, ends[1].Messages
+		if len(first) != 3 || len(first[1].ToolCalls) != 3 || first[2].ToolCallID != first[1].ToolCalls[1].ID {
+			t.Fatalf("after the first run the client has %+v", first)
+		}
+		if len(last) != 6 || last[5].Content != ready || last[3].Content != blue || last[4].Content != blue {
+			t.Errorf("at the end the client has %+v", last)
+		}
+		wantPending(t, d, g, []string{first[1].ToolCalls[0].ID, first[1].ToolCalls[2].ID})
+		var heard []string
+		for _, m := range kit.SharedModel.Calls(t, prompt)[1].Body.Messages {
+			if m.Role == "tool" {
+				heard = append(heard, m.Text())
+			}
+		}
+		slices.Sort(heard)
+		if !slices.Equal(heard, slices.Sorted(slices.Values([]string{"42", blue, blue}))) {
+			t.Errorf("the model heard the results %q", heard)
+		}
+	})
+}
+
+// wantPending checks what the first run ended with. Clients before 1.0 know no pending calls, and
+// look for calls without results.
+func wantPending(t *testing.T, d *kit.Driven, g kit.Generation, want []string) {
+	t.Helper()
+	finished := d.Events(0, "RUN_FINISHED")
+	if len(finished) != 1 {
+		t.Fatalf("%d ends", len(finished))
+	}
+	var end struct {
+		Outcome struct {
+			Type               string   `json:"type"`
+			PendingToolCallIDs []string `json:"pendingToolCallIds"`
+		} `json:"outcome"`
+	}
+	if err := json.Unmarshal(finished[0], &end); err != nil {
+		t.Fatal(err)
+	}
+	if g.Legacy {
+		want = nil
+	}
+	if !slices.Equal(end.Outcome.PendingToolCallIDs, want) || strings.Contains(string(finished[0]), "interrupt") {
+		t.Errorf("the run ended with %s, want the pending calls %q", finished[0], want)
+	}
+}
+
+// Whoever goes on without the results is told nothing of the calls any more, nor is the model.
+func TestClientToolsThatAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	first := kit.NewInput(kit.Say("Ask me."))
+	first.Tools = []any{map[string]any{"name": "pick_color", "description": "", "parameters": map[string]any{}}}
+	second := first.After("run-2", "reject", kit.User(kit.Say("Never mind.")))
+	done := kit.Say("Fine.")
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: first.Messages[0].Content}, Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "pick_color", Arguments: `{}`}}}})
+	kit.SharedModel.AnswerWith(t, second.Messages[1].Content, done)
+	asked := kit.Shared.FollowAgent(t, "/v1/agents/clerk/runs", first)
+	asked.Finish(t)
+	then := kit.Shared.FollowAgent(t, "/v1/agents/clerk/runs", second)
+	then.Finish(t)
+	messages := kit.Show(t, second.Messages, then.Events)
+	if last := messages[len(messages)-1]; last.Content != done {
+		t.Errorf("the client has %+v", messages)
+	}
+	for _, m := range kit.SharedModel.Calls(t, second.Messages[1].Content)[0].Body.Messages {
+		if m.Role == "tool" || strings.Contains(m.Text(), "pick_color") {
+			t.Errorf("the model heard %+v", m)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package approvals
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const chief = "/v1/agents/chief/runs"
+
+// office is a run in which three agents work out something that people have to approve: one at the
+// chief's word, one at that of a manager, and one that need not ask.
+type office struct {
+	in     kit.Input
+	said   string   // at the end
+	tasks  []string // of those who work something out
+	prompt string
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{in: kit.NewInput(kit.Say("See to it.")), said: kit.Say("It is done.")}
+	o.prompt = o.in.Messages[0].Content
+	var calls []kit.ModelCall
+	hand := func(agent, task string) kit.ModelCall {
+		arguments, err := json.Marshal(map[string]string{"task": task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kit.ModelCall{Name: agent, Arguments: string(arguments)}
+	}
+	for i, expression := range []string{"7+1", "7+2", "1+1"} {
+		task := kit.Say("Work it out.")
+		o.tasks = append(o.tasks, task)
+		kit.WorksOut(t, task, kit.Say(fmt.Sprintf("I have %d.", i)), expression)
+	}
+	managed, yes, no := kit.Say("See that it is worked out."), true, false
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: managed, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{hand("careful", o.tasks[1])}}},
+		kit.Fixture{Match: kit.Match{UserMessage: managed, HasToolResult: &yes}, Response: kit.Response{Content: kit.Say("I saw to it.")}})
+	calls = append(calls, hand("careful", o.tasks[0]), hand("manager", managed), hand("careful", o.tasks[2]))
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: o.prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: calls}},
+		kit.Fixture{Match: kit.Match{UserMessage: o.prompt, HasToolResult: &yes}, Response: kit.Response{Content: o.said}})
+	return o
+}
+
+// check holds that each calculation was made once, with what was approved, and that nobody was
+// asked twice for what they had said.
+func (o *office) check(t *testing.T, want [3]string) {
+	t.Helper()
+	for i, task := range o.tasks {
+		asked := slices.DeleteFunc(kit.SharedModel.Calls(t, task), func(c kit.Call) bool {
+			return !slices.ContainsFunc(c.Body.Messages, func(m kit.ChatMessage) bool { return m.Role == "user" && m.Text() == task })
+		})
+		if len(asked) != 2 {
+			t.Errorf("the model of task %d was called %d times, want 2", i, len(asked))
+		}
+		if got := kit.ResultsOf(t, task); !slices.Equal(got, []string{want[i]}) {
+			t.Errorf("task %d heard %q, want %q", i, got, want[i])
+		}
+	}
+}
+
+// What subagents ask, however deep, are questions of the run. Stock clients answer them like all
+// others, and the subagents go on where they were, under the ids that they had.
+func TestSubagentsAsk(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		o := newOffice(t)
+		d := g.Drive(t, kit.Shared, kit.Script{
+			URL: kit.Shared.Url(chief), ThreadID: o.in.ThreadID, Messages: o.in.Messages,
+			Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "20+1"}}}},
+		})
+		ends := d.Finish(t)
+		o.check(t, [3]string{"21", "21", "2"})
+		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != o.said {
+			t.Errorf("at the end the client has %+v", last)
+		}
+		suspended := map[string]bool{}
+		for _, e := range d.Events(0, "SUBAGENT_FINISHED") {
+			var finished struct {
+				SubagentRunID string `json:"subagentRunId"`
+				Outcome       struct {
+					Type         string   `json:"type"`
+					InterruptIDs []string `json:"interruptIds"`
+				} `json:"outcome"`
+			}
+			if err := json.Unmarshal(e, &finished); err != nil {
+				t.Fatal(err)
+			}
+			if finished.Outcome.Type == "suspended" && len(finished.Outcome.InterruptIDs) == 1 {
+				suspended[finished.SubagentRunID] = true
+			}
+		}
+		if len(suspended) != 3 { // the manager waits as well
+			t.Errorf("suspended are %v", suspended)
+		}
+		for _, e := range d.Events(1, "SUBAGENT_STARTED") {
+			var started struct {
+				SubagentRunID string `json:"subagentRunId"`
+			}
+			if err := json.Unmarshal(e, &started); err != nil || !suspended[started.SubagentRunID] {
+				t.Errorf("in the second run %s has begun (%v)", e, err)
+			}
+		}
+	})
+}
+
+// The questions are answered one by one, with the process killed in between, in either order.
+func TestSubagentsAskThroughKills(t *testing.T) {
+	p := kit.Setup(t)
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		o := newOffice(t)
+		questions := kit.InterruptsOf(t, p.RunAgent(t, chief, o.in))
+		if len(questions) != 2 {
+			t.Fatalf("the questions are %+v", questions)
+		}
+		for _, i := range order {
+			p.Kill()
+			p.Start(t)
+			if status, answer := kit.Decide(t, p.Endpoint, o.in.ThreadID, questions[i].ID, `{"decision":"approve"}`); status != 200 {
+				t.Fatalf("question %d: %d %v", i, status, answer)
+			}
+		}
+		p.FollowThread(t, o.in).UntilSuccess(t)
+		got := map[string]bool{}
+		for _, task := range o.tasks {
+			for _, r := range kit.ResultsOf(t, task) {
+				got[r] = true
+			}
+		}
+		if !got["8"] || !got["9"] || !got["2"] {
+			t.Errorf("the results are %v", got)
+		}
+	}
+}

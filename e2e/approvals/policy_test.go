@@ -1,0 +1,247 @@
+package approvals
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
+)
+
+const panel = "/v1/agents/panel/runs"
+
+// askPanel has an agent ask about calculations, and returns the input and the questions.
+func askPanel(t *testing.T, p *kit.Endpoint, prompt string) (kit.Input, []kit.Interrupt) {
+	t.Helper()
+	in := kit.NewInput(prompt)
+	asked := p.FollowAgent(t, panel, in)
+	asked.Finish(t)
+	return in, kit.InterruptsOf(t, asked.Events)
+}
+
+// votes has somebody approve of a call as an api would that knows who they are.
+func votes(t *testing.T, p *kit.Endpoint, in kit.Input, callID, by string) runs.DecisionResult {
+	t.Helper()
+	c, err := p.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: runs.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{runs.Decide{Decisions: []runs.Decision{{CallID: callID, Kind: runs.DecisionApprove, Digest: by, By: by}}}},
+	})
+	var taken runs.Decided
+	if err == nil {
+		err = handle.Get(t.Context(), &taken)
+	}
+	if err != nil || len(taken.Results) != 1 {
+		t.Fatalf("%s votes: %v %v", by, taken, err)
+	}
+	return taken.Results[0]
+}
+
+// Two people have to approve: the first one's vote is kept while the thread is parked and
+// everything is killed, however it came, and nobody votes twice.
+func TestQuorum(t *testing.T) {
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.Keep(t)
+	p.Start(t)
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "7+7")
+	in, questions := askPanel(t, p.Endpoint, prompt)
+	then := in
+	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	for range 2 {
+		resp, err := p.Post(t.Context(), panel, then)
+		if refusal := kit.Refused(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "counts") {
+			t.Errorf("an input with one of two votes is refused with %+v", refusal)
+		}
+	}
+	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	p.Kill()
+	p.Start(t)
+	for range 2 {
+		status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`)
+		if status != http.StatusOK || answer["repeated"] != true || answer["missing"] != 1.0 {
+			t.Errorf("approve again: %d %v", status, answer)
+		}
+	}
+	// One votes for an edit now, the other one for the model's arguments: that is no quorum.
+	status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"edit","args":{"expression":"7+70"}}`)
+	if status != http.StatusOK || answer["missing"] != 1.0 || answer["repeated"] != nil {
+		t.Errorf("change a vote: %d %v", status, answer)
+	}
+	split := votes(t, p.Endpoint, in, questions[0].ToolCallID, "bob")
+	if len(split.Proposals) != 2 || split.Missing != 1 || split.Proposals[0].Votes != 1 || split.Proposals[1].Votes != 1 {
+		t.Errorf("votes for different arguments: %+v", split)
+	}
+	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["missing"] != nil {
+		t.Errorf("the vote that decides: %d %v", status, answer)
+	}
+	f := p.FollowThread(t, in)
+	f.UntilSuccess(t)
+	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{"14"}) {
+		t.Errorf("the model heard %q", got)
+	}
+	// The thread has gone on: the first vote is still known.
+	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
+		t.Errorf("approve at the end: %d %v", status, answer)
+	}
+	told := noticesOf(t, p.Endpoint, in)
+	if n := len(told); n < 3 || n > 5 || told[0].Event != runs.EventOpened || told[1].Event != runs.EventVoted || told[n-1].Event != runs.EventDecided { // votes may be told together
+		t.Errorf("told was %+v", told)
+	}
+	for i, n := range told {
+		if n.Number != i+1 {
+			t.Errorf("notice %d is number %d", i, n.Number)
+		}
+	}
+}
+
+// What is approved once and for all is not asked again on that thread: neither for what waits, nor
+// for what comes after the process was killed; a changed rule asks again.
+func TestRemember(t *testing.T) {
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Keep(t)
+	p.Start(t)
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "9+9", "9+1")
+	in, questions := askPanel(t, p.Endpoint, prompt)
+	for body, want := range map[string]int{`{"decision":"reject","remember":true}`: 422, `{"decision":"edit","args":{},"remember":true}`: 422} {
+		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, body); status != want || answer["pointer"] != "/remember" {
+			t.Errorf("%s: %d %v", body, status, answer)
+		}
+	}
+	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve","remember":"tool"}`); status != http.StatusOK {
+		t.Errorf("approve: %d %v", status, answer)
+	}
+	f := p.FollowThread(t, in)
+	f.UntilSuccess(t)
+	results := kit.ResultsOf(t, prompt)
+	slices.Sort(results)
+	if !slices.Equal(results, []string{"10", "18"}) {
+		t.Errorf("the model heard %q", results)
+	}
+	p.Kill()
+	p.Start(t)
+	second, stated := kit.Say("Once more."), kit.Say("Here.")
+	kit.WorksOut(t, second, stated, "9+2")
+	next := in.After("run-2", "reject", kit.User(second))
+	again := p.FollowAgent(t, panel, next)
+	again.Finish(t)
+	if last := again.Events[len(again.Events)-1]; kit.Outcome(last) != "success" {
+		t.Errorf("the next run ended with %s", last.Data)
+	}
+	definition, err := os.ReadFile("testdata/agents/panel.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Publish(t, "panel", strings.Replace(string(definition), `contains("9")`, `contains("9") || false`, 1))
+	third := kit.Say("And again.")
+	kit.WorksOut(t, third, stated, "9+3")
+	last := next.After("run-3", "reject", kit.User(third))
+	asked := p.FollowAgent(t, panel, last)
+	asked.Finish(t)
+	last.RunID, last.Resume = "run-4", []any{map[string]any{"interruptId": kit.InterruptsOf(t, asked.Events)[0].ID, "status": "cancelled"}}
+	p.FollowAgent(t, panel, last).Finish(t)
+}
+
+// Nobody who may decide does: they are reminded, more are asked, and in the end it is over,
+// whatever is killed in between. Who may not decide is told so.
+func TestRemindersAndEscalation(t *testing.T) {
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.Keep(t)
+	p.Start(t)
+	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	kit.WorksOut(t, prompt, done, "8+8")
+	in, questions := askPanel(t, p.Endpoint, prompt)
+	for body, code := range map[string]string{`{"decision":"approve"}`: "not_an_approver", `{"decision":"reject"}`: "not_an_approver"} {
+		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, body); status != http.StatusForbidden || answer["code"] != code {
+			t.Errorf("%s: %d %v", body, status, answer)
+		}
+	}
+	then := in
+	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "cancelled"}}
+	resp, err := p.Post(t.Context(), panel, then)
+	if refusal := kit.Refused(t, resp, err); refusal.Status != http.StatusForbidden || refusal.Code != "not_an_approver" {
+		t.Errorf("an answer with an input is refused with %+v", refusal)
+	}
+	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	awaitNotice(t, p.Endpoint, in, runs.EventReminded)
+	awaitNotice(t, p.Endpoint, in, runs.EventEscalated)
+	p.Kill()
+	p.Start(t)
+	f := p.FollowThread(t, in)
+	f.UntilSuccess(t)
+	if got := kit.ResultsOf(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+		t.Errorf("the model heard %q", got)
+	}
+	told := noticesOf(t, p.Endpoint, in)
+	if n := len(told); n < 4 || told[0].Event != runs.EventOpened || told[n-1].Event != runs.EventExpired {
+		t.Errorf("told was %v", told)
+	}
+	if last := told[len(told)-1]; last.Calls[0].Escalations != 2 {
+		t.Errorf("it has expired with %+v", last.Calls[0])
+	}
+}
+
+// awaitNotice waits until the thread's workflow has asked for a notice of an event.
+func awaitNotice(t *testing.T, p *kit.Endpoint, in kit.Input, event runs.NotificationEvent) {
+	t.Helper()
+	for !slices.ContainsFunc(noticesOf(t, p, in), func(n runs.Notification) bool { return n.Event == event }) {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("there was no notice of %s", event)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// noticesOf returns the notices about a thread, each once, as its workflow asked for them.
+func noticesOf(t *testing.T, p *kit.Endpoint, in kit.Input) []runs.Notification {
+	t.Helper()
+	c, err := p.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var told []runs.Notification
+	for execution := ""; ; {
+		history, err := kit.FetchHistory(t.Context(), c, "thread/default/"+in.ThreadID, execution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range slices.Backward(history.GetEvents()) {
+			scheduled := e.GetActivityTaskScheduledEventAttributes()
+			if scheduled.GetActivityType().GetName() != runs.ActivityNotify {
+				continue
+			}
+			var n runs.Notification
+			if err := json.Unmarshal(scheduled.GetInput().GetPayloads()[0].GetData(), &n); err != nil {
+				t.Fatal(err)
+			}
+			if len(told) == 0 || told[len(told)-1].Number != n.Number {
+				told = append(told, n)
+			}
+		}
+		execution = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+		if execution == "" {
+			slices.Reverse(told)
+			return told
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package approvals
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
+)
+
+const asker = "/v1/agents/asker/runs"
+
+// asksUser lets the model call tools that ask, and say something when it has the results.
+func asksUser(t *testing.T, prompt, then string, calls ...kit.ModelCall) {
+	t.Helper()
+	yes, no := true, false
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: calls}},
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: then}})
+}
+
+func askUser(question string) kit.ModelCall {
+	return kit.ModelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
+}
+
+// Stock clients of both generations are asked by a tool in the middle of its call, and answer; what
+// nobody asks about is done meanwhile.
+func TestAToolAsks(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		prompt, done, blue := kit.Say("Paint it."), kit.Say("Painted."), kit.Say("blue")
+		asksUser(t, prompt, done, askUser("Which color?"), kit.ModelCall{Name: "calculate", Arguments: `{"expression":"1+1"}`})
+		d := g.Drive(t, kit.Shared, kit.Script{
+			URL: kit.Shared.Url(asker), Messages: []kit.Message{kit.User(prompt)},
+			Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: map[string]any{"answer": blue}}},
+		})
+		ends := d.Finish(t)
+		if n := len(ends[0].Messages); n != 3 || ends[0].Messages[2].Content != "2" {
+			t.Fatalf("when it is asked the client has %+v", ends[0].Messages)
+		}
+		last := ends[1].Messages
+		if n := len(last); n != 5 || last[n-1].Content != done {
+			t.Errorf("at the end the client has %+v", last)
+		}
+		got := kit.ResultsOf(t, prompt)
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"2", blue}) {
+			t.Errorf("the model heard the results %q", got)
+		}
+	})
+}
+
+// An answer that does not fit the tool's schema is refused before anything happens; one that gives
+// the question up is told to the tool.
+func TestAnswersToAToolFit(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Paint it."), kit.Say("Painted.")
+	asksUser(t, prompt, done, kit.ModelCall{Name: "ask_user", Arguments: `{"question":"Which color?","choices":["blue","green"]}`}, askUser("How?"))
+	first := kit.NewInput(prompt)
+	asked := kit.Shared.FollowAgent(t, asker, first)
+	asked.Finish(t)
+	questions := kit.InterruptsOf(t, asked.Events)
+	if len(questions) != 2 || questions[0].Reason != "input_required" || questions[0].Message != "Which color?" ||
+		!strings.Contains(string(questions[0].ResponseSchema), `"enum":["blue","green"]`) || !slices.Contains(kit.CallsOf(asked.Events), questions[0].ToolCallID) {
+		t.Fatalf("the questions are %+v", questions)
+	}
+	answers := func(n int, payload any) map[string]any {
+		return map[string]any{"interruptId": questions[n].ID, "status": "resolved", "payload": payload}
+	}
+	given := map[string]any{"interruptId": questions[1].ID, "status": "cancelled"}
+	for pointer, payload := range map[string]any{
+		"/resume/0/payload/answer": map[string]any{"answer": "red"},
+		"/resume/0/payload":        "blue",
+	} {
+		in := first
+		in.RunID, in.Resume = "run-2", []any{answers(0, payload), given}
+		resp, err := kit.Shared.Post(t.Context(), asker, in)
+		if p := kit.Refused(t, resp, err); p.Code != "invalid_answer" || p.Status != http.StatusUnprocessableEntity || p.Pointer != pointer {
+			t.Errorf("refused with %+v, want %s", p, pointer)
+		}
+	}
+	for body, want := range map[string]int{
+		`{"decision":"approve"}`: 422, `{"decision":"edit","args":{}}`: 422, `{"decision":"answer"}`: 422, `{"decision":"answer","content":{"answer":7}}`: 422,
+	} {
+		if status, a := kit.Decide(t, kit.Shared.Endpoint, first.ThreadID, questions[0].ID, body); status != want {
+			t.Errorf("%s: %d %v, want %d", body, status, a, want)
+		}
+	}
+	then := first
+	then.RunID, then.Resume = "run-2", []any{answers(0, map[string]any{"answer": "blue"}), given}
+	f := kit.Shared.FollowAgent(t, asker, then)
+	f.Finish(t)
+	got := kit.ResultsOf(t, prompt)
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"Whoever was asked gave no answer.", "blue"}) {
+		t.Errorf("the model heard %q", got)
+	}
+	kit.Same(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, asker, then))
+}
+
+// A question is answered over REST while nobody is connected, the process is killed before and
+// behind the answer, and the thread is parked: the tool hears the answer once. The inbox has the
+// question. A call that people have to approve asks behind that, and nobody is asked twice.
+func TestAToolAsksWithoutItsClient(t *testing.T) {
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.Keep(t)
+	p.Start(t)
+	prompt, done := kit.Say("Paint it."), kit.Say("Painted.")
+	asksUser(t, prompt, done, askUser("approve me: which color?"), kit.ModelCall{Name: "confirm", Arguments: `{"question":"Paint?"}`})
+	in := kit.NewInput(prompt)
+	asked := p.FollowAgent(t, asker, in)
+	asked.Finish(t)
+	questions := kit.InterruptsOf(t, asked.Events)
+	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[1].Reason != "confirmation" {
+		t.Fatalf("the questions are %+v", questions)
+	}
+	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	p.Kill()
+	p.Start(t)
+	for id, body := range map[string]string{questions[0].ID: `{"decision":"approve"}`, questions[1].ID: `{"decision":"answer","content":{"approved":true}}`} {
+		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, id, body); status != http.StatusOK || a["repeated"] != nil {
+			t.Errorf("%s: %d %v", body, status, a)
+		}
+		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, id, body); status != http.StatusOK || a["repeated"] != true {
+			t.Errorf("%s again: %d %v", body, status, a)
+		}
+	}
+	second := p.FollowThread(t, in).UntilAsked(t, "input_required")
+	if len(second) != 1 || second[0].Reason != "input_required" || second[0].ID == questions[0].ID || second[0].ToolCallID != questions[0].ToolCallID {
+		t.Fatalf("then it asks %+v", second)
+	}
+	if listed := p.InboxOf(t, in); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
+		t.Errorf("the inbox has %v", listed)
+	}
+	p.Kill()
+	p.Start(t)
+	if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, second[0].ID, `{"decision":"reject","reason":"no paint"}`); status != http.StatusOK {
+		t.Errorf("reject: %d %v", status, a)
+	}
+	f := p.FollowThread(t, in)
+	f.UntilSuccess(t)
+	got := kit.ResultsOf(t, prompt)
+	slices.Sort(got)
+	if !slices.Equal(got, []string{`The person who was asked declined to answer. They said: "no paint"`, `{"approved":true}`}) {
+		t.Errorf("the model heard %q", got)
+	}
+	if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, second[0].ID, `{"decision":"answer","content":{"answer":"blue"}}`); status != http.StatusConflict {
+		t.Errorf("another answer at the end: %d %v", status, a)
+	}
+}
+
+// A run that is held asks in a custom event, as often as there is a question, and ends once.
+func TestAToolAsksInAHeldRun(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Say("Paint it."), kit.Say("Painted.")
+	asksUser(t, prompt, done, askUser("approve me: which color?"), askUser("How often?"))
+	in := kit.NewInput(prompt).Held()
+	f := kit.Shared.FollowAgent(t, asker, in)
+	for range 3 {
+		q := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+		body := `{"decision":"answer","content":{"answer":"to: ` + q.Message + `"}}`
+		if q.Reason == "tool_call" {
+			body = `{"decision":"approve"}`
+		}
+		if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, body); status != http.StatusOK {
+			t.Errorf("%s: %d %v", body, status, a)
+		}
+	}
+	f.Finish(t)
+	kit.WantOutcome(t, f, "success")
+	got := kit.ResultsOf(t, prompt)
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"to: How often?", "to: approve me: which color?"}) {
+		t.Errorf("the model heard %q", got)
+	}
+	if n := count(f.Events, "TOOL_CALL_RESULT"); n != 2 {
+		t.Errorf("%d results were shown", n)
+	}
+}
+
+// The tool of a subagent asks: it is a question of the run, and the subagent goes on with the
+// answer.
+func TestAToolOfASubagentAsks(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		prompt, task, done, blue := kit.Say("See that it is painted."), kit.Say("Paint it."), kit.Say("It is."), kit.Say("blue")
+		hand, err := json.Marshal(map[string]string{"task": task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asksUser(t, prompt, done, kit.ModelCall{Name: "asker", Arguments: string(hand)})
+		asksUser(t, task, kit.Say("Painted."), askUser("Which color?"))
+		d := g.Drive(t, kit.Shared, kit.Script{
+			URL: kit.Shared.Url("/v1/agents/asks-askers/runs"), Messages: []kit.Message{kit.User(prompt)},
+			Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: map[string]any{"answer": blue}}},
+		})
+		ends := d.Finish(t)
+		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != done {
+			t.Errorf("at the end the client has %+v", last)
+		}
+		if got := kit.ResultsOf(t, task); !slices.Equal(got, []string{blue}) {
+			t.Errorf("the subagent heard %q", got)
+		}
+	})
+}
+
+// A client that knows no interrupts but on_interrupt is asked by that, and answers by a command
+// under the same run id.
+func TestAToolAsksLegacyClients(t *testing.T) {
+	t.Parallel()
+	prompt, done, blue := kit.Say("Paint it."), kit.Say("Painted."), kit.Say("blue")
+	asksUser(t, prompt, done, askUser("Which color?"))
+	in := kit.NewInput(prompt)
+	const legacy = "/v1/agents/asker-legacy/runs"
+	events := kit.Shared.RunAgent(t, legacy, in)
+	value := kit.Custom[string](t, events[len(events)-2], "on_interrupt")
+	var asked kit.Interrupt
+	if err := json.Unmarshal([]byte(value), &asked); err != nil || asked.ID != kit.InterruptsOf(t, events)[0].ID || asked.Message != "Which color?" {
+		t.Fatalf("it asks %s (%v)", value, err)
+	}
+	in.ForwardedProps = map[string]any{"command": map[string]any{"resume": `{"answer":"` + blue + `"}`, "interruptEvent": value}}
+	events = kit.Shared.RunAgent(t, legacy, in)
+	if kit.Outcome(events[len(events)-1]) != "success" || events[0].Member("runId") != in.RunID {
+		t.Errorf("it goes on to %s", events[len(events)-1].Data)
+	}
+	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{blue}) {
+		t.Errorf("the model heard %q", got)
+	}
+}

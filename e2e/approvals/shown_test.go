@@ -1,0 +1,47 @@
+package approvals
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// A client that has decided is shown what came of its decision, however soon it asks.
+func TestOwnDecisionsAreSeen(t *testing.T) {
+	t.Parallel()
+	c, err := client.New(client.Config{URL: kit.Shared.Url("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 15 {
+		in := kit.NewInput(kit.Say(fmt.Sprintf("Please work it out, %d.", i)))
+		prompt := in.Messages[0].Content
+		kit.WorksOut(t, prompt, kit.Say("There you are."), "6*7")
+		f := kit.Shared.FollowAgent(t, kit.Careful, in)
+		f.Finish(t)
+		question := kit.InterruptsOf(t, f.Events)[0]
+		results, err := c.Decide(t.Context(), client.Decision{ThreadID: in.ThreadID, ID: question.ID, Decision: client.Approve})
+		if err != nil || results[0].Status != http.StatusOK || results[0].Cursor == "" {
+			t.Fatalf("%v %+v", err, results)
+		}
+		var said []string
+		for e, err := range c.Follow(t.Context(), in.ThreadID, client.Following{Once: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = append(said, string(e.JSON))
+			if end, ok := e.Event.(*agui.RunFinished); ok && end.Outcome != nil && end.Outcome.Type == agui.OutcomeInterrupt {
+				t.Errorf("round %d: the question is asked again: %s", i, e.JSON)
+			}
+		}
+		if !slices.ContainsFunc(said, func(e string) bool { return strings.Contains(e, "There you are.") }) {
+			t.Errorf("round %d: the thread shows %q", i, said)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The page that has the matrix, and where in it.
+const (
+	matrixBegin = "<!-- matrix: begin -->\n"
+	matrixEnd   = "<!-- matrix: end -->\n"
+)
+
+var reliabilityPage = filepath.Join("..", "docs", "internals", "reliability.md")
+
+// table returns the matrix as the page has it: why a fault cannot happen in a phase stands below,
+// by letter.
+func (m *matrix) table() string {
+	var b strings.Builder
+	var reasons []string
+	b.WriteString("| |")
+	for _, ph := range phases {
+		fmt.Fprintf(&b, " %s |", ph.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat(":-:|", len(phases)) + "\n")
+	for _, f := range slices.Concat(violent, calm) {
+		fmt.Fprintf(&b, "| %s |", f.name)
+		for _, ph := range phases {
+			c := m.cells[f.name][ph.name]
+			if reason := f.cannot(ph); reason != "" {
+				if !slices.Contains(reasons, reason) {
+					reasons = append(reasons, reason)
+				}
+				c = cell('a' + rune(slices.Index(reasons, reason)))
+			}
+			fmt.Fprintf(&b, " %s |", c)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	for i, reason := range reasons {
+		fmt.Fprintf(&b, "- *%c*: %s\n", 'a'+rune(i), reason)
+	}
+	return b.String()
+}
+
+// splitPage takes the page apart at the table.
+func splitPage() (before, table, after string, err error) {
+	page, err := os.ReadFile(reliabilityPage)
+	if err != nil {
+		return "", "", "", err
+	}
+	before, rest, begun := strings.Cut(string(page), matrixBegin)
+	table, after, ended := strings.Cut(rest, matrixEnd)
+	if !begun || !ended {
+		return "", "", "", errors.New("docs/internals/reliability.md has no place for the table")
+	}
+	return before, table, after, nil
+}
+
+func writeTable(table string) error {
+	before, _, after, err := splitPage()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(reliabilityPage, []byte(before+matrixBegin+table+matrixEnd+after), 0o644)
+}
+
+// The page has the faults and the phases that are played, and says of each whether it can be.
+func TestReliabilityPage(t *testing.T) {
+	t.Parallel()
+	m := newMatrix()
+	for _, f := range slices.Concat(violent, calm) {
+		for _, ph := range phases {
+			m.set(f, ph, held)
+		}
+	}
+	_, table, _, err := splitPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	played := strings.NewReplacer(string(broken), string(held), string(missed), string(held)).Replace(table)
+	if diff := cmp.Diff(m.table(), played); diff != "" {
+		t.Errorf("the table is behind; make chaos ARGS=-update (-faults +page):\n%s", diff)
+	}
+}

@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// What holds on one NATS node and SQLite holds in production's shape too: three nodes with three
+// replicas, Temporal on PostgreSQL, configured by the files that are deployed. And there a node of
+// the log may die.
+func TestLargeCluster(t *testing.T) {
+	// Not in parallel: it measures.
+	c := kit.NewCluster(t)
+	c.StartTemporalOnPostgres(t)
+	log := c.StartLog(t, 3)
+	for _, part := range []struct {
+		name string
+		test func(t *testing.T)
+	}{
+		{"ReadElsewhere", func(t *testing.T) { readElsewhere(t, c) }},
+		{"WorkerKill", func(t *testing.T) { killWorkers(t, c) }},
+		{"APIKill", func(t *testing.T) { killAPI(t, c) }},
+		{"Terminate", func(t *testing.T) { terminateNodes(t, c, 2*takeover) }},
+		{"CancelElsewhere", func(t *testing.T) { cancelElsewhere(t, c) }},
+		{"LogNodeKill", func(t *testing.T) { killLogNodes(t, c, log) }},
+		{"LeaderStepDown", func(t *testing.T) { stepDown(t, c) }},
+	} {
+		passed := t.Run(part.name, func(t *testing.T) {
+			part.test(t)
+			if err := c.StopNodes(); err != nil {
+				t.Error(err)
+			}
+		})
+		if !passed {
+			return // what it left behind would fail the others as well
+		}
+	}
+	c.StartWorker(t) // workflows that have still to close
+}
+
+// steady is a run of one attempt and its readers: one stays with its api, the other one moves to
+// another whenever its api goes.
+type steady struct {
+	in      kit.Input
+	answer  string
+	readers []*kit.Follower
+}
+
+// startSteady starts runs that last for some seconds, each read at all apis.
+func startSteady(t *testing.T, n, size int, apis ...*kit.Gateway) []steady {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	t.Cleanup(cancel)
+	var runs []steady
+	for range n {
+		r := steady{in: kit.NewInput(kit.Say("Slowly, please.")), answer: kit.Long(size)}
+		kit.SharedModel.Attempts(t, r.in.Messages[0].Content, kit.Pours(r.answer))
+		for _, a := range apis {
+			f := a.Quiet(ctx, r.in)
+			t.Cleanup(f.Cut)
+			f.Until(t, func(e kit.Event) bool { return e.Type == "RUN_STARTED" }) // 503 until the log has a leader
+			r.readers = append(r.readers, f)
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// goOn waits until every reader has been shown n more pieces of its answer.
+func goOn(t *testing.T, runs []steady, n int) {
+	t.Helper()
+	for _, r := range runs {
+		for _, f := range r.readers {
+			f.Contents(t, n)
+		}
+	}
+}
+
+// finishSteady reads the runs to their ends: every reader has been shown the same, none of it
+// twice, and the model was called once.
+func finishSteady(t *testing.T, runs []steady) {
+	t.Helper()
+	for _, r := range runs {
+		for _, f := range r.readers {
+			f.Finish(t)
+			kit.Same(t, "another reader", r.readers[0].Events, f.Events)
+		}
+		kit.WantMessages(t, append(slices.Clone(r.in.Messages), kit.Says(r.answer)), kit.Show(t, r.in.Messages, r.readers[0].Events))
+		kit.Same(t, "the run, asked for again", r.readers[0].Events, r.readers[0].P.Run(t, r.in))
+		if n := len(kit.SharedModel.Calls(t, r.in.Messages[0].Content)); n != 1 {
+			t.Errorf("%d model calls, want 1", n)
+		}
+	}
+}
+
+// The node dies that leads the log while streams are open, and when it is back the next leader
+// does. Runs go on, and end, on the two that are left.
+func killLogNodes(t *testing.T, c *kit.Cluster, log []*kit.Server) {
+	t.Helper()
+	a, b := c.StartAPI(t), c.StartAPI(t)
+	c.StartWorker(t)
+	c.StartWorker(t)
+	runs := startSteady(t, 10, 3_000, a, b)
+	goOn(t, runs, 3)
+	first := log[leader(t, c)]
+	first.Kill()
+	goOn(t, runs, 3)
+	finishSteady(t, runs[:5])
+	first.Start(t)
+	replicated(t, c)
+	second := log[leader(t, c)]
+	second.Kill()
+	late := startSteady(t, 5, 600, a, b)
+	finishSteady(t, append(runs[5:], late...))
+	second.Start(t)
+	replicated(t, c)
+}
+
+// The log changes its leader again and again while streams are open.
+func stepDown(t *testing.T, c *kit.Cluster) {
+	t.Helper()
+	a, b := c.StartAPI(t), c.StartAPI(t)
+	c.StartWorker(t)
+	c.StartWorker(t)
+	runs := startSteady(t, 10, 2_500, a, b)
+	for range 5 {
+		goOn(t, runs, 1)
+		nc := connect(t, c)
+		if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.PERDURE", nil, kit.Patience); err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		leader(t, c)
+	}
+	finishSteady(t, runs)
+}
+
+func connect(t *testing.T, c *kit.Cluster) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(c.Where.NATS, nats.UserInfo("perdure", "perdure"), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// leader waits until the log has a leader and tells which node it is, from 0.
+func leader(t *testing.T, c *kit.Cluster) int {
+	t.Helper()
+	return slices.Index([]string{"nats-1", "nats-2", "nats-3"}, inspectLog(t, c, func(i *jetstream.ClusterInfo) bool { return i.Leader != "" }).Leader)
+}
+
+// replicated waits until all replicas of the log are up to date.
+func replicated(t *testing.T, c *kit.Cluster) {
+	t.Helper()
+	inspectLog(t, c, func(i *jetstream.ClusterInfo) bool {
+		return i.Leader != "" && len(i.Replicas) == 2 && !slices.ContainsFunc(i.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current })
+	})
+}
+
+// inspectLog waits for a state of the log's cluster.
+func inspectLog(t *testing.T, c *kit.Cluster, fits func(*jetstream.ClusterInfo) bool) *jetstream.ClusterInfo {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	nc := connect(t, c)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	for ctx.Err() == nil {
+		asking, end := context.WithTimeout(ctx, time.Second)
+		s, err := js.Stream(asking, "PERDURE")
+		end()
+		if last = err; err == nil && s.CachedInfo().Cluster != nil && fits(s.CachedInfo().Cluster) {
+			return s.CachedInfo().Cluster
+		}
+		<-time.After(20 * time.Millisecond) // between two looks
+	}
+	t.Fatalf("the log does not come to be as it should: %v", last)
+	return nil
+}

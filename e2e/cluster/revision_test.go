@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// revisionOf returns what RUN_STARTED says.
+func revisionOf(t *testing.T, events []kit.Event) string {
+	t.Helper()
+	var started struct {
+		Type     string            `json:"type"`
+		Metadata map[string]string `json:"metadata"`
+	}
+	if err := json.Unmarshal(events[0].Data, &started); err != nil || started.Type != "RUN_STARTED" {
+		t.Fatalf("%s (%v)", events[0].Data, err)
+	}
+	return started.Metadata["perdure.revision"]
+}
+
+// instructions returns what the model was told before each of the calls that a prompt has led to.
+func instructions(t *testing.T, prompt string) []string {
+	t.Helper()
+	var told []string
+	for _, c := range kit.SharedModel.Calls(t, prompt) {
+		told = append(told, strings.TrimSpace(c.Body.Messages[0].Text()))
+	}
+	return told
+}
+
+// A prompt that is changed in the middle of a run is not that run's: what the model hears, and what
+// readers are told, is the revision that the run began with. The thread's next run has the new one.
+func TestRevisionInMidRun(t *testing.T) {
+	t.Parallel()
+	const agent = "revised"
+	define := func(instructions string) string {
+		return fmt.Sprintf("name: %s\nmodel: openai/scripted-by-the-test\ninstructions: %s\ntools: [calculate]\n", agent, instructions)
+	}
+	before, after := kit.Say("Be brief."), kit.Say("Be kind.")
+	first := kit.Shared.Publish(t, agent, define(before))
+	in := kit.NewInput(kit.Say("Use your tools, slowly."))
+	yes, no := true, false
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content, HasToolResult: &no}, Response: kit.Response{
+			Content: kit.Long(200), ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}},
+		}, ChunkSize: 8, Latency: 25},
+		kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content, HasToolResult: &yes}, Response: kit.Response{Content: kit.Say("Done.")}})
+	f := kit.Shared.FollowAgent(t, "/v1/agents/"+agent+"/runs", in)
+	f.Contents(t, 2)
+	second := kit.Shared.Publish(t, agent, define(after))
+	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
+		t.Fatalf("the run was not in its first turn any more: %d model calls", n)
+	}
+	f.Finish(t)
+	if got, want := instructions(t, in.Messages[0].Content), []string{before, before}; !slices.Equal(got, want) {
+		t.Errorf("the model was told %q, want %q", got, want)
+	}
+	if got := revisionOf(t, f.Events); got != first {
+		t.Errorf("readers are told of revision %s, want %s", got, first)
+	}
+	next := in.After("run-2", "reject", kit.User(kit.Say("And now?")))
+	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, kit.Say("Now this."))
+	g := kit.Shared.FollowAgent(t, "/v1/agents/"+agent+"/runs", next)
+	g.Finish(t)
+	if got := instructions(t, next.Messages[1].Content); !slices.Equal(got, []string{after}) {
+		t.Errorf("in the next run the model was told %q, want %q", got, after)
+	}
+	if got := revisionOf(t, g.Events); got != second {
+		t.Errorf("readers of the next run are told of revision %s, want %s", got, second)
+	}
+}
+
+// An edited file takes effect with the next start, but not in place of what came over HTTP.
+func TestEditedFile(t *testing.T) {
+	t.Parallel()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents = t.TempDir()
+	p.Keep(t)
+	definition := func(text string) string {
+		return "name: edited\nmodel: openai/scripted-by-the-test\ninstructions: " + text + "\n"
+	}
+	restart := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(p.Agents, "edited.yaml"), []byte(definition(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p.Process != nil {
+			if err := p.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Start(t)
+	}
+	hears := func(want string) {
+		t.Helper()
+		in := kit.NewInput(kit.Say("Who are you?"))
+		kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("I am."))
+		p.FollowAgent(t, "/v1/agents/edited/runs", in).Finish(t)
+		if got := instructions(t, in.Messages[0].Content); !slices.Equal(got, []string{want}) {
+			t.Errorf("the model was told %q, want %q", got, want)
+		}
+	}
+	file, edited, put := kit.Say("from the file"), kit.Say("edited"), kit.Say("put")
+	restart(file)
+	hears(file)
+	restart(edited)
+	hears(edited)
+	p.Publish(t, "edited", definition(put))
+	hears(put)
+	restart(kit.Say("edited again"))
+	hears(put)
+	restart(put) // what was put is in the file now, which has its say again
+	restart(file)
+	hears(file)
+}
+
+// A run whose agent has tools that no worker has yet waits for one.
+func TestToolsOfTheNextVersion(t *testing.T) {
+	t.Parallel()
+	d := setupDeployment(t)
+	d.Programs = kit.Programs // whose workers do not have what the agent wants
+	lacking := d.StartWorker(t)
+	resp, err := d.front.Get(t.Context(), "/v1/agents/performer", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if want := `"unavailableTools":["observe","charge"]`; err != nil || !strings.Contains(string(body), want) {
+		t.Errorf("the agent is shown as %s (%v), want %s", body, err, want)
+	}
+	r := d.begin(t, kit.Nowhere)
+	d.stranded(t, r.in)
+	d.Programs = kit.ObservedPrograms
+	d.StartWorker(t)
+	if err := lacking.Stop(); err != nil {
+		t.Error(err)
+	}
+	r.finish(t)
+}

@@ -1,0 +1,171 @@
+package docs
+
+import (
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// The desk leaves customers to whom it concerns, and asks a person where it has to.
+func TestExampleDesk(t *testing.T) {
+	t.Parallel()
+	p := kit.StartExample(t, "desk")
+	checkDesk(t, p.Endpoint)
+	p.CheckRecorded(t, "desk")
+}
+
+func checkDesk(t *testing.T, p *kit.Endpoint) {
+	t.Helper()
+	for said, want := range map[string]string{
+		"My bill of 40 is wrong.":  "I am a script. The fee in question is 4.",
+		"My bill of 120 is wrong.": "I am a script. The fee in question is 12.",
+		"My kettle is broken.":     "I am a script. Have you turned it off and on again?",
+		"A nice shop!":             "I am a script. How nice of you to say so.",
+	} {
+		in := kit.NewInput(said)
+		f := p.FollowAgent(t, "/v1/agents/desk/runs", in)
+		f.Finish(t)
+		if strings.Contains(said, "120") {
+			f.Approve(t)
+		}
+		messages := kit.Show(t, in.Messages, f.Events)
+		if last := messages[len(messages)-1]; last.Content != want {
+			t.Errorf("to %q it says %q", said, last.Content)
+		}
+	}
+}
+
+// orderStore is the order example's store.
+type orderStore struct {
+	file, journal string
+	url           string
+	said          kit.Output
+	process       *kit.Process
+}
+
+func openOrderStore(t *testing.T) *orderStore {
+	t.Helper()
+	s := &orderStore{file: buildExample(t, "order/store"), journal: filepath.Join(t.TempDir(), "store.jsonl")}
+	s.open(t, "127.0.0.1:0")
+	t.Cleanup(func() {
+		if err := s.process.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *orderStore) open(t *testing.T, addr string) {
+	t.Helper()
+	var err error
+	if s.process, err = kit.Launch(t.Context(), exec.Command(s.file, "-addr", addr, "-journal", s.journal), &s.said, func(line []byte) (ok bool) {
+		s.url, ok = strings.CutPrefix(string(line), "The store is open: ")
+		return ok
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart kills the store, and opens it again where it was.
+func (s *orderStore) restart(t *testing.T) {
+	t.Helper()
+	s.process.Kill()
+	s.open(t, strings.TrimPrefix(s.url, "http://"))
+}
+
+// did returns what the store has done, in its order.
+func (s *orderStore) did(t *testing.T) (deeds []string) {
+	t.Helper()
+	resp, err := http.Get(s.url + "/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var journal []struct{ Did string }
+	if err := json.NewDecoder(resp.Body).Decode(&journal); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range journal {
+		deeds = append(deeds, d.Did)
+	}
+	return deeds
+}
+
+// The order example does all of it, or undoes in reverse order what it has done, and each of it
+// once, wherever it is killed together with its store.
+func TestExampleOrder(t *testing.T) {
+	t.Parallel()
+	s := openOrderStore(t)
+	p := kit.StartExample(t, "order", "http://127.0.0.1:8091", s.url)
+	checkOrder(t, p.Endpoint, s, func(t *testing.T) {
+		p.Kill()
+		s.restart(t)
+		p.Start(t)
+	})
+	p.CheckRecorded(t, "order")
+}
+
+func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*testing.T)) {
+	t.Helper()
+	before := len(s.did(t))
+	for _, c := range []struct {
+		said    string
+		killsAt []string
+		did     string
+	}{
+		{"Please send a lamp to Lisbon.", nil, "reserve charge ship"},
+		{"Please send a lamp to Lisbon.", []string{"wanted/model", "reserved", "charged", "shipped"}, "reserve charge ship"},
+		{"Please send a lamp to Moon.", nil, "reserve charge refund release"},
+		{"Please send a lamp to Moon.", []string{"charged", "shipped", "charged/compensate", "reserved/compensate"}, "reserve charge refund release"},
+	} {
+		in := kit.NewInput(c.said)
+		f := p.FollowAgent(t, "/v1/agents/order/runs", in)
+		for _, step := range c.killsAt {
+			f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" && e.Member("stepName") == step })
+			restart(t)
+		}
+		f.Until(t, kit.Event.Terminal)
+		all := s.did(t)
+		if did := strings.Join(all[before:], " "); did != c.did {
+			t.Errorf("%s, killed at %q: the store has done %s, want %s", c.said, c.killsAt, did, c.did)
+		}
+		before = len(all)
+		last := f.Events[len(f.Events)-1]
+		if strings.Contains(c.said, "Moon") {
+			if last.Type != "RUN_ERROR" || last.Member("code") != "tool_failed" {
+				t.Errorf("%s: it ends with %s", c.said, last.Data)
+			}
+			continue
+		}
+		messages := kit.Show(t, in.Messages, f.Events, kit.Withdrawn)
+		if text := messages[len(messages)-1].Content; !strings.HasPrefix(text, "I am a script. Parcel S-R-lamp-") || !strings.HasSuffix(text, "is on its way to Lisbon.") {
+			t.Errorf("%s: it says %q", c.said, text)
+		}
+	}
+}
+
+// The same agents made in Go, in a module of its own with tools that are Go functions, come to the
+// same as their files, and the pages show them as well.
+func TestPipelinesOfAnotherModule(t *testing.T) {
+	t.Parallel()
+	if err := kit.Execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
+		t.Error(err)
+	}
+	s := openOrderStore(t)
+	w := startOwnWorker(t, "pipelines", []string{"--agents", filepath.Join("..", "examples", "pipelines", "scripts")}, []string{"STORE_URL=" + s.url})
+	checkDesk(t, w.Endpoint)
+	checkOrder(t, w.Endpoint, s, func(t *testing.T) {
+		w.worker.Kill()
+		s.restart(t)
+		w.startWorker(t)
+	})
+	checkReport(t, w.Endpoint, w.restartWorker)
+	for _, page := range []string{"report", "desk", "triage", "order"} {
+		w.CheckRecorded(t, page)
+	}
+}

@@ -1,0 +1,42 @@
+package docs
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// The report example comes to the same whether it is killed at some of its steps or not.
+func TestExampleReport(t *testing.T) {
+	t.Parallel()
+	p := kit.StartExample(t, "report", "bin/library", buildExample(t, "research/library"))
+	checkReport(t, p.Endpoint, p.Restart)
+	p.CheckRecorded(t, "report")
+}
+
+func checkReport(t *testing.T, p *kit.Endpoint, restart func(*testing.T)) {
+	t.Helper()
+	const runs = "/v1/agents/report/runs"
+	calm := kit.NewInput("tea")
+	f := p.FollowAgent(t, runs, calm)
+	f.Finish(t)
+	f.Approve(t)
+	want := p.StateOf(t, calm)
+	if text, _ := want["published"].(string); !strings.HasPrefix(text, "Draft 2 (too short): Tea turns bitter") {
+		t.Errorf("it has published %q", text)
+	}
+	killed := kit.NewInput("tea")
+	f = p.FollowAgent(t, runs, killed)
+	for _, step := range []string{"plan/model", "notes", "critique/review/model", "sign_off"} {
+		f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" && e.Member("stepName") == step })
+		restart(t)
+	}
+	f.Finish(t)
+	restart(t)
+	f.Approve(t)
+	if got := p.StateOf(t, killed); !reflect.DeepEqual(got, want) {
+		t.Errorf("killed it comes to %v, else to %v", got, want)
+	}
+}

@@ -1,0 +1,252 @@
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// buildExample builds a program of an example.
+func buildExample(t *testing.T, folder string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), filepath.Base(folder))
+	if err := kit.Execute("..", "go", "build", "-o", file, "./examples/"+folder); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// bookshop is the refund example's shop.
+type bookshop struct{ url string }
+
+func openBookshop(t *testing.T) bookshop {
+	t.Helper()
+	var s bookshop
+	var said kit.Output
+	p, err := kit.Launch(t.Context(), exec.Command(buildExample(t, "refund/shop"), "-addr", "127.0.0.1:0"), &said, func(line []byte) (ok bool) {
+		s.url, ok = strings.CutPrefix(string(line), "The shop is open: ")
+		return ok
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// refunds returns what the shop has paid back.
+func (s bookshop) refunds(t *testing.T) (amounts []float64) {
+	t.Helper()
+	resp, err := http.Get(s.url + "/refunds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var refunds []struct {
+		Amount float64 `json:"amount"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&refunds); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range refunds {
+		amounts = append(amounts, r.Amount)
+	}
+	return amounts
+}
+
+// The refund example: a person is asked, everything is killed, and the person answers.
+func TestExampleRefund(t *testing.T) {
+	t.Parallel()
+	const runs = "/v1/agents/refund/runs"
+	shop := openBookshop(t)
+	p := kit.StartExample(t, "refund", "http://127.0.0.1:8090", shop.url)
+	question := kit.User("Please refund order A-1001.")
+
+	// A client of each generation, which comes back with a page that was loaded anew.
+	for _, g := range kit.Generations {
+		thread := kit.NewThread()
+		asked := g.Drive(t, p, kit.Script{URL: p.Url(runs), ThreadID: thread, Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
+		had := asked.Finish(t)[0].Messages
+		finished := asked.Events(0, "RUN_FINISHED")
+		q := kit.InterruptsOf(t, []kit.Event{{Data: finished[len(finished)-1]}})
+		p.Kill()
+		p.Start(t)
+		resume := []any{map[string]any{"interruptId": q[0].ID, "status": "resolved", "payload": map[string]any{"approved": false, "reason": "it was read"}}}
+		then := g.Drive(t, p, kit.Script{URL: p.Url(runs), ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "r2", Parameters: map[string]any{"resume": resume}}}})
+		last := then.Finish(t)[0].Messages
+		if text := last[len(last)-1].Content; !strings.Contains(text, "it was read") {
+			t.Errorf("%s: who was refused is told %q", g.Name, text)
+		}
+	}
+	if got := shop.refunds(t); len(got) != 0 {
+		t.Errorf("%v was refunded that nobody approved", got)
+	}
+
+	// Commands, as the page has them.
+	in := kit.NewInput(question.Content)
+	q := kit.InterruptsOf(t, p.RunAgent(t, runs, in))
+	p.Kill()
+	p.Start(t)
+	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, q[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: %d %v", status, answer)
+	}
+	f := p.FollowThread(t, in)
+	f.UntilSuccess(t)
+	small := kit.NewInput("Please refund order A-1002.")
+	messages := kit.Show(t, small.Messages, p.RunAgent(t, runs, small))
+	if got := shop.refunds(t); !slices.Equal(got, []float64{80, 12.5}) {
+		t.Errorf("%v was refunded", got)
+	}
+	if text := messages[len(messages)-1].Content; !strings.Contains(text, "A Pocket Guide to Tea") || !strings.Contains(text, `"amount":12.5`) {
+		t.Errorf("who was not asked about is told %q", text)
+	}
+}
+
+// showForm is the form's tool, as clients bring it.
+var showForm = map[string]any{"tools": []any{map[string]any{
+	"name": "show_form", "description": "Shows a form.", "parameters": map[string]any{"type": "object"},
+}}}
+
+const booked = "I have booked a table for 4 on Friday, for Ada."
+
+// The form example: an agent asks by a form, everything is killed, and the form is filled in.
+func TestExampleForm(t *testing.T) {
+	t.Parallel()
+	const runs = "/v1/agents/form/runs"
+	p := kit.StartExample(t, "form")
+	for _, g := range kit.Generations {
+		s := kit.Script{
+			URL: p.Url(runs), ThreadID: kit.NewThread(), Messages: []kit.Message{kit.User("I would like a table.")},
+			Runs: []kit.ScriptedRun{{RunID: "r1", Parameters: showForm}},
+		}
+		s.Messages = g.Drive(t, p, s).Finish(t)[0].Messages
+		p.Kill()
+		p.Start(t)
+		s.URL = p.Url(runs)
+		s.Runs = []kit.ScriptedRun{{RunID: "r2", Parameters: showForm, Answer: map[string]string{"show_form": `{"date":"Friday","guests":"4","name":"Ada"}`}}}
+		last := g.Drive(t, p, s).Finish(t)[0].Messages
+		if text := last[len(last)-1].Content; !strings.HasPrefix(text, booked) {
+			t.Errorf("%s: the guest is told %q", g.Name, text)
+		}
+	}
+
+	// The example's own client, which is killed too.
+	thread := kit.NewThread()
+	p.Threads.Use(thread)
+	guest := startForm(t, p.Url(runs), thread)
+	guest.say(t, "You:", "I would like a table.")
+	guest.say(t, "On which day?", "Friday")
+	guest.kill()
+	p.Kill()
+	p.Start(t)
+	guest = startForm(t, p.Url(runs), thread)
+	for _, line := range [][2]string{{"On which day?", "Friday"}, {"For how many?", "4"}, {"Under which name?", "Ada"}} {
+		guest.say(t, line[0], line[1])
+	}
+	guest.hear(t, booked)
+	if err := guest.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// guest is somebody in front of form.mjs.
+type guest struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout io.Reader
+	heard  string
+}
+
+func startForm(t *testing.T, args ...string) *guest {
+	t.Helper()
+	dir := filepath.Join("..", "examples", "form")
+	if err := kit.Install(dir); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	cmd := exec.CommandContext(ctx, "node", append([]string{"form.mjs"}, args...)...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // fails where it was waited for
+	})
+	return &guest{cmd: cmd, stdin: stdin, stdout: stdout}
+}
+
+// hear reads until a text has come.
+func (g *guest) hear(t *testing.T, text string) {
+	t.Helper()
+	for buf := make([]byte, 1000); !strings.Contains(g.heard, text); {
+		n, err := g.stdout.Read(buf)
+		g.heard += string(buf[:n])
+		if err != nil && !strings.Contains(g.heard, text) {
+			t.Fatalf("%v, waiting for %q behind %q", err, text, g.heard)
+		}
+	}
+}
+
+// say answers a question.
+func (g *guest) say(t *testing.T, question, answer string) {
+	t.Helper()
+	g.hear(t, question)
+	if _, err := io.WriteString(g.stdin, answer+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (g *guest) kill() { _ = g.cmd.Process.Kill() }
+
+// wait reads what else comes and waits for the program's end.
+func (g *guest) wait() error {
+	_, _ = io.Copy(io.Discard, g.stdout)
+	return g.cmd.Wait()
+}
+
+// The research example: answers come out of an MCP server that is a program of ours.
+func TestExampleResearch(t *testing.T) {
+	t.Parallel()
+	const runs, fact = "/v1/agents/research/runs", "tannins dissolve more slowly"
+	p := kit.StartExample(t, "research", "bin/library", buildExample(t, "research/library"))
+	question := kit.User("Why does tea turn bitter?")
+	for _, g := range kit.Generations {
+		d := g.Drive(t, p, kit.Script{URL: p.Url(runs), Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
+		last := d.Finish(t)[0].Messages
+		if text := last[len(last)-1].Content; !strings.Contains(text, fact) {
+			t.Errorf("%s is told %q", g.Name, text)
+		}
+	}
+	in := kit.NewInput(question.Content)
+	f := p.FollowAgent(t, runs, in)
+	f.Contents(t, 3)
+	p.Kill()
+	p.Start(t)
+	f.Finish(t)
+	messages := kit.Show(t, in.Messages, f.Events)
+	if last := messages[len(messages)-1]; !strings.Contains(last.Content, fact) || len(messages) != 6 {
+		t.Errorf("who saw it killed has %+v", messages)
+	}
+}

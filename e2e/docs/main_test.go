@@ -1,0 +1,11 @@
+// Package docs types the commands of the documentation, and runs the examples.
+package docs
+
+import (
+	"os"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+func TestMain(m *testing.M) { os.Exit(kit.Main(m)) }

@@ -1,0 +1,126 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const orders = "/v1/agents/order/runs"
+
+// ownWorker is the worker of an example that is a module of its own, and the only one that its node
+// has.
+type ownWorker struct {
+	*kit.Perdure
+	file   string
+	args   []string
+	env    []string
+	said   kit.Output
+	worker *kit.Process
+}
+
+// startOwnWorker starts the worker of a folder of examples, with arguments and variables, and its
+// node.
+func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker {
+	t.Helper()
+	w := &ownWorker{
+		Perdure: kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel), file: filepath.Join(t.TempDir(), example), args: args, env: env,
+	}
+	w.Flags = []string{"--no-worker"}
+	if err := kit.Execute(filepath.Join("..", "examples", example), "go", "build", "-o", w.file, "."); err != nil {
+		t.Fatal(err)
+	}
+	w.Start(t)
+	t.Cleanup(func() { // its histories can be replayed by its own worker only, which it was by each kill
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.startWorker(t)
+	t.Cleanup(func() {
+		if err := w.worker.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("output of the worker:\n%s", w.said.String())
+		}
+	})
+	t.Cleanup(func() {
+		if err := w.SaveHistories(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *ownWorker) startWorker(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(w.file, w.args...)
+	cmd.Env = append(os.Environ(), "NATS_URL="+w.Where.NATS, "TEMPORAL_ADDRESS="+w.Where.Temporal)
+	cmd.Env = append(cmd.Env, w.env...)
+	var err error
+	if w.worker, err = kit.Launch(t.Context(), cmd, &w.said, func(line []byte) bool { return bytes.Contains(line, []byte(`"working"`)) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restartWorker kills the worker, and starts it again.
+func (w *ownWorker) restartWorker(t *testing.T) {
+	t.Helper()
+	w.worker.Kill()
+	w.startWorker(t)
+}
+
+// called returns the tools that a client has seen called, in their order, with their results.
+func called(t *testing.T, events []kit.Event) (calls []string) {
+	t.Helper()
+	for _, e := range events {
+		switch e.Type {
+		case "TOOL_CALL_START":
+			calls = append(calls, e.Member("toolCallName"))
+		case "TOOL_CALL_RESULT":
+			calls = append(calls, e.Member("content"))
+		}
+	}
+	return calls
+}
+
+// An agent that is written as a workflow, in a module of its own, with tools and activities of its
+// own: it asks in the middle of its code, its worker is killed, and the code goes on in the run
+// that has the answer. What it has done is undone by ordinary code if the answer is no.
+func TestProgramOfAnotherModule(t *testing.T) {
+	t.Parallel()
+	w := startOwnWorker(t, "programs", nil, nil)
+	cheap := kit.NewInput("lamp")
+	if got := strings.Join(called(t, w.RunAgent(t, orders, cheap)), " "); got != `reserve {"number":"R-lamp"} ship R-lamp is on its way` {
+		t.Errorf("for a lamp it has called %s", got)
+	}
+	for _, c := range []struct{ decision, then string }{
+		{`{"decision":"approve"}`, "Approved. ship R-candlestick is on its way"},
+		{`{"decision":"reject"}`, "A person did not approve this call. It was not made. release R-candlestick is released"},
+	} {
+		in := kit.NewInput("candlestick")
+		f := w.FollowAgent(t, orders, in)
+		f.Finish(t)
+		asked, seen := kit.InterruptsOf(t, f.Events), len(f.Events)
+		if len(asked) != 1 || asked[0].Message != "Ship candlestick for 110 euros?" {
+			t.Fatalf("it asks %+v", asked)
+		}
+		w.restartWorker(t)
+		if status, a := kit.Decide(t, w.Endpoint, in.ThreadID, asked[0].ID, c.decision); status != http.StatusOK {
+			t.Fatalf("%s: %d %v", c.decision, status, a)
+		}
+		f.View = "/v1/threads/" + in.ThreadID + "/events"
+		f.Until(t, kit.Event.Terminal)
+		if got := strings.Join(called(t, f.Events[seen:]), " "); got != c.then {
+			t.Errorf("%s: it has called %s", c.decision, got)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// startPage is a page of docs/start, whose blocks a new user types one after the other.
+type startPage struct {
+	t    *testing.T
+	name string
+	at   *kit.Perdure
+	// shop is the program that the page starts first; nil = none.
+	shop *bookshop
+	// dir is where the commands leave files.
+	dir string
+	// said is what the commands have printed since the last block of output.
+	said string
+}
+
+var (
+	pageBlock = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
+	shownType = regexp.MustCompile(`"type":"[A-Z_]+"`)
+	// namedThread is how requests name a thread, and newThreadID how the command line tells of a
+	// new one.
+	namedThread = regexp.MustCompile(`"threadId": "([^"]+)"`)
+	newThreadID = regexp.MustCompile(`of thread (thread-\w+)`)
+)
+
+// The pages for new users are typed as they stand: every command succeeds and prints what the page
+// shows, and every definition is loaded or is a part of the example that the page names.
+func TestStartPages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"README", "docs/start/first-agent", "docs/start/crash-it-yourself", "docs/start/first-approval", "docs/start/first-pipeline"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)+".md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &startPage{t: t, name: name, dir: t.TempDir()}
+			for _, block := range pageBlock.FindAllStringSubmatch(string(text), -1) {
+				switch block[1] {
+				case "sh":
+					if strings.HasPrefix(block[2], "make test") {
+						continue // the targets for contributors
+					}
+					p.types(block[2])
+				case "js":
+					p.runs(block[2])
+				case "yaml":
+					p.loads(block[2])
+				case "":
+					p.shows(block[2])
+				default:
+					t.Errorf("the test does not know blocks of %q", block[1])
+				}
+			}
+			if p.at == nil {
+				t.Error("the page does not start Perdure")
+			}
+		})
+	}
+}
+
+// types runs a block of commands.
+func (p *startPage) types(commands string) {
+	p.t.Helper()
+	switch {
+	case strings.HasPrefix(commands, "go run ./examples/refund/shop"):
+		shop := openBookshop(p.t)
+		p.shop = &shop
+		return
+	case strings.Contains(commands, "make dev"):
+		p.starts(commands)
+		return
+	}
+	for _, m := range namedThread.FindAllStringSubmatch(commands, -1) {
+		p.at.Threads.Use(m[1])
+	}
+	if strings.Contains(commands, "int_…") {
+		asked := p.at.Pending(p.t, "?thread=refund-1", "refund-1").Items[0]
+		p.restarts() // the page says when
+		commands = strings.ReplaceAll(commands, "int_…", asked.ID)
+	}
+	switch waits := p.bash(commands); {
+	case waits:
+		p.at.ApproveAll(p.t, newThreadID.FindStringSubmatch(p.said)[1], 1)
+	case strings.Contains(commands, killsPerdure):
+		p.restarts()
+	}
+}
+
+func (p *startPage) restarts() {
+	p.t.Helper()
+	p.at.Kill()
+	p.at.Start(p.t)
+}
+
+// starts starts Perdure as "make dev" does: with the agents of the repository, or of an example.
+func (p *startPage) starts(command string) {
+	p.t.Helper()
+	_, example, ok := strings.Cut(strings.TrimSpace(command), "EXAMPLE=")
+	switch {
+	case p.at != nil: // the same again, with a key
+	case !ok:
+		p.at = kit.NewPerdure(filepath.Join(p.dir, "data"), kit.SharedModel)
+		p.at.Agents = filepath.Join("..", "agents")
+		p.at.Keep(p.t)
+		p.at.Start(p.t)
+	case p.shop != nil:
+		p.at = kit.StartExample(p.t, example, "http://127.0.0.1:8090", p.shop.url)
+	default:
+		p.at = kit.StartExample(p.t, example, "bin/library", buildExample(p.t, "research/library"))
+	}
+}
+
+// killsPerdure is the command with which the pages kill Perdure.
+const killsPerdure = "pkill -9 -f 'perdure dev'"
+
+// waitsForPeople is the exit code of a run that waits for people.
+const waitsForPeople = 3
+
+// bash runs commands, with this Perdure in place of the page's, and reports whether the last one
+// tells that a run waits for people.
+func (p *startPage) bash(commands string) (waits bool) {
+	p.t.Helper()
+	replaced := []string{
+		"http://127.0.0.1:8080", p.at.Url(""), "bin/perdure ", p.at.Program + " ",
+		// The page says how long people wait. A busy machine takes longer.
+		"sleep 2;", "until grep -q TEXT_MESSAGE_CONTENT stream.txt; do sleep 0.1; done;",
+		killsPerdure, fmt.Sprintf("kill -9 %d; wait || true", p.at.Process.Cmd.Process.Pid),
+	}
+	if p.shop != nil {
+		replaced = append(replaced, "http://127.0.0.1:8090", p.shop.url)
+	}
+	cmd := exec.CommandContext(p.t.Context(), "bash", "-euo", "pipefail", "-c", strings.NewReplacer(replaced...).Replace(commands))
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "PERDURE_URL="+p.at.Url(""))
+	out, err := cmd.CombinedOutput()
+	waits = err != nil && cmd.ProcessState.ExitCode() == waitsForPeople
+	if err != nil && !waits {
+		p.t.Fatalf("%s: %v\n%s\n%s", p.name, err, commands, out)
+	}
+	p.said += string(out)
+	for _, m := range newThreadID.FindAllStringSubmatch(string(out), -1) {
+		p.at.Threads.Use(m[1])
+	}
+	return waits
+}
+
+// runs runs a program with the client that it imports.
+func (p *startPage) runs(program string) {
+	p.t.Helper()
+	p.at.Threads.Use("thread-2")
+	modules, err := filepath.Abs(filepath.Join("node", "v1", "node_modules"))
+	if err == nil {
+		err = os.Symlink(modules, filepath.Join(p.dir, "node_modules"))
+	}
+	if err == nil {
+		program = strings.ReplaceAll(program, "http://127.0.0.1:8080", p.at.Url(""))
+		err = os.WriteFile(filepath.Join(p.dir, "hello.mjs"), []byte(program), 0o600)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.said = ""
+	p.bash("node hello.mjs")
+	if !strings.Contains(p.said, "84") {
+		p.t.Errorf("hello.mjs prints %q", p.said)
+	}
+}
+
+// loads loads a definition. A part of one has to be a part of the example.
+func (p *startPage) loads(definition string) {
+	p.t.Helper()
+	if strings.HasPrefix(definition, "name:") {
+		if _, err := agents.Parse("page.yaml", []byte(definition)); err != nil {
+			p.t.Error(err)
+		}
+		return
+	}
+	example := map[string]string{"docs/start/first-approval": "refund", "docs/start/first-pipeline": "report"}[p.name]
+	file, err := os.ReadFile(filepath.Join("..", "examples", example, "agents", example+".yaml"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	rest := string(file)
+	for line := range strings.Lines(definition) {
+		_, after, found := strings.Cut(rest, strings.TrimRight(line, "\n"))
+		if !found {
+			p.t.Errorf("%s does not have the line, or not there: %s", example, line)
+			return
+		}
+		rest = after
+	}
+}
+
+// shows compares what the commands have printed with a block of the page: it has the types of the
+// events that are shown, in their order.
+func (p *startPage) shows(output string) {
+	p.t.Helper()
+	rest := p.said
+	for _, shown := range shownType.FindAllString(output, -1) {
+		_, after, found := strings.Cut(rest, shown)
+		if !found {
+			p.t.Errorf("the page shows %s, which the commands do not print there:\n%s", shown, p.said)
+			return
+		}
+		rest = after
+	}
+	p.said = ""
+}

@@ -1,0 +1,140 @@
+package kit
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+// Message is a message as AG-UI has it, as far as tests look.
+type Message struct {
+	ID         string     `json:"id"`
+	Role       string     `json:"role"`
+	Content    string     `json:"content,omitempty"`
+	ToolCallID string     `json:"toolCallId,omitempty"`
+	ToolCalls  []toolCall `json:"toolCalls,omitempty"`
+}
+
+type toolCall struct {
+	ID       string   `json:"id"`
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Input is a RunAgentInput as client 1.0 sends it.
+type Input struct {
+	ThreadID        string    `json:"threadId"`
+	RunID           string    `json:"runId"`
+	Messages        []Message `json:"messages"`
+	ProtocolVersion string    `json:"protocolVersion,omitempty"`
+	State           any       `json:"state,omitempty"`
+	Tools           []any     `json:"tools,omitempty"`
+	Resume          []any     `json:"resume,omitempty"`
+	ForwardedProps  any       `json:"forwardedProps,omitempty"`
+}
+
+func User(text string) Message { return Message{ID: "msg-" + rand.Text(), Role: "user", Content: text} }
+
+// NewThread returns an id that no other test uses.
+func NewThread() string { return "thread-" + rand.Text() }
+
+// NewInput returns the first run of a thread of its own.
+func NewInput(prompt string) Input {
+	return Input{ThreadID: NewThread(), RunID: "run-1", ProtocolVersion: "1.0", Messages: []Message{User(prompt)}}
+}
+
+const Assistant = "/v1/agents/assistant/runs"
+
+func EventsPath(in Input) string {
+	return "/v1/threads/" + url.PathEscape(in.ThreadID) + "/runs/" + url.PathEscape(in.RunID) + "/events"
+}
+
+func CancelPath(in Input) string {
+	return "/v1/threads/" + url.PathEscape(in.ThreadID) + "/runs/" + url.PathEscape(in.RunID) + "/cancel"
+}
+
+// Post sends a body: a string as it is, anything else as JSON.
+func (p *Endpoint) Post(ctx context.Context, path string, body any) (*http.Response, error) {
+	raw, ok := body.(string)
+	if !ok {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		raw = string(encoded)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Url(path), bytes.NewReader([]byte(raw)))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return http.DefaultClient.Do(req)
+}
+
+// Get asks for events behind an id; "" = from the start.
+func (p *Endpoint) Get(ctx context.Context, path, lastEventID string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Url(path), nil)
+	if err != nil {
+		return nil, err
+	}
+	if lastEventID != "" {
+		req.Header.Set("Last-Event-ID", lastEventID)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// problem is an answer of application/problem+json.
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail"`
+	Pointer   string `json:"pointer"`
+	ActiveRun string `json:"activeRun"`
+}
+
+// Refused reads the problem that a request was refused with.
+func Refused(t *testing.T, resp *http.Response, err error) problem {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Fatalf("%s with Content-Type %q: %.300s", resp.Status, got, body)
+	}
+	var p problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if p.Status != resp.StatusCode || p.Type == "" || p.Title == "" {
+		t.Errorf("HTTP %d with the problem %s", resp.StatusCode, body)
+	}
+	return p
+}
+
+// Cancel cancels a run and returns the status of the answer.
+func (p *Endpoint) Cancel(t *testing.T, in Input) int {
+	t.Helper()
+	resp, err := p.Post(t.Context(), CancelPath(in), map[string]string{"reason": Say("enough")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}

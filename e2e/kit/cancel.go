@@ -1,0 +1,41 @@
+package kit
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func WantCancelled(t *testing.T, g Generation, d *Driven) {
+	t.Helper()
+	if g.Legacy {
+		errors := d.Events(0, "RUN_ERROR")
+		if len(errors) != 1 || (Event{Data: errors[0]}).Member("code") != "cancelled" {
+			t.Errorf("events %s %s, want RUN_ERROR cancelled", d.Types(0), errors)
+		}
+		return
+	}
+	events := d.Events(0, "RUN_FINISHED")
+	if len(events) != 1 || Outcome(Event{Data: events[0]}) != "cancelled" {
+		t.Errorf("events %s %s, want RUN_FINISHED with the outcome cancelled", d.Types(0), events)
+	}
+}
+
+// Outcome returns the type of the outcome in a RUN_FINISHED; empty = it has none.
+func Outcome(e Event) string {
+	var finished struct {
+		Outcome struct {
+			Type string `json:"type"`
+		} `json:"outcome"`
+	}
+	_ = json.Unmarshal(e.Data, &finished)
+	return finished.Outcome.Type
+}
+
+// WantPartial checks that a beginning of the answer is kept.
+func WantPartial(t *testing.T, in Input, got []Message, answer string) {
+	t.Helper()
+	if len(got) != 2 || got[1].Role != "assistant" || got[1].Content == "" || !strings.HasPrefix(answer, got[1].Content) || got[1].Content == answer {
+		t.Errorf("messages %+v, want the question and the beginning of the answer", got)
+	}
+}

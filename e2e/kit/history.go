@@ -1,0 +1,293 @@
+package kit
+
+import (
+	"testing"
+
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/proxy"
+
+	historypb "go.temporal.io/api/history/v1"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/workflows"
+)
+
+// inspect goes through every workflow of the namespace: none may hold content, all must replay.
+func (p *Endpoint) inspect(ctx context.Context) error { return p.eachWorkflow(ctx, inspectExecution) }
+
+// SaveHistories saves those of all workflows, for a namespace whose programs only its own worker
+// can replay.
+func (p *Endpoint) SaveHistories(ctx context.Context) error {
+	return p.eachWorkflow(ctx, func(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo) error {
+		history, err := FetchHistory(ctx, c, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
+		if err == nil {
+			_, err = save(history)
+		}
+		return err
+	})
+}
+
+// eachWorkflow looks at every workflow of the namespace, when all have ended. There may be
+// thousands: patience is for one.
+func (p *Endpoint) eachWorkflow(ctx context.Context, look func(context.Context, client.Client, *workflowpb.WorkflowExecutionInfo) error) error {
+	brief, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	c, err := p.Temporal(brief)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	executions, err := finishedExecutions(brief, c, p.Threads.count())
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(executions))
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i, e := range executions {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, Patience)
+			defer cancel()
+			if err := look(ctx, c, e); err != nil {
+				errs[i] = fmt.Errorf("workflow %s: %w", e.GetExecution().GetWorkflowId(), err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *Endpoint) Temporal(ctx context.Context) (client.Client, error) {
+	where, err := p.Addresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.DialContext(ctx, client.Options{
+		HostPort: where.Temporal, Namespace: where.Namespace, DataConverter: runs.DataConverter(), Logger: silent{},
+	})
+}
+
+// finishedExecutions waits until there are as many workflows as there must be and none runs, and
+// lists them. Temporal's list lags behind.
+func finishedExecutions(ctx context.Context, c client.Client, atLeast int) ([]*workflowpb.WorkflowExecutionInfo, error) {
+	for {
+		all, err := ListExecutions(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("waiting for %d workflows: %w", atLeast, err)
+		}
+		running := 0
+		for _, e := range all {
+			if e.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				continue
+			}
+			running++
+			// Get returns when it has ended; how is of no interest here.
+			_ = c.GetWorkflow(ctx, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()).Get(ctx, nil)
+		}
+		if running == 0 && len(all) >= atLeast {
+			return all, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%d of %d workflows, %d still run: %w", len(all), atLeast, running, ctx.Err())
+		}
+	}
+}
+
+func ListExecutions(ctx context.Context, c client.Client) ([]*workflowpb.WorkflowExecutionInfo, error) {
+	var all []*workflowpb.WorkflowExecutionInfo
+	for req := (&workflowservice.ListWorkflowExecutionsRequest{PageSize: 500}); ; {
+		page, err := c.ListWorkflow(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.GetExecutions()...)
+		if req.NextPageToken = page.GetNextPageToken(); len(req.NextPageToken) == 0 {
+			return all, nil
+		}
+	}
+}
+
+func inspectExecution(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo) error {
+	history, err := FetchHistory(ctx, c, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
+	if err != nil {
+		return err
+	}
+	return errors.Join(searchMessage(e), searchHistory(history), replay(history))
+}
+
+func FetchHistory(ctx context.Context, c client.Client, workflowID, runID string) (*historypb.History, error) {
+	history := &historypb.History{}
+	events := c.GetWorkflowHistory(ctx, workflowID, runID, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return nil, err
+		}
+		history.Events = append(history.Events, e)
+	}
+	return history, nil
+}
+
+func searchHistory(h *historypb.History) error {
+	for _, e := range h.GetEvents() {
+		if err := searchMessage(e); err != nil {
+			return fmt.Errorf("event %d, %s: %w", e.GetEventId(), e.GetEventType(), err)
+		}
+	}
+	return nil
+}
+
+// searchMessage looks for content in whatever the message holds: payloads are bytes in it.
+func searchMessage(m proto.Message) error {
+	raw, err := proto.Marshal(m)
+	if err == nil && bytes.Contains(raw, []byte(Mark)) {
+		text, _ := protojson.Marshal(m)
+		return fmt.Errorf("it holds content: %.2000s", text)
+	}
+	return err
+}
+
+// replay saves a history and runs it through the workflows as they are now.
+func replay(h *historypb.History) error {
+	file, err := save(h)
+	if err != nil {
+		return err
+	}
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		DataConverter: runs.DataConverter(), DisableDeadlockDetection: true, // which counts seconds without a processor
+	})
+	if err != nil {
+		return err
+	}
+	workflows.Register(replayer, nil)
+	// The ids of children derive from that of their parent.
+	id := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
+	options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}}
+	if err := replayer.ReplayWorkflowHistoryWithOptions(silent{}, h, options); err != nil {
+		return fmt.Errorf("replay of %s: %w", file, err)
+	}
+	return nil
+}
+
+// histories is where histories are saved.
+var histories string
+
+func save(h *historypb.History) (file string, err error) {
+	body, err := protojson.Marshal(h)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(histories, h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()+".json")
+	return file, os.WriteFile(file, body, 0o600)
+}
+
+// searchDatabase looks for content in all that Temporal has written down: besides histories that is
+// pending activities with their last failure and heartbeat, queues and visibility.
+func searchDatabase(data string) error {
+	files, err := filepath.Glob(filepath.Join(data, "temporal.db*"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(err, errors.New("there is no Temporal database"))
+	}
+	return searchFiles(files)
+}
+
+func searchFiles(files []string) error {
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if at := bytes.Index(body, []byte(Mark)); at >= 0 {
+			return fmt.Errorf("content in %s: %q", filepath.Base(file), body[max(0, at-200):min(len(body), at+100)])
+		}
+	}
+	return nil
+}
+
+// silent is a logger for clients whose errors are returned anyway.
+type silent struct{}
+
+var _ sdklog.Logger = silent{}
+
+func (silent) Debug(string, ...any) {}
+func (silent) Info(string, ...any)  {}
+func (silent) Warn(string, ...any)  {}
+func (silent) Error(string, ...any) {}
+
+// LargestPayload returns the size in bytes of the largest of what a history holds for us.
+func LargestPayload(t *testing.T, h *historypb.History) int {
+	t.Helper()
+	largest := 0
+	err := proxy.VisitPayloads(t.Context(), h, proxy.VisitPayloadsOptions{
+		Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+			for _, p := range payloads {
+				largest = max(largest, len(p.GetData()))
+			}
+			return payloads, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return largest
+}
+
+// History waits until a thread's workflow has ended and fetches its history.
+func (p *Endpoint) History(t *testing.T, in Input) *historypb.History {
+	t.Helper()
+	c, err := p.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	workflowID := "thread/default/" + in.ThreadID
+	if err := c.GetWorkflow(t.Context(), workflowID, "").Get(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	history, err := FetchHistory(t.Context(), c, workflowID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history
+}
+
+// Histories returns those of all executions of a thread, the last one first.
+func (p *Endpoint) Histories(t *testing.T, in Input) []*historypb.History {
+	t.Helper()
+	c, err := p.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var all []*historypb.History
+	for execution := ""; ; {
+		h, err := FetchHistory(t.Context(), c, "thread/default/"+in.ThreadID, execution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h)
+		if execution = h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId(); execution == "" {
+			return all
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package kit
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// nodeServer is a running server of packages that we did not write.
+type nodeServer struct {
+	Url   string
+	stdin io.Closer // the server ends with it
+	cmd   *exec.Cmd
+}
+
+// launchNode starts a script with the packages of a folder and waits until it has said its URL.
+func launchNode(script, folder string, args ...string) (*nodeServer, error) {
+	cmd := exec.Command("node", append([]string{filepath.Join("..", script)}, args...)...)
+	cmd.Dir = filepath.Join("node", folder)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	var hello struct {
+		URL string `json:"url"`
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &hello)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		return nil, fmt.Errorf("%s did not start: %w", script, err)
+	}
+	return &nodeServer{Url: hello.URL, stdin: stdin, cmd: cmd}, nil
+}
+
+func (s *nodeServer) Stop() error {
+	_ = s.stdin.Close()
+	return s.cmd.Wait()
+}

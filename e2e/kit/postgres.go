@@ -1,0 +1,108 @@
+package kit
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	osuser "os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// databaseUser is who we are in PostgreSQL.
+const databaseUser = "temporal"
+
+// StartTemporalOnPostgres starts Temporal as production has it. It skips the test where PostgreSQL
+// is not installed.
+func (c *Cluster) StartTemporalOnPostgres(t *testing.T) *Server {
+	t.Helper()
+	port := FreePorts(t, 5)
+	c.startPostgres(t, port[0])
+	return c.serve(t, "temporal", "-postgres", "127.0.0.1:"+strconv.Itoa(port[0]), "-user", databaseUser,
+		"-port", strconv.Itoa(port[1]), "-config", filepath.Join("..", "deploy", "temporal", "dynamicconfig.yaml"))
+}
+
+// startPostgres starts PostgreSQL on an empty folder. kill -9 takes nothing from it although it
+// does not wait for the disk.
+func (c *Cluster) startPostgres(t *testing.T, port int) *Server {
+	t.Helper()
+	bin := postgresPrograms(t)
+	dir, err := os.MkdirTemp("", "perdure-postgres-") // not t.TempDir, which is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.folder = dir
+	data, who := filepath.Join(dir, "data"), unprivileged(t, dir)
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", databaseUser,
+		"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.Dir, initdb.SysProcAttr = dir, who
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	c.search = func() error { return searchPostgres(data) }
+	s := &Server{again: func(t *testing.T) *Process {
+		t.Helper()
+		// It says on standard error that it is ready.
+		cmd := exec.Command("sh", "-c", `exec "$0" "$@" 2>&1`, filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1",
+			"-p", strconv.Itoa(port), "-k", "", "-F", "-c", "max_connections=200")
+		cmd.Dir, cmd.SysProcAttr = dir, who
+		return c.Launch(t, cmd, func(line []byte) bool { return bytes.Contains(line, []byte("ready to accept connections")) })
+	}}
+	s.Start(t)
+	c.Servers = append(c.Servers, s)
+	return s
+}
+
+// searchPostgres looks for content in all files of a database, its write-ahead log among them.
+func searchPostgres(dir string) error {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
+	})
+	return errors.Join(err, searchFiles(files))
+}
+
+// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep that of the
+// server out of the path.
+func postgresPrograms(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path)
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		t.Skip("SKIP: this test needs PostgreSQL (initdb and postgres), which is not installed")
+	}
+	return filepath.Dir(slices.Max(found))
+}
+
+// unprivileged gives a folder to somebody who is not root, as whom PostgreSQL refuses to run; nil =
+// we are somebody else already.
+func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := osuser.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, _ := strconv.Atoi(u.Uid) // a number on every system with a root
+		gid, _ := strconv.Atoi(u.Gid)
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	}
+	t.Skip("SKIP: PostgreSQL does not run as root, and there is nobody else")
+	return nil
+}

@@ -1,0 +1,95 @@
+package kit
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// recordedRun is what a page shows of a command, at a terminal.
+type recordedRun struct {
+	agent, thread, said string // the thread may be empty: a new one
+	output              string
+}
+
+var runCommand = regexp.MustCompile(`^bin/perdure run (\w+)(?: --thread (\w+))? "(.*)"$`)
+
+func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("..", "docs", "guides", "examples", page+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(body), "```console\n$ ")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		command, output, _ := strings.Cut(block, "\n")
+		said := runCommand.FindStringSubmatch(command)
+		if said == nil {
+			if strings.HasPrefix(command, "curl ") {
+				continue
+			}
+			t.Fatalf("%s has %q", page, command)
+		}
+		runs = append(runs, recordedRun{agent: said[1], thread: said[2], said: said[3], output: output})
+	}
+	if len(runs) == 0 {
+		t.Fatalf("%s has no recorded run", page)
+	}
+	return runs
+}
+
+// CheckRecorded does what a page shows, and holds that it shows what there is to see.
+func (p *Perdure) CheckRecorded(t *testing.T, page string) {
+	t.Helper()
+	threads := map[string]string{}
+	for _, r := range recordedRuns(t, page) {
+		thread, goesOn := threads[r.thread]
+		if !goesOn || r.thread == "" {
+			thread = NewThreadOf(p)
+			threads[r.thread] = thread
+		}
+		c := p.Asks(t, "run", "--wait", "--thread", thread, r.agent, r.said)
+		p.ApproveAll(t, thread, strings.Count(r.output, " waits for a decision: "))
+		code := 0
+		if strings.Contains(r.output, "the run failed: ") {
+			code = 1
+		}
+		got := c.Ends(t, code) + c.ErrOut.String()
+		if diff := cmp.Diff(shownIn(r.output), shownIn(got)); diff != "" {
+			t.Errorf("%s shows of run %s %q (-page +now):\n%s\n%s", page, r.agent, r.said, diff, got)
+		}
+	}
+}
+
+// ApproveAll approves the next questions of a thread.
+func (p *Perdure) ApproveAll(t *testing.T, thread string, n int) {
+	t.Helper()
+	for range n {
+		asked := p.Pending(t, "?thread="+thread, thread).Items[0]
+		if status, a := Decide(t, p.Endpoint, thread, asked.ID, `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("approve: %d %v", status, a)
+		}
+	}
+}
+
+var (
+	// prompts are what a terminal is asked with, who has the question shown already.
+	prompts = regexp.MustCompile(`(?m)^\n.*\n\[y\]es, .*\n`)
+	// others are ids, times and numbers that another run has others of.
+	others = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|of thread \S+|R-lamp-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
+)
+
+// shownIn returns the lines of an output: what is beside one another comes in any order, and
+// answers behind the rest where no terminal is.
+func shownIn(output string) []string {
+	output = others.ReplaceAllString(prompts.ReplaceAllString(output, ""), "…")
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	slices.Sort(lines)
+	return lines
+}

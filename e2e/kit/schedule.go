@@ -1,0 +1,41 @@
+package kit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/runs"
+)
+
+// FiresOnce checks that no time fired twice, and that each firing has one run.
+func (p *Endpoint) FiresOnce(t *testing.T) {
+	t.Helper()
+	c, err := p.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := finishedExecutions(t.Context(), c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	fires, started := 0, 0
+	for _, e := range all {
+		times[e.GetExecution().GetWorkflowId()]++
+		switch e.GetType().GetName() {
+		case runs.TypeFire:
+			fires++
+		case runs.TypeRun:
+			started++
+		}
+	}
+	for id, n := range times {
+		if n != 1 && strings.HasPrefix(id, "fire/") {
+			t.Errorf("%s fired %d times", id, n)
+		}
+	}
+	if fires == 0 || fires != started {
+		t.Errorf("%d firings have %d runs", fires, started)
+	}
+}

@@ -1,0 +1,109 @@
+package kit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Event is one frame of a stream.
+type Event struct {
+	ID   string
+	Type string
+	Data json.RawMessage
+}
+
+// Terminal reports whether the event ends its run.
+func (e Event) Terminal() bool { return e.Type == "RUN_FINISHED" || e.Type == "RUN_ERROR" }
+
+// Member reads a string member of the event.
+func (e Event) Member(name string) string {
+	var members map[string]json.RawMessage
+	var value string
+	if json.Unmarshal(e.Data, &members) == nil {
+		_ = json.Unmarshal(members[name], &value)
+	}
+	return value
+}
+
+// eventStream reads server-sent events, and only such as AG-UI's binding allows: LF, one event a
+// frame, nothing but id and data, and comments. Inside the beginning of a join there are no ids.
+type eventStream struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+}
+
+// ReadEvents takes the body of a response over.
+func ReadEvents(resp *http.Response) (*eventStream, error) {
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("Content-Type is %q", got)
+	}
+	return &eventStream{body: resp.Body, lines: bufio.NewReader(resp.Body)}, nil
+}
+
+func (s *eventStream) Close() error { return s.body.Close() }
+
+// Next returns the next event. It ends with io.EOF where the server ended the response between two
+// frames.
+func (s *eventStream) Next() (Event, error) {
+	for {
+		frame, err := s.frame()
+		if err != nil {
+			return Event{}, err
+		}
+		if len(frame) == 1 && strings.HasPrefix(frame[0], ":") {
+			continue
+		}
+		return parseFrame(frame)
+	}
+}
+
+func (s *eventStream) frame() ([]string, error) {
+	var frame []string
+	for {
+		line, err := s.lines.ReadString('\n')
+		switch {
+		case errors.Is(err, io.EOF) && line == "" && len(frame) == 0:
+			return nil, io.EOF
+		case errors.Is(err, io.EOF):
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		case line == "\n":
+			return frame, nil
+		}
+		frame = append(frame, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+func parseFrame(frame []string) (Event, error) {
+	id, data := "", ""
+	hasID, hasData := true, false
+	switch len(frame) {
+	case 1:
+		data, hasData = strings.CutPrefix(frame[0], "data: ")
+	case 2:
+		id, hasID = strings.CutPrefix(frame[0], "id: ")
+		data, hasData = strings.CutPrefix(frame[1], "data: ")
+	}
+	if !hasID || !hasData || strings.ContainsAny(id+data, "\r") {
+		return Event{}, fmt.Errorf("frame %q", frame)
+	}
+	e := Event{ID: id, Data: json.RawMessage(data)}
+	var head struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(e.Data, &head); err != nil {
+		return Event{}, fmt.Errorf("data %q: %w", data, err)
+	}
+	if head.Type == "" {
+		return Event{}, fmt.Errorf("data %q has no type", data)
+	}
+	e.Type = head.Type
+	return e, nil
+}

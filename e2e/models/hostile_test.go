@@ -1,0 +1,224 @@
+package models
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// Whatever a model server or a client does, it gets a clear error or a correct run; the thread can
+// be gone on with, and a run of somebody else, which goes on all the while, notices nothing.
+func TestHostile(t *testing.T) {
+	v := startHostileModel(t)
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = v.environ()
+	p.Keep(t)
+	p.Start(t)
+	neighbor := p.Follow(t, kit.NewInput(kit.Say("trick:neighbor")))
+	neighbor.Contents(t, 1)
+
+	t.Run("models", func(t *testing.T) { hostileModels(t, p, v) })
+	t.Run("clients", func(t *testing.T) { hostileClients(t, p) })
+
+	close(v.goOn)
+	neighbor.Finish(t)
+	if got := spokenIn(neighbor.Events); strings.ReplaceAll(got, ".", "") != kit.Mark+" I am the neighbor" || neighbor.Comebacks > 0 || v.called(neighbor.In.Messages[0].Content) != 1 {
+		t.Errorf("the neighbor said %q, after %d comebacks", got, neighbor.Comebacks)
+	}
+}
+
+// spokenIn returns the last text of a stream.
+func spokenIn(events []kit.Event) (text string) {
+	for _, e := range events {
+		switch e.Type {
+		case "TEXT_MESSAGE_START":
+			text = ""
+		case "TEXT_MESSAGE_CONTENT":
+			text += e.Member("delta")
+		}
+	}
+	return text
+}
+
+func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
+	type expected struct {
+		code  string // of RUN_ERROR; "" = the run succeeds
+		text  string // of its answer
+		calls int    // of the model
+	}
+	tooLarge := expected{code: "response_too_large", calls: 1}
+	again := expected{text: fineAnswer, calls: 2}
+	for trick, want := range map[string]expected{
+		"silent": again, "silentMid": again, "endlessComments": again, "html": again, "wholeJSON": again, "garbage": again,
+		"halfCall": again, "errorMid": again, "negativeIndex": again,
+		"endlessText": tooLarge, "endlessLine": tooLarge, "hugeIndex": tooLarge, "manyCalls": tooLarge, "endlessArguments": tooLarge, "gzipBomb": tooLarge,
+		"sameIDs": again, "badArguments": again, // the second call has their results
+		"drip": {text: fineAnswer, calls: 1}, "absurdUsage": {text: fineAnswer, calls: 1}, "afterTheEnd": {text: fineAnswer, calls: 1},
+		"noUTF8":   {text: kit.Mark + " \ufffd\ufffd\ufffd € \ufffd \ufffd", calls: 1},
+		"controls": {text: kit.Mark + " \x00 \x1b[2J \u2028 \r\n\r\ndata: {} \ufeff \u202e", calls: 1},
+		"nothing":  {calls: 1},
+		"redirect": {code: "invalid_request", calls: 1},
+	} {
+		t.Run(trick, func(t *testing.T) {
+			t.Parallel()
+			in := kit.NewInput(kit.Say("trick:" + trick))
+			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			defer cancel()
+			f := p.Quiet(ctx, in) // the largest are too large for the judge
+			if err := f.Read(); err != nil {
+				t.Fatal(err)
+			}
+			end := f.Events[len(f.Events)-1]
+			if got := end.Member("code"); got != want.code || end.Type == "RUN_ERROR" != (want.code != "") {
+				t.Fatalf("it ended with %.300s, want the code %q", end.Data, want.code)
+			}
+			if got := spokenIn(f.Events); want.code == "" && got != want.text {
+				t.Errorf("it said %.300q, want %q", got, want.text)
+			}
+			for _, e := range f.Events {
+				if !utf8.Valid(e.Data) || len(e.Data) > 5<<20 {
+					t.Errorf("an event of %d bytes: %.100s", len(e.Data), e.Data)
+				}
+			}
+			if got := v.called(in.Messages[0].Content); got != want.calls {
+				t.Errorf("the model was called %d times, want %d", got, want.calls)
+			}
+			next := in
+			next.RunID, next.Messages = "run-2", []kit.Message{in.Messages[0], kit.User(kit.Say("And now?"))}
+			g := p.Quiet(ctx, next)
+			if err := g.Read(); err != nil || spokenIn(g.Events) != fineAnswer {
+				t.Errorf("the thread does not go on: %q, %v", spokenIn(g.Events), err)
+			}
+		})
+	}
+}
+
+func hostileClients(t *testing.T, p *kit.Perdure) {
+	fine := func(t *testing.T, in kit.Input) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		defer cancel()
+		f := p.Quiet(ctx, in)
+		if err := f.Read(); err != nil || spokenIn(f.Events) != fineAnswer {
+			t.Fatalf("it said %.100q: %v", spokenIn(f.Events), err)
+		}
+		if got := f.Events[0].Member("threadId"); got != in.ThreadID {
+			t.Errorf("the thread %.50q became %.50q", in.ThreadID, got)
+		}
+	}
+	t.Run("ids", func(t *testing.T) {
+		t.Parallel()
+		for _, id := range []string{
+			strings.Repeat(">", 1000), strings.Repeat("*.", 500), strings.Repeat("../", 333), strings.Repeat("😀", 250), strings.Repeat(`"\`, 500), strings.Repeat("\u2028", 333),
+			"*", ">", ".", "..", "~", "$JS.API", "%00", "{}", "thread/default/x", "e\u0301" + kit.NewThread(), "é" + kit.NewThread(),
+		} {
+			in := kit.NewInput(kit.Say("hello"))
+			in.ThreadID, in.RunID, in.Messages[0].ID = id, id, id
+			fine(t, in)
+			second := in
+			second.RunID, second.Messages = id[:len(id)/2]+"2", []kit.Message{in.Messages[0], kit.User(kit.Say("again"))}
+			if !utf8.ValidString(second.RunID) {
+				second.RunID = "2"
+			}
+			fine(t, second)
+		}
+	})
+	// A queue of the oddest ids there are is carried on by the workflow, which takes no more than
+	// 16 KiB.
+	t.Run("a queue of odd ids", func(t *testing.T) {
+		t.Parallel()
+		first := kit.NewInput(kit.Say("trick:silentMid"))
+		first.ThreadID, first.RunID = strings.Repeat("<", 987)+"-"+kit.NewThread()[:12], strings.Repeat("&", 1000)
+		active := p.Follow(t, first)
+		active.Contents(t, 1)
+		second := first.After(strings.Repeat(`"`, 1000), "enqueue", kit.User(kit.Say("then")))
+		waits := p.Follow(t, second)
+		active.Finish(t)
+		waits.Finish(t)
+		if got := spokenIn(waits.Events); got != fineAnswer {
+			t.Errorf("the run that waited said %q", got)
+		}
+	})
+	t.Run("10 MB", func(t *testing.T) {
+		t.Parallel()
+		in := kit.NewInput(kit.Say("hello " + strings.Repeat("x", 10<<20-1000)))
+		fine(t, in)
+		in.RunID, in.Messages = "run-2", append(in.Messages, kit.User(kit.Say("a little more than fits"+strings.Repeat("x", 1000))))
+		resp, err := p.Post(t.Context(), kit.Assistant, in)
+		if r := kit.Refused(t, resp, err); r.Status != http.StatusRequestEntityTooLarge || r.Code != "too_large" {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("10,000 messages", func(t *testing.T) {
+		t.Parallel()
+		in := kit.NewInput(kit.Say("hello"))
+		for i := range 9_999 {
+			in.Messages = append(in.Messages, kit.Message{ID: fmt.Sprint("m", i), Role: "user", Content: kit.Mark})
+		}
+		fine(t, in)
+	})
+	t.Run("a deep state", func(t *testing.T) {
+		t.Parallel()
+		in := kit.NewInput(kit.Say("hello"))
+		in.State = json.RawMessage(strings.Repeat(`{"a":`, 500) + `9007199254740993` + strings.Repeat("}", 500))
+		fine(t, in)
+		in.RunID, in.Messages, in.State = "run-2", append(in.Messages, kit.User(kit.Say("again"))), nil
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		defer cancel()
+		f := p.Quiet(ctx, in)
+		if err := f.Read(); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(f.Events, func(e kit.Event) bool {
+			return e.Type == "STATE_SNAPSHOT" && strings.Contains(string(e.Data), `{"a":9007199254740993}`)
+		}) {
+			t.Errorf("the state is not what it was: %d events", len(f.Events))
+		}
+	})
+	t.Run("headers that never end", func(t *testing.T) {
+		t.Parallel()
+		conn := hang(t, p, "GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-")
+		if answer, err := io.ReadAll(conn); err != nil || len(answer) > 1000 {
+			t.Errorf("%.200s, %v", answer, err)
+		}
+		conn = hang(t, p, "GET /v1/agents HTTP/1.1\r\nHost: x\r\nLast-Event-ID: "+strings.Repeat("0", 100_000))
+		if answer, err := io.ReadAll(conn); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 431 ")) {
+			t.Errorf("%.200s, %v", answer, err)
+		}
+	})
+}
+
+// hang opens a connection and sends what is not a whole request.
+func hang(t *testing.T, p *kit.Perdure, request string) net.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	where, err := p.Addresses(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(where.API, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}

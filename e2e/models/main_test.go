@@ -1,0 +1,12 @@
+// Package models tests providers of models, hostile model servers, and the usage and budgets of
+// model calls.
+package models
+
+import (
+	"os"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+func TestMain(m *testing.M) { os.Exit(kit.Main(m)) }

@@ -1,0 +1,193 @@
+package models
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// relay stands before the model server and keeps what it is asked: the server's own journal
+// knows neither reasoning nor options.
+type relay struct {
+	url    string
+	mu     sync.Mutex
+	bodies [][]byte
+}
+
+func startRelay(t *testing.T, m *kit.Model) *relay {
+	t.Helper()
+	target, err := url.Parse(m.Url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(req *httputil.ProxyRequest) { req.SetURL(target) }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		r.bodies = append(r.bodies, body)
+		r.mu.Unlock()
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	return r
+}
+
+// modelRequest is a request of the Responses API.
+type modelRequest struct {
+	Store     *bool           `json:"store"`
+	Include   []string        `json:"include"`
+	Reasoning json.RawMessage `json:"reasoning"`
+	Input     []struct {
+		Type      string `json:"type"`
+		Role      string `json:"role"`
+		ID        string `json:"id"`
+		Encrypted string `json:"encrypted_content"`
+		Summary   []struct {
+			Text string `json:"text"`
+		} `json:"summary"`
+	} `json:"input"`
+}
+
+// asked returns the requests that contain a text, in order.
+func (r *relay) asked(t *testing.T, containing string) []modelRequest {
+	t.Helper()
+	var list []modelRequest
+	for _, body := range r.containing(containing) {
+		var a modelRequest
+		if err := json.Unmarshal(body, &a); err != nil {
+			t.Fatalf("the model was asked %s: %v", body, err)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// containing returns the bodies of the requests that contain a text, in order.
+func (r *relay) containing(text string) [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found [][]byte
+	for _, body := range r.bodies {
+		if bytes.Contains(body, []byte(text)) {
+			found = append(found, body)
+		}
+	}
+	return found
+}
+
+// items returns what the conversation consists of: types, and roles of messages.
+func (a modelRequest) items() string {
+	var kinds []string
+	for _, item := range a.Input {
+		kind := item.Type
+		if item.Role != "" {
+			kind = item.Role
+		}
+		kinds = append(kinds, kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+// What a model thinks over the Responses API is shown as it thinks it, and goes back to it with the
+// results of its tools, encrypted as it came, by way of the log.
+func TestResponses(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, kit.SharedModel)
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"OPENAI_BASE_URL=" + relay.url + "/v1"}
+	p.Keep(t)
+	p.Start(t)
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		yes, no := true, false
+		question, thought, answer := kit.User(kit.Say("How much?")), kit.Say("I had better calculate, 計算."), kit.Say("It is 84.")
+		next, last := kit.User(kit.Say("Sure?")), kit.Say("Sure.")
+		call := kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"12*7"}`}
+		kit.SharedModel.Answer(t,
+			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &no}, Response: kit.Response{Reasoning: thought, ToolCalls: []kit.ModelCall{call}}, ChunkSize: 3},
+			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &yes}, Response: kit.Response{Content: answer}, ChunkSize: 3},
+			kit.Fixture{Match: kit.Match{UserMessage: next.Content}, Response: kit.Response{Content: last}})
+		d := g.Drive(t, p, kit.Script{URL: p.Url("/v1/agents/thinker/runs"), Runs: []kit.ScriptedRun{
+			{RunID: "run-1", Messages: []kit.Message{question}}, {RunID: "run-2", Add: []kit.Message{next}},
+		}})
+		ends := d.Finish(t)
+
+		var thoughts strings.Builder
+		for _, raw := range d.Events(0, "REASONING_MESSAGE_CONTENT") {
+			var event struct{ Delta string }
+			if err := json.Unmarshal(raw, &event); err != nil {
+				t.Fatal(err)
+			}
+			thoughts.WriteString(event.Delta)
+		}
+		if got := thoughts.String(); got != thought {
+			t.Errorf("what is shown of its thoughts is %q, want %q", got, thought)
+		}
+		if n := len(ends[0].Messages); n == 0 || ends[0].Messages[n-1].Content != answer {
+			t.Errorf("the run ends with %+v, want %q", ends[0].Messages, answer)
+		}
+		if got := ends[1].Messages; len(got) == 0 || got[len(got)-1].Content != last {
+			t.Errorf("the next run ends with %+v, want %q", ends[1], last)
+		}
+		requests := relay.asked(t, question.Content)
+		if len(requests) != 3 {
+			t.Fatalf("%d model calls, want 3", len(requests))
+		}
+		wantStateless(t, requests)
+		wantThoughtReturned(t, requests, thought)
+	})
+}
+
+func wantStateless(t *testing.T, requests []modelRequest) {
+	t.Helper()
+	for _, a := range requests {
+		if a.Store == nil || *a.Store || !cmp.Equal(a.Include, []string{"reasoning.encrypted_content"}) {
+			t.Errorf("store is %v and include %v, want that nothing is kept at the provider", a.Store, a.Include)
+		}
+		if got, want := string(a.Reasoning), `{"effort":"low","summary":"auto"}`; got != want {
+			t.Errorf("reasoning is %s, want %s", got, want)
+		}
+	}
+}
+
+func wantThoughtReturned(t *testing.T, requests []modelRequest, thought string) {
+	t.Helper()
+	for i, want := range []string{
+		"system user",
+		"system user reasoning function_call function_call_output",
+		"system user function_call function_call_output assistant user",
+	} {
+		if got := requests[i].items(); got != want {
+			t.Errorf("model call %d has %s, want %s", i, got, want)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	item := requests[1].Input[2]
+	// The model server encrypts nothing, but binds what it gives to the item's id as OpenAI does.
+	if want := base64.StdEncoding.EncodeToString([]byte("aimock-encrypted-reasoning:" + item.ID)); item.Encrypted != want {
+		t.Errorf("encrypted content is %q, want %q", item.Encrypted, want)
+	}
+	if len(item.Summary) != 1 || item.Summary[0].Text != thought {
+		t.Errorf("the summary is %+v, want %q", item.Summary, thought)
+	}
+}

@@ -1,0 +1,222 @@
+package models
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
+)
+
+const frugal = "/v1/agents/frugal/runs"
+
+// toils lets the model work for as many turns as anybody lets it, of 60 tokens each.
+func toils(t *testing.T, prompt string) {
+	t.Helper()
+	var turns []kit.Fixture
+	for range 6 {
+		turns = append(turns, kit.Fixture{Response: kit.Response{
+			ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"1+1"}`}}, Usage: &kit.Tokens{Input: 50, Output: 10, Total: 60},
+		}})
+	}
+	kit.SharedModel.Attempts(t, prompt, turns...)
+}
+
+// asksBeyond checks a question about tokens.
+func asksBeyond(t *testing.T, q kit.Interrupt, message string) {
+	t.Helper()
+	if q.Reason != "tool_call" || q.Message != message || q.ToolCallID == "" || !strings.Contains(string(q.ResponseSchema), "editedArgs") {
+		t.Errorf("people are asked %+v, want %q", q, message)
+	}
+}
+
+const (
+	firstAsked  = "The run has used 120 tokens. May it go on, up to 220 tokens?"
+	secondAsked = "The run has used 240 tokens. May it go on, up to 250 tokens?"
+)
+
+// wantError holds that a run has ended with a code.
+func wantError(t *testing.T, f *kit.Follower, code string) {
+	t.Helper()
+	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_ERROR" || last.Member("code") != code {
+		t.Errorf("the run ended with %s, want %s", last.Data, code)
+	}
+}
+
+// A run that has passed a soft limit ends with a question, which outlives the process, like any
+// other. Once approved, by whichever way, it goes on from what it has used; then the hard limit
+// ends it.
+func TestSoftLimit(t *testing.T) {
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.Keep(t)
+	p.Start(t)
+	prompt := kit.Say("Toil.")
+	toils(t, prompt)
+	in := kit.NewInput(prompt)
+	question := kit.InterruptsOf(t, p.RunAgent(t, frugal, in))[0]
+	asksBeyond(t, question, firstAsked)
+	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	p.Kill()
+	p.Start(t)
+	waits := p.Pending(t, "?agent=frugal", in.ThreadID).Items[0]
+	if a := waits.Args; waits.ToolName != "approve" || a["limit"] != "tokens" || a["used"] != 120.0 || a["allowed"] != 220.0 {
+		t.Errorf("the inbox has %+v", waits)
+	}
+	for body, pointer := range map[string]string{
+		`{"decision":"edit","args":{"limit":"tokens","used":0,"allowed":9000}}`: "/args",
+		`{"decision":"edit","args":{"allowed":120}}`:                            "/args/allowed",
+		`{"decision":"answer","content":"yes"}`:                                 "/content",
+		`{"decision":"approve","remember":true}`:                                "/remember",
+	} {
+		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, question.ID, body); status != http.StatusUnprocessableEntity || answer["pointer"] != pointer {
+			t.Errorf("%s: %d %v", body, status, answer)
+		}
+	}
+	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: %d %v", status, answer)
+	}
+	whole := p.FollowThread(t, in)
+	whole.Until(t, kit.Event.Terminal)
+	second := whole.UntilAsked(t, "tool_call")[0]
+	whole.Cut()
+	asksBeyond(t, second, secondAsked)
+	then := in
+	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": second.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	last := p.FollowAgent(t, frugal, then)
+	last.Finish(t)
+	wantError(t, last, "limit_tokens")
+	calls := kit.SharedModel.Calls(t, prompt)
+	if len(calls) != 5 {
+		t.Errorf("the model was called %d times, want five of 60 tokens for 250", len(calls))
+	}
+	for _, m := range calls[len(calls)-1].Body.Messages {
+		for _, c := range m.ToolCalls {
+			if c.Function.Name != "calculate" {
+				t.Errorf("the model was told of a call of %s", c.Function.Name)
+			}
+		}
+	}
+}
+
+// Who rejects ends the run, with the code of the limit and for a reason that stands in the
+// conversation.
+func TestSoftLimitRejected(t *testing.T) {
+	t.Parallel()
+	prompt := kit.Say("Toil.")
+	toils(t, prompt)
+	in := kit.NewInput(prompt)
+	question := kit.InterruptsOf(t, kit.Shared.RunAgent(t, frugal, in))[0]
+	why := kit.Say("too dear")
+	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"reject","reason":"`+why+`"}`); status != http.StatusOK {
+		t.Fatalf("reject: %d %v", status, answer)
+	}
+	whole := kit.Shared.FollowThread(t, in)
+	whole.Until(t, kit.Event.Terminal)
+	result := whole.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
+	if !strings.Contains(result.Member("content"), why) {
+		t.Errorf("the question came to %s", result.Data)
+	}
+	whole.Until(t, kit.Event.Terminal)
+	wantError(t, whole, "limit_tokens")
+	whole.Cut()
+	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
+		t.Errorf("the model was called %d times", n)
+	}
+	// The thread goes on, and what comes next counts from the beginning.
+	next, done := kit.Say("Are you there?"), kit.Say("Yes.")
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: next}, Response: kit.Response{Content: done, Usage: &kit.Tokens{Input: 90, Output: 5, Total: 95}}})
+	f := kit.Shared.FollowAgent(t, frugal, in.After("run-2", "reject", kit.User(next)))
+	f.Finish(t)
+	kit.WantOutcome(t, f, "success")
+}
+
+// A run that is held asks in place, and its question outlives the process. Who lets it go on may
+// say how far.
+func TestSoftLimitHeld(t *testing.T) {
+	p := kit.Setup(t)
+	prompt := kit.Say("Toil.")
+	toils(t, prompt)
+	in := kit.NewInput(prompt).Held()
+	f := p.FollowAgent(t, frugal, in)
+	first := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	asksBeyond(t, first, firstAsked)
+	p.Kill()
+	p.Start(t)
+	for _, body := range []string{`{"decision":"edit","args":{"allowed":170}}`, `{"decision":"edit","args":{"used":120,"allowed":170}}`} { // the same, twice
+		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, first.ID, body); status != http.StatusOK {
+			t.Fatalf("edit: %d %v", status, answer)
+		}
+	}
+	second := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	asksBeyond(t, second, "The run has used 180 tokens. May it go on, up to 250 tokens?")
+	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, second.ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: %d %v", status, answer)
+	}
+	f.Finish(t)
+	wantError(t, f, "limit_tokens")
+	if n := len(kit.SharedModel.Calls(t, prompt)); n != 5 {
+		t.Errorf("the model was called %d times", n)
+	}
+}
+
+// A pipeline asks before the next of its agents, and before branches; who does not let it go on has
+// it compensate for what it has done.
+func TestSoftLimitOfSteps(t *testing.T) {
+	t.Parallel()
+	for name, decisions := range map[string][]string{
+		"to the end": {"approve", "approve"}, "no further": {"reject"}, "no branches": {"approve", "reject"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, holds := range []bool{false, true} {
+				topic := kit.Say("this.")
+				said := []string{"Plan ", "Write ", "Review once ", "Review twice "}
+				for _, s := range said {
+					kit.SharedModel.AnswerWith(t, s+topic, kit.Say("It is so."))
+				}
+				in := kit.NewInput(topic)
+				if holds {
+					in = in.Held()
+				}
+				f := kit.Shared.FollowAgent(t, "/v1/agents/thrifty/runs", in)
+				if !holds {
+					f.Finish(t)
+					f = kit.Shared.FollowThread(t, in)
+				}
+				for _, d := range decisions {
+					var q kit.Interrupt
+					if holds {
+						q = kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+					} else {
+						q = f.UntilAsked(t, "tool_call")[0]
+					}
+					if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, `{"decision":"`+d+`"}`); status != http.StatusOK {
+						t.Fatalf("%s: %d %v", d, status, answer)
+					}
+				}
+				f.Until(t, kit.Event.Terminal)
+				f.Cut()
+				undone := slices.ContainsFunc(f.Events, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == "9" })
+				if rejected := slices.Contains(decisions, "reject"); rejected {
+					wantError(t, f, "limit_turns")
+					if !undone {
+						t.Error("what was booked is booked")
+					}
+				} else {
+					kit.WantOutcome(t, f, "success")
+				}
+				made := 0
+				for _, s := range said {
+					made += len(kit.SharedModel.Calls(t, s+topic))
+				}
+				if want := map[string]int{"to the end": 4, "no further": 1, "no branches": 2}[name]; made != want {
+					t.Errorf("the model was called %d times, want %d", made, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,520 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const meteredAgents = `name: plain
+model: openai/metered
+instructions: You answer.
+limits: {tokens: 1000000000}
+---
+name: handy
+model: openai/metered
+instructions: You calculate.
+tools: [calculate]
+limits: {tokens: 1000000000}
+---
+name: lead
+model: openai/metered
+instructions: You lead.
+tools: ["agent:handy"]
+limits: {tokens: 1000000000}
+---
+name: fan
+model: openai/metered
+limits: {tokens: 1000000000}
+steps:
+  - name: all
+    parallel:
+      - {name: one, agent: {instructions: You are the first.}, input: "${input.text}"}
+      - {name: two, agent: {instructions: You are the second.}, input: "${input.text}"}
+      - {name: three, agent: {instructions: You are the third.}, input: "${input.text}"}
+  - {name: sum, agent: {instructions: You sum up.}, input: "${input.text}"}
+---
+name: chatty
+model: openai/metered
+instructions: You remember.
+context: {maxTokens: 1000, policy: summarize}
+limits: {tokens: 1000000000}
+`
+
+// widths are how many model calls of an agent's run go on at the same time at most.
+var widths = map[string]int64{"plain": 1, "handy": 1, "lead": 2, "fan": 3, "chatty": 1}
+
+// What runs report as their usage is what the model server has billed, over summaries, subagents,
+// parallel branches, cancels and kills: answers with a usage exactly, each answer that was cut or
+// has none once and as an estimate, refused requests not at all. The figures of runs, threads and
+// the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
+//
+// A kill leaves one thing open: the log has the note of a call, and nobody can tell whether the
+// server got the request, or has refused it. Such a call is charged as an estimate of its input.
+// There are at most as many in a thread as the kills have hit model calls of it.
+func TestUsageIsWhatWasBilled(t *testing.T) {
+	t.Parallel()
+	a := openAudit(t, true)
+	a.play(t)
+	t.Logf("after %d kills %d calls are estimated that the server did not get or has refused:\n%s", a.kills, a.lost, strings.Join(a.unseen, "\n"))
+	if a.lost > a.kills { // there could be more, but that is a matter of a millisecond in each of them
+		t.Errorf("that are too many after %d kills", a.kills)
+	}
+}
+
+// Without kills, the metrics are what the model server has billed, too. A killed process takes
+// those with it that nobody has collected.
+func TestMetricsAreWhatWasBilled(t *testing.T) {
+	t.Parallel()
+	a := openAudit(t, false)
+	a.play(t)
+	if a.lost > 0 {
+		t.Errorf("%d calls are estimated that the server did not get or has refused", a.lost)
+	}
+	a.checkMetrics(t)
+}
+
+// audit holds the figures of runs against the journal of a meter. One goroutine uses it.
+type audit struct {
+	meter  *meter
+	p      *kit.Perdure
+	random *rand.Rand
+	wild   bool // processes are killed
+
+	runs, kills int
+	calls, cut  int
+	// lost counts calls whose worker died between its note and the request, or between a refusal
+	// and the note of that.
+	lost   int
+	unseen []string // their threads
+	// all is what the runs report, estimated the part of it that is estimated.
+	all, estimated figures
+}
+
+func openAudit(t *testing.T, wild bool) *audit {
+	t.Helper()
+	dayOf(t)
+	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("CHAOS_SEED=%d", seed)
+	m := openMeter(t, rand.New(rand.NewPCG(seed, 1)))
+	p := kit.NewPerdure(t.TempDir()+"/data", kit.SharedModel)
+	p.Agents = t.TempDir()
+	if err := os.WriteFile(p.Agents+"/all.yaml", []byte(meteredAgents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Env = append(m.environ(), "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY=1000000000000")
+	p.Keep(t)
+	p.Start(t)
+	return &audit{meter: m, p: p, random: rand.New(rand.NewPCG(seed, 2)), wild: wild}
+}
+
+// play has all runs, and holds the tenant's day against them.
+func (a *audit) play(t *testing.T) {
+	t.Helper()
+	runs, atOnce := 36, 12
+	if *kit.Chaos {
+		runs, atOnce = 500, 20
+	}
+	for a.runs < runs && !t.Failed() {
+		a.round(t, atOnce)
+	}
+	a.checkDay(t)
+	t.Logf("%d runs with %d model calls, %d of them estimated, over %d kills", a.runs, a.calls, a.cut, a.kills)
+	t.Logf("they report %+v, of which %+v are estimated", a.all, a.estimated)
+}
+
+// meteredThread is a thread of a round.
+type meteredThread struct {
+	agent  string
+	id     string
+	runs   int
+	cancel int // the first run, after so many events; 0 = it is not cancelled
+	ends   []kit.Event
+	cuts   bool // a cancel was sent
+	over   atomic.Bool
+	kills  int64 // until it was over
+}
+
+// round has some conversations at the same time. A wild one kills the process at two moments among
+// their events.
+func (a *audit) round(t *testing.T, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 6*kit.Patience)
+	defer cancel()
+	var all []*meteredThread
+	for range n {
+		c := &meteredThread{agent: []string{"plain", "handy", "lead", "fan", "chatty"}[a.random.IntN(5)], id: kit.NewThread(), runs: 1}
+		if c.agent == "chatty" {
+			c.runs = 4
+		}
+		if a.random.IntN(4) == 0 {
+			c.cancel = 2 + a.random.IntN(12)
+		}
+		all, a.runs = append(all, c), a.runs+c.runs
+	}
+	first := int64(1 + a.random.IntN(n*12))
+	second := first + int64(1+a.random.IntN(n*8))
+	var events atomic.Int64
+	reached, over := make(chan struct{}, 2), make(chan error, 1)
+	var g errgroup.Group
+	for _, c := range all {
+		g.Go(func() error {
+			return c.play(ctx, a.p.Endpoint, func() {
+				if n := events.Add(1); a.wild && (n == first || n == second) {
+					reached <- struct{}{}
+				}
+			})
+		})
+	}
+	go func() { over <- g.Wait() }()
+	for playing := true; playing; {
+		select {
+		case <-reached:
+			a.kills++
+			for _, c := range all {
+				if !c.over.Load() {
+					c.kills++
+				}
+			}
+			a.p.Kill()
+			a.p.Start(t)
+		case err := <-over:
+			if err != nil {
+				t.Fatal(err)
+			}
+			playing = false
+		}
+	}
+	for _, c := range all {
+		if err := a.check(ctx, c); err != nil {
+			t.Errorf("%s, %s: %v", c.agent, c.id, err)
+		}
+	}
+}
+
+// play has the runs of the thread, one after another.
+func (c *meteredThread) play(ctx context.Context, p *kit.Endpoint, had func()) error {
+	for i := range c.runs {
+		in := kit.NewInput(kit.Say(fmt.Sprintf("%s, part %d: %s", c.id, i, strings.Repeat("tell me more ", 90))))
+		in.ThreadID, in.RunID = c.id, fmt.Sprintf("run-%d", i+1)
+		f := p.Quiet(ctx, in)
+		f.Agent = "/v1/agents/" + c.agent + "/runs"
+		defer f.Cut()
+		for n := 1; ; n++ {
+			e, err := f.Next()
+			if err != nil {
+				return err
+			}
+			if had(); e.Terminal() {
+				c.ends = append(c.ends, e)
+				break
+			}
+			if i == 0 && n == c.cancel {
+				if err := cancelSurely(ctx, p, in); err != nil {
+					return err
+				}
+				c.cuts = true
+			}
+		}
+	}
+	c.over.Store(true)
+	return nil
+}
+
+// cancelSurely cancels a run, over kills.
+func cancelSurely(ctx context.Context, p *kit.Endpoint, in kit.Input) error {
+	for {
+		resp, err := p.Post(ctx, kit.CancelPath(in), map[string]string{})
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusServiceUnavailable {
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// figures are sums of a usage.
+type figures struct {
+	input, output int64
+	calls         int64 // of estimates
+}
+
+type estimate struct {
+	Calls int64             `json:"calls"`
+	Usage []agui.TokenUsage `json:"usage"`
+}
+
+func sumOf(usage []agui.TokenUsage) (f figures) {
+	for _, u := range usage {
+		if u.InputTokens != nil {
+			f.input += *u.InputTokens
+		}
+		if u.OutputTokens != nil {
+			f.output += *u.OutputTokens
+		}
+	}
+	return f
+}
+
+// add adds other figures.
+func (f *figures) add(other figures) {
+	f.input, f.output, f.calls = f.input+other.input, f.output+other.output, f.calls+other.calls
+}
+
+// usage is what the end of a run, a run in a list and a thread say.
+type usage struct {
+	Usage     []agui.TokenUsage `json:"usage"`
+	Estimated estimate          `json:"estimated"`
+}
+
+// figures returns the sums of all of it, and of the estimated part.
+func (u usage) figures() (all, estimated figures) {
+	all, estimated = sumOf(u.Usage), sumOf(u.Estimated.Usage)
+	estimated.calls = u.Estimated.Calls
+	return all, estimated
+}
+
+// reported returns what the last event of a run reports.
+func reported(end kit.Event) (u usage, err error) {
+	var e struct {
+		usage
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	err = json.Unmarshal(end.Data, &e)
+	if raw := e.Metadata["perdure.usage.estimated"]; err == nil && raw != nil {
+		err = json.Unmarshal(raw, &e.Estimated)
+	}
+	return e.usage, err
+}
+
+// check holds a thread against the journal.
+func (a *audit) check(ctx context.Context, c *meteredThread) error {
+	var all, estimated figures
+	var runs []usage
+	for _, end := range c.ends {
+		u, err := reported(end)
+		if err != nil {
+			return err
+		}
+		sum, part := u.figures()
+		all.add(sum)
+		estimated.add(part)
+		runs = append(runs, u)
+	}
+	a.all.add(all)
+	a.estimated.add(estimated)
+	if err := a.checkThread(ctx, c, runs, all, estimated); err != nil {
+		return err
+	}
+	journal := a.meter.of(c.id)
+	last := map[string]int{}
+	for i, b := range journal {
+		if !b.refused {
+			last[b.step] = i
+		}
+	}
+	var whole figures
+	var cut []billed
+	var unclear []billed // sent whole when the run was cancelled: Perdure may have heard the end, or not
+	for i, b := range journal {
+		switch {
+		case b.refused:
+			continue
+		case last[b.step] != i || !b.whole || b.silent:
+			cut = append(cut, b)
+		case c.cuts:
+			unclear = append(unclear, b)
+		default:
+			whole.add(figures{input: b.input, output: b.output})
+		}
+		a.calls++
+	}
+	exact := figures{input: all.input - estimated.input, output: all.output - estimated.output}
+	for set := range 1 << len(unclear) {
+		with, without := whole, slices.Clone(cut)
+		for i, b := range unclear {
+			if set&(1<<i) != 0 {
+				with.add(figures{input: b.input, output: b.output})
+			} else {
+				without = append(without, b)
+			}
+		}
+		if with == exact {
+			return a.checkEstimates(c, estimated, without, journal)
+		}
+	}
+	return fmt.Errorf("the runs report %+v and %+v by estimates, the server has billed %+v:\n%s", exact, estimated, whole, listing(journal))
+}
+
+// checkEstimates holds the estimates of a thread against the calls that were cut, or whose answer
+// has no usage.
+func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal []billed) error {
+	var most int64 // tokens of output
+	for _, b := range cut {
+		n := (b.said + 3) / 4
+		if b.whole && !b.silent { // the report may have come before the worker died
+			n = max(n, b.output)
+		}
+		most += n
+	}
+	lost := estimated.calls - int64(len(cut))
+	switch {
+	case lost < 0 || lost > c.kills*widths[c.agent]:
+		return fmt.Errorf("after %d kills %d calls are estimated, the server has %d:\n%s", c.kills, estimated.calls, len(cut), listing(journal))
+	case estimated.output > most:
+		return fmt.Errorf("the estimate is %+v, and %d tokens of output were sent:\n%s", estimated, most, listing(journal))
+	case (estimated.calls > 0) != (estimated.input > 0):
+		return fmt.Errorf("the estimate is %+v", estimated)
+	case lost > 0:
+		a.unseen = append(a.unseen, fmt.Sprintf("%s, cancelled %t, %d kills, estimates %+v\n%s", c.agent, c.cuts, c.kills, estimated, listing(journal)))
+	}
+	a.lost += int(lost)
+	a.cut += len(cut)
+	return nil
+}
+
+func listing(journal []billed) string {
+	var b strings.Builder
+	for _, call := range journal {
+		fmt.Fprintf(&b, "%+v\n", call)
+	}
+	return b.String()
+}
+
+// checkThread holds what the thread and its list of runs say against what the runs have reported.
+func (a *audit) checkThread(ctx context.Context, c *meteredThread, runs []usage, all, estimated figures) error {
+	var thread usage
+	if err := a.read(ctx, "/v1/threads/"+c.id, &thread); err != nil {
+		return err
+	}
+	if sum, part := thread.figures(); sum != all || part != estimated {
+		return fmt.Errorf("the thread has %+v and %+v by estimates, its runs report %+v and %+v", sum, part, all, estimated)
+	}
+	var list struct {
+		Items []usage `json:"items"` // the newest first
+	}
+	if err := a.read(ctx, "/v1/threads/"+c.id+"/runs", &list); err != nil {
+		return err
+	}
+	slices.Reverse(list.Items)
+	if diff := cmp.Diff(runs, list.Items); diff != "" {
+		return fmt.Errorf("the runs report other figures than the list of runs (-reported +listed):\n%s", diff)
+	}
+	return nil
+}
+
+func (a *audit) read(ctx context.Context, path string, v any) error {
+	resp, err := a.p.Get(ctx, path, "")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(v)
+}
+
+var (
+	tokenMetric = regexp.MustCompile(`(?m)^gen_ai_client_token_usage_sum\{(.*)\} (\S+)$`)
+	metricLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+// checkMetrics holds the metrics against what all runs have reported.
+func (a *audit) checkMetrics(t *testing.T) {
+	t.Helper()
+	resp, err := a.p.Get(t.Context(), "/metrics", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, estimated figures
+	for _, series := range tokenMetric.FindAllSubmatch(body, -1) {
+		n, err := strconv.ParseFloat(string(series[2]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := map[string]string{}
+		for _, l := range metricLabel.FindAllSubmatch(series[1], -1) {
+			labels[string(l[1])] = string(l[2])
+		}
+		var f figures
+		switch labels["gen_ai_token_type"] {
+		case "input":
+			f.input = int64(n)
+		case "output":
+			f.output = int64(n)
+		default:
+			t.Errorf("a series has the labels %s", series[1])
+		}
+		all.add(f)
+		if labels["perdure_usage_estimated"] == "true" {
+			estimated.add(f)
+		}
+	}
+	want := a.estimated
+	want.calls = 0 // the metrics do not count calls
+	if all != a.all || estimated != want {
+		t.Errorf("the metrics are %+v, of which %+v are estimated; the runs report %+v and %+v", all, estimated, a.all, a.estimated)
+	}
+}
+
+// checkDay holds the tenant's day against what all runs have reported.
+func (a *audit) checkDay(t *testing.T) {
+	t.Helper()
+	where, err := a.p.Addresses(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(where.NATS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	days, err := js.KeyValue(t.Context(), "PERDURE_budget")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := days.Get(t.Context(), dayOf(t)+".default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var day struct {
+		Tokens int64 `json:"tokens"`
+	}
+	if err := json.Unmarshal(entry.Value(), &day); err != nil || day.Tokens != a.all.input+a.all.output {
+		t.Errorf("the tenant has used %d tokens today, its runs report %d: %v", day.Tokens, a.all.input+a.all.output, err)
+	}
+}

@@ -1,0 +1,11 @@
+// Package operations tests authentication and telemetry.
+package operations
+
+import (
+	"os"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+func TestMain(m *testing.M) { os.Exit(kit.Main(m)) }

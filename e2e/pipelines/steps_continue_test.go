@@ -1,0 +1,80 @@
+package pipelines
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
+)
+
+// Pipelines continue as new every few steps: between steps and turns, inside a loop, inside
+// branches and while these wait for people, who are so slow that the thread is parked; and they
+// lose their workers at any moment. They come to the same as one that goes through a single
+// execution and is not disturbed.
+func TestContinuedPipelines(t *testing.T) {
+	t.Parallel()
+	const errandCount, kills = 2, 3
+	calm := devSite(t)
+	calm.calm(t, "walker")
+	want, events := calm.undisturbed["walker"], calm.events["walker"]
+
+	s := kit.NewCluster(t)
+	w := startJournalServer(t)
+	s.Agents = w.agents(t)
+	s.Settings = append(w.environ(s.Agents), "PERDURE_PARK_AFTER=100ms")
+	s.Open(t, "-history-events", "60")
+	api := s.StartAPI(t)
+	busy, idle := s.StartWorker(t), s.StartWorker(t)
+	var errands []*pipelineRun
+	for range errandCount {
+		e := w.errand(t, api.Endpoint, "walker")
+		e.within(t, 4*time.Minute)
+		errands = append(errands, e)
+	}
+	for i, e := range errands {
+		at := moments(rand.New(rand.NewPCG(1, uint64(i))), events, kills)
+		e.watch(t, func(seen int) {
+			if last := e.reader.Events[seen-1]; last.Terminal() && kit.Outcome(last) == "interrupt" {
+				kit.AwaitType(t, api.Endpoint, e.reader.In, runs.TypeParked)
+			}
+			if len(at) > 0 && seen == at[0] {
+				busy.Kill()
+				busy, idle, at = idle, s.StartWorker(t), at[1:]
+			}
+		})
+		e.once(t, kills*errandCount*2)
+		want.same(t, fmt.Sprintf("errand %d", i), e.product(t))
+		e.shows(t)
+		checkContinued(t, api.Endpoint, e.reader.In)
+	}
+}
+
+// checkContinued checks that a thread and its branches have gone through many executions.
+func checkContinued(t *testing.T, p *kit.Endpoint, in kit.Input) {
+	t.Helper()
+	c, err := p.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := kit.ListExecutions(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread, executions := "thread/default/"+in.ThreadID, map[string]int{}
+	for _, x := range all {
+		if id := x.GetExecution().GetWorkflowId(); strings.HasPrefix(id, thread) {
+			executions[strings.TrimPrefix(id, thread)]++
+		}
+	}
+	t.Logf("executions: %v", executions)
+	for id, n := range executions {
+		if n < 2 || id == "" && n < 6 {
+			t.Errorf("%s%s has %d executions", thread, id, n)
+		}
+	}
+}

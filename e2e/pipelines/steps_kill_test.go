@@ -1,0 +1,156 @@
+package pipelines
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const trio = "/v1/agents/trio/runs"
+
+// check holds that the author's model was asked each thing, and each thing once but for kills, and
+// that the client has its thanks.
+func (b *book) check(t *testing.T, f *kit.Follower, kills int) {
+	t.Helper()
+	messages := kit.Show(t, b.in.Messages, f.Events, kit.Withdrawn)
+	if last := messages[len(messages)-1]; last.Content != b.thanks {
+		t.Errorf("at the end the client has %+v", last)
+	}
+	again := 0
+	for _, prompt := range slices.Concat(b.planned, b.told, b.wrote) {
+		n := len(kit.SharedModel.Calls(t, prompt))
+		if n == 0 {
+			t.Errorf("the model was never asked %q", prompt)
+		}
+		again += max(0, n-1)
+	}
+	if again > 3*kills { // as many as are under way at once
+		t.Errorf("%d model calls were made again after %d kills", again, kills)
+	}
+}
+
+// The process is killed behind every few events of pipelines that are under way: what was done is
+// not done again, and their readers miss nothing.
+func TestKillSteps(t *testing.T) {
+	p := kit.Setup(t)
+	const runs = 8
+	var books []*book
+	var readers []*kit.Follower
+	for range runs {
+		b := newBook(t)
+		books, readers = append(books, b), append(readers, p.FollowAgent(t, author, b.in))
+	}
+	const kills = 4
+	ended := make([]bool, runs)
+	step := func(i, n int) {
+		for range n {
+			if ended[i] {
+				return
+			}
+			e, err := readers[i].Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended[i] = e.Terminal()
+		}
+	}
+	for range kills {
+		for i := range readers {
+			step(i, 5+3*i)
+		}
+		p.Kill()
+		p.Start(t)
+	}
+	for i, f := range readers {
+		for !ended[i] {
+			step(i, 1)
+		}
+		f.Cut()
+		for n, e := range f.Events[1:] {
+			if e.ID <= f.Events[n].ID {
+				t.Errorf("run %d: event %s comes behind %s", i, e.ID, f.Events[n].ID)
+			}
+		}
+		question := kit.InterruptsOf(t, f.Events)[0]
+		if i%2 == 0 {
+			p.Kill() // between question and answer
+			p.Start(t)
+		}
+		if status, answer := kit.Decide(t, p.Endpoint, books[i].in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("%d %v", status, answer)
+		}
+		whole := p.FollowThread(t, books[i].in)
+		whole.UntilSuccess(t)
+		books[i].check(t, whole, kills+1)
+	}
+}
+
+// Three questions of branches that stand beside one another are answered in any order: each branch
+// does what was approved of it.
+func TestBranchesAsk(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			t.Parallel()
+			in, said := kit.NewInput(kit.Say("this.")), kit.Say("It is so.")
+			topic := in.Messages[0].Content
+			prompt := "Sum up 2 12 6 in " + topic
+			kit.SharedModel.AnswerWith(t, prompt, said)
+			questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, trio, in))
+			if len(questions) != 3 {
+				t.Fatalf("the questions are %+v", questions)
+			}
+			args := map[string]string{}
+			for _, a := range kit.Shared.Pending(t, "?thread="+in.ThreadID, in.ThreadID, in.ThreadID, in.ThreadID).Items {
+				args[a.ID] = fmt.Sprint(a.Args["n"])
+			}
+			slices.SortFunc(questions, func(a, b kit.Interrupt) int {
+				return int(args[a.ID][0]) - int(args[b.ID][0])
+			})
+			for _, i := range order {
+				body := `{"decision":"approve"}`
+				if i == 1 {
+					body = `{"decision":"edit","args":{"n":10}}`
+				}
+				if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, questions[i].ID, body); status != http.StatusOK {
+					t.Fatalf("question %d: %d %v", i, status, answer)
+				}
+			}
+			f := kit.Shared.FollowThread(t, in)
+			f.UntilSuccess(t)
+			if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
+				t.Errorf("the model was asked %d times", n)
+			}
+		})
+	}
+}
+
+// A cancel ends ten branches that speak, in under a second, by legal events.
+func TestCancelReachesBranches(t *testing.T) {
+	// Not in parallel: it measures.
+	for _, g := range kit.Generations {
+		t.Run(g.Name, func(t *testing.T) {
+			in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
+			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Pours(answer).Response, ChunkSize: 8, Latency: 25})
+			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url("/v1/agents/choir/runs"), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
+			d.Until(t, "SUBAGENT_STARTED", 10)
+			d.Until(t, "TEXT_MESSAGE_CONTENT", 50)
+			asked := time.Now()
+			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+				t.Fatalf("cancel: %d, want 202", got)
+			}
+			d.Finish(t)
+			if took := time.Since(asked); took > time.Second {
+				t.Errorf("the run ended %s after the cancel", took)
+			}
+			kit.WantCancelled(t, g, d)
+			if n := len(d.Events(0, "SUBAGENT_ERROR")); n != 10 {
+				t.Errorf("%d branches were told to stop: %s", n, d.Types(0))
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package pipelines
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
+)
+
+// barrier lets so many requests of tools pass, and stops those behind them until it is opened. Full
+// is closed when as many stand before it as are to.
+type barrier struct {
+	passes, stands int
+	full, opened   chan struct{}
+
+	mu     sync.Mutex
+	passed int
+	stood  int
+}
+
+func newBarrier(passes, stands int) *barrier {
+	return &barrier{passes: passes, stands: stands, full: make(chan struct{}), opened: make(chan struct{})}
+}
+
+func (b *barrier) before(ctx context.Context, d *request) bool {
+	if d.tool == "model" {
+		return true
+	}
+	b.mu.Lock()
+	b.passed++
+	passes := b.passed <= b.passes
+	if !passes {
+		if b.stood++; b.stood == b.stands {
+			close(b.full)
+		}
+	}
+	b.mu.Unlock()
+	if passes {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-b.opened:
+		return ctx.Err() == nil
+	}
+}
+
+// packed is what has become of an item.
+type packed struct {
+	Wrap, Stamp *struct{ Kept string }
+	Error       *struct{ Code string }
+}
+
+// A map of 500 items, 20 at a time, loses one of its two workers in the middle, for good: the other
+// one does the rest. What the tools were asked for stands in their journal.
+func TestMapLosesAWorker(t *testing.T) {
+	t.Parallel()
+	const items, atOnce = 500, 20
+	w, b := startJournalServer(t), newBarrier(items/2, atOnce)
+	w.before = b.before
+	c := kit.NewCluster(t)
+	c.Agents = w.agents(t)
+	c.Settings = w.environ(c.Agents)
+	c.Open(t)
+	api := c.StartAPI(t)
+	dies := c.StartWorker(t)
+	c.StartWorker(t)
+	names := make([]string, items)
+	for i := range names {
+		names[i] = fmt.Sprintf("item %d %s", i, kit.Mark)
+	}
+	began := time.Now()
+	e := w.start(t, api.Endpoint, "packer", func(in *kit.Input) { in.State = map[string]any{"items": names} })
+	e.within(t, 4*time.Minute)
+	select {
+	case <-b.full:
+	case <-e.reader.Ctx.Done():
+		t.Fatalf("%d items do not come to the middle together", atOnce)
+	}
+	t.Logf("in the middle after %s", time.Since(began).Round(time.Millisecond))
+	dies.Kill()
+	close(b.opened)
+	e.watch(t, nil)
+	t.Logf("all of it took %s, and showed %d events", time.Since(began).Round(time.Millisecond), len(e.reader.Events))
+
+	var got []packed
+	decodeStep(t, api.Endpoint, e.reader.In, "packed", &got)
+	if len(got) != items {
+		t.Fatalf("there are %d outputs", len(got))
+	}
+	requests := map[string]int{}
+	for _, d := range w.done(e.name) {
+		requests[d.what]++
+	}
+	again, unknown := 0, 0
+	for i, p := range got {
+		n := requests[names[i]]
+		switch kept := p.Wrap; {
+		case i%2 == 0 && (kept == nil || kept.Kept != names[i] || n < 1 || p.Error != nil):
+			t.Errorf("item %d, which may be wrapped again, was after %d requests: %+v", i, n, p)
+		case i%2 == 0 && n > 1:
+			again++
+		case i%2 == 1 && p.Error != nil && p.Error.Code == "tool_failed" && n <= 1:
+			unknown++
+		case i%2 == 1 && (p.Stamp == nil || p.Stamp.Kept != names[i] || n != 1):
+			t.Errorf("item %d, which may be stamped once, was after %d requests: %+v", i, n, p)
+		}
+	}
+	t.Logf("%d items were wrapped again, of %d it is unknown whether they were stamped", again, unknown)
+	if again+unknown == 0 || again+unknown > atOnce {
+		t.Errorf("%d items were cut off by the kill", again+unknown)
+	}
+	if w.busiest != atOnce {
+		t.Errorf("up to %d items were under way at once", w.busiest)
+	}
+	checkMapHistory(t, api.Endpoint, e.reader.In, items)
+}
+
+// checkMapHistory checks that what stands in histories of a map is small: of each item its
+// beginning and its end.
+func checkMapHistory(t *testing.T, p *kit.Endpoint, in kit.Input, items int) {
+	t.Helper()
+	events, size := 0, 0
+	for _, h := range p.Histories(t, in) {
+		if largest := kit.LargestPayload(t, h); largest > runs.MaxPayload {
+			t.Errorf("a payload has %d bytes", largest)
+		}
+		events, size = events+len(h.GetEvents()), size+proto.Size(h)
+	}
+	t.Logf("the history of %d items has %d events with %d bytes", items, events, size)
+	if events > 10*items || size > 4<<10*items {
+		t.Errorf("the history of %d items has %d events with %d bytes", items, events, size)
+	}
+}
+
+// decodeStep decodes the output of a step.
+func decodeStep(t *testing.T, p *kit.Endpoint, in kit.Input, step string, into any) {
+	t.Helper()
+	outputs, _ := p.StateOf(t, in)["steps"].(map[string]any)
+	body, err := json.Marshal(outputs[step])
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,48 @@
+package pipelines
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// Who answers a pipeline's question with a state changes the state, and not what the steps before
+// the question have come to: the client is told what it lacks of that.
+func TestAnswersKeepOutputs(t *testing.T) {
+	t.Parallel()
+	const keeper = `name: keeper
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps:
+  - {name: one, tool: calculate, args: {expression: "40+2"}}
+  - {name: ask, approve: {message: "Go on?"}}
+  - {name: two, tool: calculate, args: {expression: "${string(steps.one)}+${string(state.mine)}"}}
+`
+	p := kit.SetupWith(t, keeper)
+	in := kit.NewInput(kit.Say("this."))
+	asked := p.FollowAgent(t, "/v1/agents/keeper/runs", in)
+	asked.Finish(t)
+	question := kit.InterruptsOf(t, asked.Events)[0]
+	in.RunID, in.State = "run-2", map[string]any{"mine": 8, "steps": map[string]any{"one": 1000}}
+	in.Resume = []any{map[string]any{"interruptId": question.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	then := p.FollowAgent(t, "/v1/agents/keeper/runs", in)
+	first := then.Until(t, kit.OfType("STATE_SNAPSHOT"))
+	var told struct {
+		Snapshot struct {
+			Mine  int
+			Steps map[string]json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(first.Data, &told); err != nil {
+		t.Fatal(err)
+	}
+	if told.Snapshot.Mine != 8 || string(told.Snapshot.Steps["one"]) != "42" {
+		t.Errorf("the client is told %s", first.Data)
+	}
+	then.UntilSuccess(t)
+	messages := kit.Show(t, in.Messages, append(asked.Events, then.Events...), kit.Withdrawn)
+	if last := messages[len(messages)-1]; last.Content != "50" {
+		t.Errorf("at the end the client has %+v", last)
+	}
+}

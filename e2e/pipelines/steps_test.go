@@ -1,0 +1,89 @@
+package pipelines
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const author = "/v1/agents/author/runs"
+
+// book is a run of the author.
+type book struct {
+	in                   kit.Input
+	text, thanks         string
+	planned, told, wrote []string // prompts
+}
+
+func newBook(t *testing.T) *book {
+	t.Helper()
+	b := &book{in: kit.NewInput(kit.Say("this.")), text: kit.Say("It is so."), thanks: kit.Say("Thank you.")}
+	topic := b.in.Messages[0].Content
+	prompt := func(of *[]string, text, answer string) {
+		*of = append(*of, text)
+		kit.SharedModel.AnswerWith(t, text, answer)
+	}
+	prompt(&b.planned, "Plan "+topic, `{"sums":["1+1","2+2","3+3"]}`)
+	var tales []string
+	for _, sum := range []string{"2", "4", "6"} {
+		tale := kit.Say("It is " + sum)
+		tales = append(tales, tale)
+		prompt(&b.told, fmt.Sprintf("Tell of %s in %s", sum, topic), tale)
+	}
+	list, err := json.Marshal(tales)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt(&b.wrote, fmt.Sprintf("Write about %s in %s", list, topic), b.text)
+	kit.SharedModel.AnswerWith(t, topic, b.thanks)
+	return b
+}
+
+// A pipeline of agents, tools, branches and a question is one thread for stock clients of both
+// generations: they see its steps, answer its question, and have its state.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		b := newBook(t)
+		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url(author), ThreadID: b.in.ThreadID, Messages: b.in.Messages, Runs: []kit.ScriptedRun{
+			{RunID: "run-1"}, {RunID: "run-2", Resume: map[string]any{"approved": true}},
+		}})
+		ends := d.Finish(t)
+		t.Log(d.Types(0))
+		t.Log(d.Types(1))
+		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != b.thanks {
+			t.Errorf("at the end the client has %+v", last)
+		}
+	})
+}
+
+// An agent that consists of steps may be a step of another one: what its branches ask is asked of
+// people, and what it says at last is the step's output.
+func TestAStepIsAnAgentWithSteps(t *testing.T) {
+	t.Parallel()
+	in, said := kit.NewInput(kit.Say("this.")), kit.Say("It is so.")
+	kit.SharedModel.AnswerWith(t, "Sum up 2 4 6 in 2 and "+in.Messages[0].Content, said)
+	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, "/v1/agents/nest/runs", in))
+	if len(questions) != 3 {
+		t.Fatalf("the questions are %+v", questions)
+	}
+	for _, q := range questions {
+		if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("%d %v", status, answer)
+		}
+	}
+	f := kit.Shared.FollowThread(t, in)
+	f.UntilSuccess(t)
+	var now struct {
+		State struct {
+			Heard string
+		}
+	}
+	kit.Shared.Ask(t, "/v1/threads/"+in.ThreadID+"/state", &now)
+	if now.State.Heard != said {
+		t.Errorf("the state has %q, want %q", now.State.Heard, said)
+	}
+}

@@ -1,0 +1,213 @@
+package pipelines
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// traced are agents whose model calls a subagent, which calls a tool.
+const traced = `
+kind: tool
+name: keep
+description: Notes what it is told. Twice is once.
+parameters: {type: object, required: [order, what], properties: {order: {type: string}, what: {type: string}}}
+http: {method: POST, url: "http://WORKSHOP/tools/keep", timeout: 5m}
+idempotent: true
+---
+name: tracer
+model: openai/workshop
+instructions: You hand work over.
+tools: [keep, "agent:helper"]
+---
+name: helper
+description: Works.
+model: openai/workshop
+tools: [keep]
+steps: [{name: works, tool: keep, args: {order: "${input.text}", what: halt}}]
+`
+
+// traceparent is a trace that a client has begun.
+type traceparent struct{ trace, span string }
+
+func newTraceparent() traceparent {
+	var id [24]byte
+	_, _ = rand.Read(id[:])
+	return traceparent{hex.EncodeToString(id[:16]), hex.EncodeToString(id[16:])}
+}
+
+// begin starts a run in a trace, and leaves when it is accepted.
+func (p traceparent) begin(t *testing.T, url string, in kit.Input) {
+	t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Traceparent", "00-"+p.trace+"-"+p.span+"-01")
+	req.Header.Set("Baggage", "user=eve")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+}
+
+// of returns the spans of the trace.
+func (p traceparent) of(spans []*tracepb.Span) []*tracepb.Span {
+	var own []*tracepb.Span
+	for _, s := range spans {
+		if hex.EncodeToString(s.GetTraceId()) == p.trace {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+func intAttribute(s *tracepb.Span, key string) int64 {
+	for _, a := range s.GetAttributes() {
+		if a.GetKey() == key {
+			return a.GetValue().GetIntValue()
+		}
+	}
+	return 0
+}
+
+// TestTraceOfARun: a run belongs to the trace of the request that asked for it, with its model
+// calls, its subagents and their tools, also after the process was killed and when the run has
+// waited for its thread. No span is an orphan, and each names its run.
+func TestTraceOfARun(t *testing.T) {
+	t.Parallel()
+	c := &kit.Traces{Arrived: make(chan struct{})}
+	collector := httptest.NewServer(c)
+	t.Cleanup(collector.Close)
+	w, halts := startJournalServer(t), newGates()
+	w.before = halts.before
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents = t.TempDir()
+	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), []byte(strings.ReplaceAll(traced, "http://WORKSHOP", w.server.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Env = append(w.environ(p.Agents), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=50")
+	p.Keep(t)
+	p.Start(t)
+
+	const agent = "/v1/agents/tracer/runs"
+	order, other := kit.Mark+rand.Text()[:12], kit.Mark+rand.Text()[:12]
+	handing := kit.NewInput(fmt.Sprintf(`script:{"order":%q,"hands":"helper","say":"done"}`, order))
+	busy := kit.NewInput(fmt.Sprintf(`script:{"order":%q,"call":"halt","say":"done"}`, other))
+	queued := busy.After("run-2", "enqueue", kit.User(fmt.Sprintf(`script:{"order":%q,"say":"done"}`, other)))
+	one, zero, two := newTraceparent(), newTraceparent(), newTraceparent()
+	one.begin(t, p.Url(agent), handing)
+	zero.begin(t, p.Url(agent), busy)
+	opened := []*gate{halts.of(order + " later"), halts.of(other)}
+	for _, at := range opened {
+		select {
+		case <-at.came:
+		case <-t.Context().Done():
+		}
+	}
+	two.begin(t, p.Url(agent), queued)
+	// What has begun is not reported yet; what led there must be, or it is lost with the process.
+	c.Await(t, "POST /v1/agents/:agent/runs", 3)
+	c.Await(t, "StartActivity:tool.call.v1", 2)
+	p.Kill()
+	p.Start(t)
+	for _, at := range opened {
+		close(at.opened)
+	}
+	for _, in := range []kit.Input{handing, busy, queued} {
+		p.FollowAgent(t, agent, in).Finish(t)
+	}
+	if err := p.Stop(); err != nil { // what is left is sent when the process ends
+		t.Fatal(err)
+	}
+	spans := c.Await(t, "RunWorkflow:agent.run.v1", 3)
+
+	for run, want := range map[traceparent][]string{
+		zero: {"RunWorkflow:agent.run.v1", "RunActivity:tool.call.v1", "execute_tool keep"},
+		one: {
+			"POST /v1/agents/:agent/runs", "StartWorkflow:agent.run.v1", "RunWorkflow:agent.run.v1", "StartActivity:model.call.v1",
+			"RunActivity:model.call.v1", "chat workshop", "RunWorkflow:agent.child.v1", "RunActivity:tool.call.v1", "execute_tool keep",
+		},
+		two: {"POST /v1/agents/:agent/runs", "RunWorkflow:agent.run.v1", "RunActivity:model.call.v1", "chat workshop", "RunActivity:run.finish.v1"},
+	} {
+		own := run.of(spans)
+		for _, name := range want {
+			if len(kit.Named(own, name)) == 0 {
+				t.Errorf("no span %q in the trace of %v", name, want)
+			}
+		}
+		if n := len(kit.Named(own, "RunWorkflow:agent.run.v1")); n != 1 {
+			t.Errorf("the workflow of a run is reported %d times", n)
+		}
+		known := map[string]bool{run.span: true}
+		for _, s := range own {
+			known[hex.EncodeToString(s.GetSpanId())] = true
+		}
+		for _, s := range own {
+			if parent := hex.EncodeToString(s.GetParentSpanId()); !known[parent] {
+				t.Errorf("%s is an orphan: nobody reports its parent %s", s.GetName(), parent)
+			}
+		}
+	}
+	for prefix, name := range map[string]string{
+		"chat workshop": "tracer", "RunActivity:model.call.v1": "tracer", "execute_tool keep": "helper", "RunActivity:tool.call.v1": "helper",
+	} {
+		for _, s := range kit.Named(one.of(spans), prefix) {
+			for key, want := range map[string]string{
+				"perdure.tenant": "default", "perdure.thread.id": handing.ThreadID, "perdure.run.id": "run-1", "gen_ai.conversation.id": handing.ThreadID, "gen_ai.agent.name": name,
+			} {
+				if got := kit.Attribute(s, key); got != want {
+					t.Errorf("%s of %s is %q, want %q", key, s.GetName(), got, want)
+				}
+			}
+		}
+	}
+	for _, s := range kit.Named(two.of(spans), "chat workshop") {
+		if kit.Attribute(s, "perdure.run.id") != "run-2" {
+			t.Errorf("attributes of the second run: %v", s.GetAttributes())
+		}
+	}
+	again := func(s *tracepb.Span) bool { return intAttribute(s, "perdure.attempt") > 1 }
+	for _, name := range []string{"RunActivity:tool.call.v1", "execute_tool keep"} {
+		if !slices.ContainsFunc(kit.Named(one.of(spans), name), again) {
+			t.Errorf("no span %q is of another attempt: %v", name, kit.Named(one.of(spans), name))
+		}
+	}
+	for _, d := range append(w.done(order), w.done(order+" later")...) {
+		if !strings.HasPrefix(d.trace, "00-"+one.trace) {
+			t.Errorf("the %s server was sent the traceparent %q", d.tool, d.trace)
+		}
+	}
+	for _, s := range spans {
+		if strings.Contains(s.String(), kit.Mark) {
+			t.Errorf("content in a span: %.300s", s)
+		}
+	}
+}

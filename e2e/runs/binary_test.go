@@ -1,0 +1,44 @@
+package runs
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const binaryWire = "application/vnd.ag-ui.event+proto"
+
+// A stock client that asks for the binary wire sees what it sees otherwise. The older generation
+// asks in vain: its own decoder fails at the result of a tool.
+func TestBinaryWire(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		yes, no := true, false
+		question, thought, answer := kit.User(kit.Say("How much?")), kit.Say("Calculate, 計算."), kit.Say("Grüße, 世界 🌍: it is 84.")
+		call := kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"12*7"}`}
+		kit.SharedModel.Answer(t,
+			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &no}, Response: kit.Response{Reasoning: thought, ToolCalls: []kit.ModelCall{call}}},
+			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &yes}, Response: kit.Response{Content: answer}, ChunkSize: 3})
+		run := kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}}
+		text := g.Drive(t, kit.Shared, kit.Script{ThreadID: kit.NewThread(), Runs: []kit.ScriptedRun{run}})
+		want := text.Finish(t)[0]
+		binary := g.Drive(t, kit.Shared, kit.Script{Accept: binaryWire, Runs: []kit.ScriptedRun{run}})
+		got := binary.Finish(t)[0]
+
+		wire := binaryWire
+		if g.Legacy {
+			wire = "text/event-stream"
+		}
+		if got.ContentType != wire {
+			t.Errorf("answered with %s, want %s", got.ContentType, wire)
+		}
+		kit.WantMessages(t, want.Messages, got.Messages)
+		if !slices.ContainsFunc(got.Messages, func(m kit.Message) bool { return m.Role == "tool" && m.Content == "84" }) {
+			t.Errorf("no tool has answered: %+v", got.Messages)
+		}
+		if text, binary := text.Types(0), binary.Types(0); text != binary {
+			t.Errorf("events %s, want %s", binary, text)
+		}
+	})
+}

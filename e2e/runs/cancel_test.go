@@ -1,0 +1,118 @@
+package runs
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// A cancel in mid-stream is there in under a second, keeps what was said, and ends as each
+// generation of clients understands it.
+func TestCancel(t *testing.T) {
+	// Not in parallel: it measures.
+	for _, g := range kit.Generations {
+		t.Run(g.Name, func(t *testing.T) {
+			in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
+			kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+			d := g.Drive(t, kit.Shared, kit.Script{ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
+			d.Until(t, "TEXT_MESSAGE_CONTENT", 5)
+			asked := time.Now()
+			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+				t.Fatalf("cancel: %d, want 202", got)
+			}
+			end := d.Finish(t)[0]
+			if took := time.Since(asked); took > time.Second {
+				t.Errorf("the run ended %s after the cancel", took)
+			}
+			kit.WantCancelled(t, g, d)
+			kit.WantPartial(t, in, end.Messages, answer)
+			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+				t.Errorf("cancel again: %d, want 202", got)
+			}
+			wantGoesOn(t, g, in.ThreadID, end.Messages)
+		})
+	}
+}
+
+// wantGoesOn checks that the thread takes the next run, and that the model hears the kept part.
+func wantGoesOn(t *testing.T, g kit.Generation, thread string, had []kit.Message) {
+	t.Helper()
+	next, answer := kit.User(kit.Say("And now?")), kit.Say("Now this.")
+	kit.SharedModel.AnswerWith(t, next.Content, answer)
+	d := g.Drive(t, kit.Shared, kit.Script{ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "run-2", Add: []kit.Message{next}}}})
+	kit.WantMessages(t, append(had, next, kit.Says(answer)), d.Finish(t)[0].Messages)
+	calls := kit.SharedModel.Calls(t, next.Content)
+	if len(calls) != 1 {
+		t.Fatalf("%d model calls, want 1", len(calls))
+	}
+	wantHeard(t, calls[0], had[0].Content, had[1].Content, next.Content)
+}
+
+func TestCancelOfFinishedRun(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Quick?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("Yes."))
+	all := kit.Shared.Run(t, in)
+	if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+		t.Errorf("cancel: %d, want 202", got)
+	}
+	kit.Same(t, "after the cancel", all, kit.Shared.Run(t, in))
+}
+
+// A client that goes away cancels nothing.
+func TestDisconnectIsNotCancel(t *testing.T) {
+	t.Parallel()
+	in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(500)
+	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+	f := kit.Shared.Follow(t, in)
+	f.Contents(t, 3)
+	f.Cut()
+	f.Finish(t)
+	kit.WantMessages(t, append(in.Messages, kit.Says(answer)), kit.Show(t, in.Messages, f.Events))
+}
+
+// A run that waits to try its model again is cancelled as fast as one that speaks.
+func TestCancelBetweenAttempts(t *testing.T) {
+	in := kit.NewInput(kit.Say("May I?"))
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Fails(500).Response})
+	f := kit.Shared.Follow(t, in)
+	f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" })
+	for len(kit.SharedModel.Calls(t, in.Messages[0].Content)) < 2 {
+		if t.Context().Err() != nil {
+			t.Fatal("the model is not called again")
+		}
+	}
+	asked := time.Now()
+	if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+		t.Fatalf("cancel: %d, want 202", got)
+	}
+	f.Finish(t)
+	if took := time.Since(asked); took > time.Second {
+		t.Errorf("the run ended %s after the cancel", took)
+	}
+	if last := f.Events[len(f.Events)-1]; !strings.Contains(string(last.Data), `"cancelled"`) {
+		t.Errorf("it ended with %s", last.Data)
+	}
+	kit.WantMessages(t, in.Messages, kit.Show(t, in.Messages, f.Events))
+}
+
+// A cancel that comes with the very first event is kept.
+func TestCancelAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
+		kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+		f := kit.Shared.Follow(t, in)
+		f.Until(t, func(e kit.Event) bool { return e.Type == "RUN_STARTED" })
+		if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+			t.Fatalf("cancel: %d, want 202", got)
+		}
+		f.Finish(t)
+		if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" || !strings.Contains(string(last.Data), `"cancelled"`) {
+			t.Errorf("it ended with %s", last.Data)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// Runs that continue as new every few turns lose their workers, again and again and at whatever
+// moment: before, while, and after they continue. Each step counts once, and nobody who reads
+// misses anything.
+func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
+	t.Parallel()
+	const turns, kills, runs = 60, 5, 4
+	c := kit.NewCluster(t)
+	c.Open(t, "-history-events", "60")
+	a := c.StartAPI(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	busy := c.StartWorker(t)
+	var readers []*kit.Follower
+	for range runs {
+		f := a.Quiet(ctx, kit.NewInput(fmt.Sprintf("count to %d, %s", turns, kit.Say(""))))
+		f.Agent = "/v1/agents/tireless/runs"
+		readers = append(readers, f)
+	}
+	for range kills {
+		idle := c.StartWorker(t)
+		for _, f := range readers {
+			for range 30 + rand.IntN(50) { // of some 600
+				if e, err := f.Next(); err != nil || e.Terminal() {
+					t.Fatalf("%+v, %v", e, err)
+				}
+			}
+		}
+		busy.Kill()
+		busy = idle
+	}
+	calls := 0
+	for _, f := range readers {
+		f.Finish(t)
+		calls += checkCounted(t, a.Endpoint, f, turns, kills)
+	}
+	if calls == runs*(turns+1) {
+		t.Error("no kill hit a model call")
+	}
+}
+
+// checkCounted checks a run that has counted, as it was seen live and as it is seen afterwards, and
+// returns how often the model was called.
+func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kills int) (calls int) {
+	t.Helper()
+	in := live.In
+	want := in.Messages
+	for n := range turns {
+		call := kit.ModelCall{Name: "calculate", Arguments: fmt.Sprintf(`{"expression":"2*%d"}`, n)}
+		want = append(want, kit.CallsTools(call), kit.Result(strconv.Itoa(2*n)))
+	}
+	want = append(want, kit.Says("Counted."))
+	kit.WantMessages(t, want, kit.Show(t, in.Messages, live.Events, kit.Withdrawn))
+	again := p.Quiet(live.Ctx, in)
+	again.Finish(t)
+	kit.WantMessages(t, want, kit.Show(t, in.Messages, again.Events))
+	for _, events := range [][]kit.Event{live.Events, again.Events} {
+		for i, e := range events[1:] {
+			if e.ID <= events[i].ID {
+				t.Errorf("event %s comes behind %s", e.ID, events[i].ID)
+			}
+		}
+	}
+	behind := p.Quiet(live.Ctx, in)
+	behind.Events = slices.Clone(again.Events[:1+rand.IntN(len(again.Events)-2)])
+	behind.Finish(t)
+	kit.Same(t, "behind an event", again.Events, behind.Events)
+	calls = len(kit.SharedModel.Calls(t, in.Messages[0].Content))
+	executions := p.ExecutionsOf(t, in)
+	t.Logf("%d executions, %d model calls", executions, calls)
+	if calls < turns+1 || calls > turns+1+kills {
+		t.Errorf("%d model calls for %d turns", calls, turns+1)
+	}
+	if executions < turns/10 {
+		t.Errorf("the run went through %d executions", executions)
+	}
+	return calls
+}

@@ -1,0 +1,152 @@
+package runs
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// The process is killed in mid-stream, twice, and started again. Every reader, of whatever kind,
+// goes on where it was, sees what the dead attempts said withdrawn by legal events, and ends with
+// the right messages.
+func TestKill(t *testing.T) {
+	p := kit.Setup(t)
+	before := kit.NewInput(kit.Say("Before?"))
+	kit.SharedModel.AnswerWith(t, before.Messages[0].Content, kit.Say("Before."))
+	settled := p.Run(t, before)
+
+	var runs []*kit.CrashedRun
+	for i := range 17 {
+		runs = append(runs, kit.StartCrashedRun(t, p.Endpoint, i))
+	}
+	for _, g := range kit.Generations {
+		runs = append(runs, driveCrashed(t, p, 0, g), driveCrashed(t, p, 1, g))
+	}
+	for kill := range 2 {
+		for _, r := range runs {
+			r.MidStream(t)
+		}
+		p.Kill()
+		p.Start(t)
+		ready := time.Now()
+		for _, r := range runs {
+			r.MidStream(t)
+		}
+		if took := time.Since(ready); took > 3*time.Second {
+			t.Errorf("kill %d: it took %s from readiness until all runs went on", kill+1, took)
+		}
+	}
+	for _, r := range runs {
+		r.Finish(t, p.Endpoint)
+	}
+	kit.Same(t, "a run that ended before the kills", settled, p.Run(t, before))
+	goesOn(t, p, runs[0])
+	foreignCursor(t, p, before)
+}
+
+// The process is killed while runs begin, call tools and end. Wherever that hits one, it ends
+// right, and what it had finished is not done again.
+func TestKillAnywhere(t *testing.T) {
+	p := kit.Setup(t)
+	const runs = 15
+	for round, killAt := range []int64{1, 60, 150} {
+		var readers []*kit.Follower
+		for range runs {
+			in := kit.NewInput(kit.Say("Use your tools."))
+			useCalculator(t, in.Messages[0].Content, kit.Say("Done."))
+			readers = append(readers, p.Reader(t, in))
+		}
+		var events atomic.Int64
+		reached := make(chan struct{})
+		var g errgroup.Group
+		for _, f := range readers {
+			g.Go(func() error {
+				for {
+					e, err := f.Next()
+					if err != nil || e.Terminal() {
+						f.Cut()
+						return err
+					}
+					if events.Add(1) == killAt {
+						close(reached)
+					}
+				}
+			})
+		}
+		select {
+		case <-reached:
+		case <-time.After(kit.Patience):
+			t.Fatalf("round %d: only %d events", round, events.Load())
+		}
+		p.Kill()
+		p.Start(t)
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range readers {
+			endedRight(t, round, f)
+		}
+	}
+}
+
+func endedRight(t *testing.T, round int, f *kit.Follower) {
+	t.Helper()
+	got := kit.Show(t, f.In.Messages, f.Events, kit.Withdrawn)
+	if last := got[len(got)-1]; len(got) != 4 || got[2].Content != "42" || !strings.HasSuffix(last.Content, "Done.") {
+		t.Errorf("round %d: messages %+v", round, got)
+	}
+	finished := 0
+	for _, e := range f.Events {
+		if e.Type == "RUN_STARTED" || e.Type == "RUN_FINISHED" {
+			finished++
+		}
+	}
+	if finished != 2 {
+		t.Errorf("round %d: %q", round, kit.Lines(f.Events))
+	}
+	// Two calls, and one more for each attempt that the kill may have cut.
+	if n := len(kit.SharedModel.Calls(t, f.In.Messages[0].Content)); n < 2 || n > 3 {
+		t.Errorf("round %d: %d model calls", round, n)
+	}
+}
+
+// driveCrashed starts a run with a stock client.
+func driveCrashed(t *testing.T, p *kit.Perdure, kind int, g kit.Generation) *kit.CrashedRun {
+	t.Helper()
+	r := kit.NewCrashedRun(t, kind)
+	r.Client = g.Drive(t, p, kit.Script{
+		ThreadID: r.In.ThreadID, Runs: []kit.ScriptedRun{{RunID: r.In.RunID, Messages: r.In.Messages}},
+		Reconnect: &kit.ReconnectRule{Addresses: p.AddressFile()},
+	}).Tolerate("No message found containing tool call")
+	return r
+}
+
+// goesOn checks that a thread takes a run after all that, and that the model hears what holds.
+func goesOn(t *testing.T, p *kit.Perdure, r *kit.CrashedRun) {
+	t.Helper()
+	next := r.In
+	next.RunID = "run-2"
+	next.Messages = append(slices.Clone(kit.Show(t, r.In.Messages, r.Reader.Events)), kit.User(kit.Say("And now?")))
+	question := next.Messages[len(next.Messages)-1].Content
+	kit.SharedModel.AnswerWith(t, question, kit.Say("Now this."))
+	p.Run(t, next)
+	wantHeard(t, kit.SharedModel.Calls(t, question)[0], r.Want[0].Content, r.Want[1].Content, question)
+}
+
+// foreignCursor checks that a cursor of another log is told apart from one that is none.
+func foreignCursor(t *testing.T, p *kit.Perdure, in kit.Input) {
+	t.Helper()
+	elsewhere := kit.NewInput(kit.Say("Elsewhere?"))
+	kit.SharedModel.AnswerWith(t, elsewhere.Messages[0].Content, kit.Say("Here."))
+	cursor := kit.Shared.Run(t, elsewhere)[0].ID
+	resp, err := p.Get(t.Context(), kit.EventsPath(in), cursor)
+	if p := kit.Refused(t, resp, err); p.Status != 410 || p.Code != "log_replaced" {
+		t.Errorf("a cursor of another log: %d %s, want 410 log_replaced", p.Status, p.Code)
+	}
+}

@@ -1,0 +1,160 @@
+package runs
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// What the model refuses for good ends the run, with a code and without the model's words.
+func TestModelRefuses(t *testing.T) {
+	t.Parallel()
+	for status, code := range map[int]string{400: "invalid_request", 401: "unauthorized", 404: "not_found"} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			kit.Each(t, func(t *testing.T, g kit.Generation) {
+				question := kit.User(kit.Say("May I?"))
+				kit.SharedModel.Attempts(t, question.Content, kit.Fails(status))
+				d, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+				kit.WantMessages(t, []kit.Message{question}, ends[0].Messages)
+				errors := d.Events(0, "RUN_ERROR")
+				if len(errors) != 1 {
+					t.Fatalf("events %s, want RUN_ERROR", d.Types(0))
+				}
+				if got := (kit.Event{Data: errors[0]}).Member("code"); got != code {
+					t.Errorf("code %q, want %q: %s", got, code, errors[0])
+				}
+				if n := len(kit.SharedModel.Calls(t, question.Content)); n != 1 {
+					t.Errorf("%d model calls, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// What may pass is tried again, by the same run, and clients see the attempt that succeeds.
+func TestModelRecovers(t *testing.T) {
+	t.Parallel()
+	breaksOff := kit.Pours(kit.Long(400))
+	breaksOff.TruncateAfterChunks = 8
+	for name, first := range map[string]kit.Fixture{
+		"server error": kit.Fails(500),
+		"overloaded":   kit.Fails(503),
+		"breaks off":   breaksOff,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kit.Each(t, func(t *testing.T, g kit.Generation) {
+				question, answer := kit.User(kit.Say("Please.")), kit.Say("All right.")
+				kit.SharedModel.Attempts(t, question.Content, first, kit.Answers(answer))
+				d, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+				kit.WantMessages(t, []kit.Message{question, kit.Says(answer)}, ends[0].Messages)
+				kit.WantMessages(t, []kit.Message{kit.Says(answer)}, ends[0].NewMessages)
+				if len(d.Events(0, "RUN_FINISHED")) != 1 {
+					t.Errorf("events %s", d.Types(0))
+				}
+				if n := len(kit.SharedModel.Calls(t, question.Content)); n != 2 {
+					t.Errorf("%d model calls, want 2", n)
+				}
+			})
+		})
+	}
+}
+
+// A thread goes on after a run that failed.
+func TestFollowUpAfterFailure(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		first, second, answer := kit.User(kit.Say("May I?")), kit.User(kit.Say("And now?")), kit.Say("Now you may.")
+		kit.SharedModel.Attempts(t, first.Content, kit.Fails(400))
+		kit.SharedModel.AnswerWith(t, second.Content, answer)
+		_, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Add: []kit.Message{first}}, kit.ScriptedRun{RunID: "run-2", Add: []kit.Message{second}})
+		kit.WantMessages(t, []kit.Message{first, second, kit.Says(answer)}, ends[1].Messages)
+	})
+}
+
+// A model that never comes to an end is stopped by the limit, which the code names.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for code, calls := range map[string]int{"limit_turns": 1, "limit_parallel_tools": 9} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			in := kit.NewInput(kit.Say("On and on."))
+			again := slices.Repeat([]kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"1"}`}}, calls)
+			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{ToolCalls: again}})
+			all := kit.Shared.Run(t, in)
+			kit.Show(t, in.Messages, all)
+			if last := all[len(all)-1]; last.Type != "RUN_ERROR" || last.Member("code") != code {
+				t.Errorf("it ended with %s", last.Data)
+			}
+		})
+	}
+}
+
+// A model server that is not there ends a run of "perdure dev" with its first attempt, and says
+// which server, why, and what to check.
+func TestDeadModelServer(t *testing.T) {
+	t.Parallel()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_API_KEY=sk-secret-12345678"}
+	p.Keep(t)
+	p.Start(t)
+	in := kit.NewInput(kit.Say("Is anybody there?"))
+	f := p.Follow(t, in)
+	f.Finish(t)
+	last := f.Events[len(f.Events)-1]
+	if last.Type != "RUN_ERROR" || last.Member("code") != "unavailable" {
+		t.Fatalf("the run ends with %s", last.Data)
+	}
+	message := last.Member("message")
+	for _, want := range []string{"openai/", "at 127.0.0.1:1", "connection refused", "check OPENAI_BASE_URL"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message lacks %q: %s", want, message)
+		}
+	}
+	log := p.Output.String()
+	if strings.Contains(message, "attempt") || strings.Count(log, "a model call failed") != 1 || !strings.Contains(log, "a model call failed for good") {
+		t.Errorf("the call was attempted again: %s", message)
+	}
+	if strings.Contains(message+log, "sk-secret-12345678") {
+		t.Error("the key is told")
+	}
+}
+
+// A misspelled name ends "perdure dev" when it starts, and a name that another worker may have does
+// not.
+func TestMisspelledNames(t *testing.T) {
+	t.Parallel()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents = t.TempDir()
+	file := filepath.Join(p.Agents, "clerk.yaml")
+	if err := os.WriteFile(file, []byte("name: clerk\nmodel: scripted/demo\ntools: [calculat, \"agent:nobody\", \"client:*\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Launch(t.Context())
+	for _, want := range []string{file + `:3: /tools/0: unknown tool "calculat" (did you mean "calculate"?)`, file + `:3: /tools/1: unknown agent "nobody"`, "--known"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+
+	// The run says at once what it lacks, and waits.
+	p = kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents, p.Flags, p.Env = filepath.Dir(file), []string{"--known", "calculat,nobody"}, []string{"PERDURE_TOOL_GRACE=3s"}
+	p.Keep(t)
+	p.Start(t)
+	f := p.FollowAgent(t, "/v1/agents/clerk/runs", kit.NewInput(kit.Say("What is 1+1?")))
+	f.Until(t, kit.IsCustom)
+	if notice := f.Events[len(f.Events)-1]; notice.Member("name") != "perdure.toolUnavailable" || !strings.Contains(string(notice.Data), `unknown tool \"calculat\"`) {
+		t.Errorf("the run says %s", notice.Data)
+	}
+	f.Finish(t)
+	if last := f.Events[len(f.Events)-1]; last.Member("code") != "tool_unavailable" || !strings.Contains(last.Member("message"), `unknown tool "calculat"`) {
+		t.Errorf("the run ends with %s", last.Data)
+	}
+}

@@ -1,0 +1,57 @@
+package runs
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// A turn adds the same number of bytes to a history, whatever was said before it.
+func TestHistorySize(t *testing.T) {
+	t.Parallel()
+	const turns = 2
+	var sizes []int
+	for _, words := range []int{10, 3000} {
+		in := kit.NewInput(kit.Say("And now?"))
+		var before []kit.Message
+		for i := range 40 {
+			role := []string{"user", "assistant"}[i%2]
+			before = append(before, kit.Message{ID: fmt.Sprintf("m%d", i), Role: role, Content: kit.Long(words)})
+		}
+		in.Messages = append(before, in.Messages...)
+		useCalculator(t, in.Messages[40].Content, kit.Long(words))
+		kit.Shared.Run(t, in)
+		sizes = append(sizes, historySize(t, in))
+	}
+	if grown := sizes[1] - sizes[0]; grown > turns<<10 || grown < -turns<<10 {
+		t.Errorf("history of %d bytes behind a short conversation, %d behind a long one", sizes[0], sizes[1])
+	}
+}
+
+// useCalculator scripts one call of a tool and an answer.
+func useCalculator(t *testing.T, prompt, answer string) {
+	t.Helper()
+	yes, no := true, false
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{
+			ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}},
+		}},
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: answer}})
+}
+
+func historySize(t *testing.T, in kit.Input) int {
+	t.Helper()
+	return proto.Size(kit.Shared.History(t, in))
+}
+
+// What is too large for a history never gets there: neither prompt, nor answer, nor arguments.
+func TestLargeContent(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Long(2 << 20))
+	answer := kit.Long(200_000)
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content[:30]}, Response: kit.Response{Content: answer}, ChunkSize: 20_000})
+	kit.WantMessages(t, append(in.Messages, kit.Says(answer)), kit.Show(t, in.Messages, kit.Shared.Run(t, in)))
+}

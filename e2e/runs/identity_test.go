@@ -1,0 +1,226 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// The same run id with the same input is the same run, while it runs and for ever after.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		question, answer := kit.User(kit.Say("Slowly, please.")), kit.Long(300)
+		kit.SharedModel.Attempts(t, question.Content, kit.Pours(answer))
+		s := kit.Script{ThreadID: kit.NewThread(), Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{question}}}}
+		first := g.Drive(t, kit.Shared, s)
+		first.Until(t, "TEXT_MESSAGE_CONTENT", 2)
+		s.URL = kit.Shared.Url(kit.Assistant)
+		second := g.Drive(t, kit.Shared, s)
+		want := first.Finish(t)[0].Messages
+		kit.WantMessages(t, []kit.Message{question, kit.Says(answer)}, want)
+		kit.WantMessages(t, want, second.Finish(t)[0].Messages)
+		third := g.Drive(t, kit.Shared, s)
+		kit.WantMessages(t, want, third.Finish(t)[0].Messages)
+		if a, b := fmt.Sprint(first.Types(0)), fmt.Sprint(third.Types(0)); a != b {
+			t.Errorf("at first %s, afterwards %s", a, b)
+		}
+		if n := len(kit.SharedModel.Calls(t, question.Content)); n != 1 {
+			t.Errorf("%d model calls, want 1", n)
+		}
+	})
+}
+
+// Whoever sends the same input at the same time is shown the same run.
+func TestAttachAtOnce(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Once?"))
+	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(200)))
+	readers := make([]*kit.Follower, 12)
+	var g errgroup.Group
+	for i := range readers {
+		readers[i] = kit.Shared.Reader(t, in)
+		g.Go(readers[i].Read)
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range readers {
+		kit.Same(t, fmt.Sprintf("reader %d", i), readers[0].Events, f.Events)
+	}
+	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
+		t.Errorf("%d model calls, want 1", n)
+	}
+}
+
+// Of different runs offered to a thread at the same time, one is taken at a time.
+func TestOffersAtOnce(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Me?"))
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{Content: kit.Long(100)}, ChunkSize: 8, Latency: 25})
+	outcomes := make([]error, 12)
+	var wait sync.WaitGroup
+	for i := range outcomes {
+		mine := in
+		mine.RunID = fmt.Sprintf("run-%d", i)
+		wait.Go(func() { outcomes[i] = kit.Shared.Reader(t, mine).Read() })
+	}
+	wait.Wait()
+	taken := 0
+	for _, err := range outcomes {
+		var refused *kit.StatusError
+		switch {
+		case err == nil:
+			taken++
+		case !errors.As(err, &refused) || refused.Status != http.StatusConflict || !strings.Contains(refused.Body, `"busy"`):
+			t.Error(err)
+		}
+	}
+	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); taken == 0 || n != taken {
+		t.Errorf("%d runs taken, %d model calls", taken, n)
+	}
+}
+
+// What is compared is the input, not its spelling.
+func TestAttachWithOtherSpelling(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Once?"))
+	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Answers(kit.Say("Once.")))
+	all := kit.Shared.Run(t, in)
+	m := in.Messages[0]
+	spelled := fmt.Sprintf(`{ "messages": [ {"role":"user", "content":%q, "id":%q} ], "runId":"run-1",
+		"protocolVersion":"1.0", "threadId":%q }`, m.Content, m.ID, in.ThreadID)
+	resp, err := kit.Shared.Post(t.Context(), kit.Assistant, spelled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := kit.ReadEvents(resp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := kit.Shared.Reader(t, in)
+	f.Stream = stream
+	f.Finish(t)
+	kit.Same(t, "the input spelled differently", all, f.Events)
+}
+
+func TestRunIDReused(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Slowly, please."))
+	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(300)))
+	f := kit.Shared.Follow(t, in)
+	f.Contents(t, 1)
+	other := in
+	other.Messages = []kit.Message{kit.User(kit.Say("Something else."))}
+	refuse := func(when string) {
+		t.Helper()
+		resp, err := kit.Shared.Post(t.Context(), kit.Assistant, other)
+		if p := kit.Refused(t, resp, err); p.Status != 409 || p.Code != "run_id_reused" {
+			t.Errorf("%s: %d %s, want 409 run_id_reused", when, p.Status, p.Code)
+		}
+	}
+	refuse("while it runs")
+	f.Finish(t)
+	refuse("afterwards")
+	if n := len(kit.SharedModel.Calls(t, other.Messages[0].Content)); n != 0 {
+		t.Errorf("the model was called %d times for what was refused", n)
+	}
+}
+
+func TestBusyThread(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		in := kit.NewInput(kit.Say("Slowly, please."))
+		kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(4_500))) // clients take their time to start
+		f := kit.Shared.Follow(t, in)
+		f.Contents(t, 1)
+		next := in
+		next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), kit.User(kit.Say("Already?")))
+		resp, err := kit.Shared.Post(t.Context(), kit.Assistant, next)
+		if p := kit.Refused(t, resp, err); p.Status != 409 || p.Code != "busy" || p.ActiveRun != in.RunID {
+			t.Errorf("%d %s, active run %q, want 409 busy with run-1", p.Status, p.Code, p.ActiveRun)
+		}
+		d := g.Drive(t, kit.Shared, kit.Script{ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: "run-3", Messages: next.Messages}}}).Tolerate("HTTP 409")
+		for l, err := d.Next(t); ; l, err = d.Next(t) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Type != "end" {
+				continue
+			}
+			if l.Outcome != "rejected" || !strings.Contains(l.Error, "409") {
+				t.Errorf("the client's promise was %s: %s", l.Outcome, l.Error)
+			}
+			break
+		}
+		if status := kit.Shared.Cancel(t, in); status != http.StatusAccepted {
+			t.Errorf("cancel: %d", status)
+		}
+		f.Finish(t)
+	})
+}
+
+// Ids are any text of up to 1000 bytes; in a URL each is one percent-encoded segment.
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{
+		"a/b", "/", "a/../b", ".", "..", "a.b.*.>", "*", ">", "~abc", "with space", " ", "100%", "%2F", "a/b%2Fc", "a+b", "a/b+c",
+		"日本語 ñ", "e\u0301", "🌍", "\"quoted\" \\ <&>", "?q=1#x", "null", strings.Repeat("x", 1000), strings.Repeat("é", 500),
+	} {
+		t.Run(fmt.Sprintf("%.20q", id), func(t *testing.T) {
+			t.Parallel()
+			in := kit.NewInput(kit.Say("Who?"))
+			kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("You."))
+			in.ThreadID += id
+			in.ThreadID = strings.ToValidUTF8(in.ThreadID[:min(len(in.ThreadID), 1000)], "")
+			in.RunID = id
+			all := kit.Shared.Run(t, in)
+			if got := all[0].Member("runId"); got != id {
+				t.Errorf("RUN_STARTED says run %q", got)
+			}
+			if got := all[0].Member("threadId"); got != in.ThreadID {
+				t.Errorf("RUN_STARTED says thread %q, want %q", got, in.ThreadID)
+			}
+			f := kit.Shared.Behind(t, in, all[:1])
+			f.Finish(t)
+			kit.Same(t, "behind the first event", all, f.Events)
+			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+				t.Errorf("cancel: %d, want 202", got)
+			}
+		})
+	}
+}
+
+// A segment is encoded in more than one way by the clients there are.
+func TestIDEncodings(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Who?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("You."))
+	in.RunID = "a/b+c d(e)!"
+	all := kit.Shared.Run(t, in)
+	for name, encoded := range map[string]string{
+		"PathEscape":         url.PathEscape(in.RunID),
+		"encodeURIComponent": "a%2Fb%2Bc%20d(e)!",
+		"everything":         "%61%2F%62%2B%63%20%64%28%65%29%21",
+	} {
+		resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+in.ThreadID+"/runs/"+encoded+"/events", all[len(all)-2].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "RUN_FINISHED") {
+			t.Errorf("%s: %s %s", name, resp.Status, body)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package runs
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/e2e/kit"
+
+	historypb "go.temporal.io/api/history/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/perdure/perdure/runs"
+)
+
+// A conversation of some 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one: all
+// of it reaches the client and, with the run that follows, the model; each tool runs once; and the
+// history has a small record of each call, whose size depends on nothing that was said.
+func TestLongRun(t *testing.T) {
+	t.Parallel()
+	const calls, turns = 300, 20
+	in := kit.NewInput(kit.Say("And now work."))
+	var before []kit.Message
+	for i := range 8 {
+		before = append(before, kit.Message{ID: fmt.Sprintf("m%d", i), Role: []string{"user", "assistant"}[i%2], Content: kit.Long(100_000)})
+	}
+	in.Messages = append(before, in.Messages...)
+	fixtures, answers := works(append([]int{calls}, slices.Repeat([]int{1}, turns)...))
+	kit.SharedModel.Attempts(t, in.Messages[len(before)].Content, fixtures...)
+
+	begun := time.Now()
+	f := kit.Shared.FollowAgent(t, "/v1/agents/tireless/runs", in)
+	f.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_START" })
+	asked := time.Now()
+	f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" && e.Member("stepName") == "model" })
+	called := time.Now()
+	f.Finish(t)
+	t.Logf("%s until the first call, %s for %d calls, %s for %d turns", asked.Sub(begun), called.Sub(asked), calls, time.Since(called), turns)
+	all := kit.ByCall(kit.Show(t, in.Messages, f.Events))
+	kit.WantMessages(t, append(in.Messages, answers...), all)
+	checkLongHistory(t, kit.Shared.History(t, in), calls, turns)
+
+	weigh := kit.User("weigh " + kit.Say(""))
+	next := in
+	next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), weigh) // the client was away meanwhile
+	f = kit.Shared.FollowAgent(t, "/v1/agents/tireless/runs", next)
+	f.Finish(t)
+	weighed := len(weigh.Content)
+	for _, m := range all {
+		weighed += len(m.Content)
+	}
+	told := kit.Show(t, next.Messages, f.Events)
+	if got, want := told[len(told)-1].Content, fmt.Sprintf("%d messages with %d characters", len(all)+1, weighed); got != want {
+		t.Errorf("the model was told %s, want %s", got, want)
+	}
+}
+
+// works scripts turns with so many calls of a tool, and an answer behind them: what the model says,
+// and what the conversation gets.
+func works(turns []int) (fixtures []kit.Fixture, conversation []kit.Message) {
+	for _, calls := range turns {
+		var f kit.Fixture
+		var results []kit.Message
+		for i := range calls {
+			f.Response.ToolCalls = append(f.Response.ToolCalls, kit.ModelCall{Name: "calculate", Arguments: fmt.Sprintf(`{"expression":"2*%d"}`, i)})
+			results = append(results, kit.Result(strconv.Itoa(2*i)))
+		}
+		fixtures = append(fixtures, f)
+		conversation = append(append(conversation, kit.CallsTools(f.Response.ToolCalls...)), results...)
+	}
+	done := kit.Say("Done.")
+	return append(fixtures, kit.Answers(done)), append(conversation, kit.Says(done))
+}
+
+// checkLongHistory checks the history of a run of one turn with many calls and then many turns with
+// one.
+func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
+	t.Helper()
+	if size := proto.Size(h); size >= 2<<20 {
+		t.Errorf("the history has %d bytes", size)
+	}
+	if largest := kit.LargestPayload(t, h); largest > runs.MaxPayload {
+		t.Errorf("a payload has %d bytes", largest)
+	}
+	tools, sizes := 0, []int(nil)
+	for _, e := range h.GetEvents() {
+		switch e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() {
+		case runs.ActivityCallTool:
+			tools++
+		case runs.ActivityCallModel:
+			sizes = append(sizes, 0)
+		}
+		if started := e.GetActivityTaskStartedEventAttributes(); started.GetAttempt() > 1 {
+			t.Errorf("event %d: a step takes %d attempts", e.GetEventId(), started.GetAttempt())
+		}
+		if len(sizes) > 0 {
+			sizes[len(sizes)-1] += proto.Size(e)
+		}
+	}
+	if tools != calls+turns || len(sizes) != 1+turns+1 {
+		t.Fatalf("%d tools are called in %d turns", tools, len(sizes))
+	}
+	t.Logf("the history has %d bytes, %d of them for the turn of %d calls; the largest payload has %d", proto.Size(h), sizes[0], calls, kit.LargestPayload(t, h))
+	sizes = sizes[1 : 1+turns]
+	median := slices.Sorted(slices.Values(sizes))[turns/2] // a busy machine may add a task to a turn
+	if last := slices.Min(sizes[turns-5:]); last > median+median/20 {
+		t.Errorf("turns have taken %v bytes", sizes)
+	}
+}

@@ -1,0 +1,45 @@
+package runs
+
+import (
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// A run dies while no worker has ever looked at it: its workflow is terminated by an operator. Its
+// viewers are told, however they came, and so is whoever sends the same again; then the thread goes
+// on.
+func TestTerminatedBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	c := kit.SetupCluster(t)
+	a := c.StartAPI(t)
+	in, answer := kit.NewInput(kit.Say("Is anybody there?")), kit.Say("Now there is.")
+	sender := a.Follow(t, in)
+	joined := a.Reader(t, in)
+	joined.View = kit.EventsPath(in) + "?join=true"
+	if err := joined.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	temporal, err := a.Temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temporal.Close()
+	if err := temporal.TerminateWorkflow(t.Context(), "thread/default/"+in.ThreadID, "", "under test"); err != nil {
+		t.Fatal(err)
+	}
+	for what, f := range map[string]*kit.Follower{"who sent it": sender, "who joined": joined} {
+		f.Finish(t)
+		if last := f.Events[len(f.Events)-1]; last.Member("code") != "workflow_terminated" {
+			t.Errorf("%s: it ended with %s", what, last.Data)
+		}
+		kit.WantMessages(t, in.Messages, kit.Show(t, in.Messages, f.Events))
+	}
+	kit.Same(t, "the same input again", sender.Events, a.Run(t, in))
+
+	c.StartWorker(t)
+	next := in
+	next.RunID, next.Messages = "run-2", append(in.Messages[:1:1], kit.User(kit.Say("And now?")))
+	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, answer)
+	kit.WantMessages(t, append(next.Messages, kit.Says(answer)), kit.Show(t, next.Messages, a.Run(t, next)))
+}

@@ -1,0 +1,172 @@
+package runs
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// exchange returns a question, and the answer that the model has for it.
+func exchange(t *testing.T) (question, answer kit.Message) {
+	t.Helper()
+	question, answer = kit.User(kit.Say("What about this?")), kit.Says(kit.Say("This."))
+	kit.SharedModel.AnswerWith(t, question.Content, answer.Content)
+	return question, answer
+}
+
+// Stock clients fork a thread: one that has the whole history, and one that has nothing and is
+// shown what it goes on from. Either goes on, also when the parent is not there any more.
+func TestForksOfStockClients(t *testing.T) {
+	t.Parallel()
+	kit.Each(t, func(t *testing.T, g kit.Generation) {
+		q1, a1 := exchange(t)
+		q2, a2 := exchange(t)
+		parent := kit.NewThread()
+		ends := g.Drive(t, kit.Shared, kit.Script{ThreadID: parent, Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{q1}}, {RunID: "run-2", Add: []kit.Message{q2}}}}).Finish(t)
+		kit.WantMessages(t, []kit.Message{q1, a1, q2, a2}, ends[1].Messages)
+
+		props := map[string]any{"forwardedProps": kit.Asks(map[string]any{"parentRunId": "run-1", "parentThreadId": parent})}
+		for name, had := range map[string][]kit.Message{"whole": ends[0].Messages, "nothing": nil} {
+			t.Run(name, func(t *testing.T) {
+				q3, a3 := exchange(t)
+				q4, a4 := exchange(t)
+				fork := kit.NewThread()
+				d := g.Drive(t, kit.Shared, kit.Script{ThreadID: fork, Runs: []kit.ScriptedRun{
+					{RunID: "run-3", Messages: append(slices.Clone(had), q3), Parameters: props}, {RunID: "run-4", Add: []kit.Message{q4}},
+				}})
+				got := d.Finish(t)
+				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3}, got[0].Messages)
+				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, got[1].Messages)
+				if shown := len(d.Events(0, "MESSAGES_SNAPSHOT")); shown > 0 != (had == nil) {
+					t.Errorf("the client is shown the conversation %d times", shown)
+				}
+				wantModelTold(t, q4, q1, a1, q3, a3, q4)
+				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, kit.Shared.Conversation(t, fork))
+			})
+		}
+		kit.WantMessages(t, []kit.Message{q1, a1, q2, a2}, kit.Shared.Conversation(t, parent))
+	})
+}
+
+// wantModelTold checks what the model was told when it was asked a question.
+func wantModelTold(t *testing.T, question kit.Message, want ...kit.Message) {
+	t.Helper()
+	calls := kit.SharedModel.Calls(t, question.Content)
+	if len(calls) != 1 {
+		t.Fatalf("the model was asked %d times", len(calls))
+	}
+	var heard, told []string
+	for _, m := range calls[0].Body.Messages {
+		if m.Role != "system" {
+			heard = append(heard, m.Text())
+		}
+	}
+	for _, m := range want {
+		told = append(told, m.Content)
+	}
+	if !slices.Equal(heard, told) {
+		t.Errorf("the model heard %q, want %q", heard, told)
+	}
+}
+
+// A fork that a console makes waits for its first run; it lives on when its parent is deleted,
+// which answers nobody any more and may begin anew.
+func TestForkOutlivesItsParent(t *testing.T) {
+	t.Parallel()
+	in := kit.NewInput(kit.Say("Answer me."))
+	answer := kit.Says(kit.Say("Here you are."))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, answer.Content)
+	events := kit.Shared.Run(t, in)
+	resp, err := kit.Shared.Post(t.Context(), "/v1/threads/"+in.ThreadID+"/runs/"+in.RunID+"/fork", map[string]string{"threadId": in.ThreadID + "-fork"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		t.Fatal(resp.Status)
+	}
+	fork := kit.Input{ThreadID: in.ThreadID + "-fork", RunID: "run-1", ProtocolVersion: "1.0"}
+	reader := kit.Shared.FollowThread(t, fork)
+	if got := kit.Shared.Delete(t, in.ThreadID); got != http.StatusNoContent {
+		t.Fatalf("delete: %d", got)
+	}
+	resp, err = kit.Shared.Get(t.Context(), kit.EventsPath(in), events[0].ID)
+	if p := kit.Refused(t, resp, err); p.Status != http.StatusGone || p.Code != "gone" {
+		t.Errorf("a cursor of the deleted thread: %+v", p)
+	}
+
+	question, then := exchange(t)
+	fork.Messages = []kit.Message{in.Messages[0], question}
+	kit.Shared.Threads.Use(fork.ThreadID)
+	kit.Shared.Run(t, fork)
+	wantModelTold(t, question, in.Messages[0], answer, question)
+	kit.WantMessages(t, []kit.Message{in.Messages[0], answer, question, then}, kit.Shared.Conversation(t, fork.ThreadID))
+	for ends := 0; ends < 2; {
+		e, err := reader.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Terminal() {
+			ends++
+		}
+	}
+	kit.WantMessages(t, []kit.Message{in.Messages[0], answer}, kit.Show(t, nil, reader.Events[:4]))
+
+	anew := kit.NewInput(kit.Say("Who are you?"))
+	anew.ThreadID, anew.RunID = in.ThreadID, in.RunID
+	kit.SharedModel.AnswerWith(t, anew.Messages[0].Content, "Nobody.")
+	kit.Shared.Run(t, anew)
+	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.Says("Nobody.")}, kit.Shared.Conversation(t, in.ThreadID))
+}
+
+// Deleting a thread stops what it does, whatever that is, and nothing of it comes back.
+func TestDeleteStopsWhatRuns(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(t *testing.T, in kit.Input) []*kit.Follower{
+		"a run that speaks": func(t *testing.T, in kit.Input) []*kit.Follower {
+			kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(4000)))
+			f := kit.Shared.Follow(t, in)
+			f.Contents(t, 3)
+			return []*kit.Follower{f}
+		},
+		"runs that wait in line": func(t *testing.T, in kit.Input) []*kit.Follower {
+			kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(4000)))
+			f := kit.Shared.Follow(t, in)
+			f.Contents(t, 3)
+			next := in.After("run-2", "enqueue", kit.User(kit.Say("And then?")))
+			kit.SharedModel.Attempts(t, next.Messages[1].Content, kit.Pours(kit.Long(4000)))
+			return []*kit.Follower{f, kit.Shared.Follow(t, next)}
+		},
+		"questions": func(t *testing.T, in kit.Input) []*kit.Follower {
+			kit.WorksOut(t, in.Messages[0].Content, "Done.", "1+7")
+			kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.Careful, in))
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := kit.NewInput(kit.Say("Do something."))
+			readers := begin(t, in)
+			if got := kit.Shared.Delete(t, in.ThreadID); got != http.StatusNoContent {
+				t.Fatalf("delete: %d", got)
+			}
+			for _, f := range readers {
+				f.Finish(t)
+				if got := kit.Outcome(f.Events[len(f.Events)-1]); got != "cancelled" {
+					t.Errorf("the run ends as %q", got)
+				}
+			}
+			resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+in.ThreadID, "")
+			if p := kit.Refused(t, resp, err); p.Code != "unknown_thread" {
+				t.Errorf("the thread is %+v", p)
+			}
+			var left kit.InboxPage
+			kit.Shared.Ask(t, "/v1/approvals?thread="+in.ThreadID, &left)
+			if len(left.Items) > 0 {
+				t.Errorf("these approvals are left: %+v", left.Items)
+			}
+		})
+	}
+}

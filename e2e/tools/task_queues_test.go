@@ -1,0 +1,184 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// tills is what a folder says of tools that only some workers run.
+const tills = `name: cashier
+model: openai/scripted-by-the-test
+tools: [open_drawer, ring_bell]
+---
+name: greeter
+model: openai/scripted-by-the-test
+tools: ["mcp:floor/*"]
+---
+kind: tool
+name: open_drawer
+description: Opens a drawer.
+parameters: {type: object, required: [number], properties: {number: {type: integer}}}
+http: {method: POST, url: "%[1]s/drawer", headers: {Authorization: "Bearer ${secret:SHOP_TOKEN}"}}
+taskQueue: till
+parallel: false
+---
+kind: tool
+name: ring_bell
+description: Rings the bell.
+http: {method: POST, url: "%[1]s/bell"}
+---
+kind: mcp
+name: floor
+command: [%[2]s, %[3]s]
+env: {SHOP_TOKEN: "${secret:SHOP_TOKEN}"}
+taskQueue: till
+`
+
+// counter has drawers of which one may be open at a time, and a bell that is heard while one is.
+type counter struct {
+	open sync.Mutex
+	rung chan struct{}
+
+	mu      sync.Mutex
+	drawers []string
+	wrong   []string
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/bell" {
+		close(c.rung)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	if !c.open.TryLock() {
+		c.note(&c.wrong, "another drawer is open")
+	} else {
+		defer c.open.Unlock()
+	}
+	if got := r.Header.Get("Authorization"); got != "Bearer "+kit.Token {
+		c.note(&c.wrong, "opened by "+got)
+	}
+	c.note(&c.drawers, string(body))
+	select {
+	case <-c.rung:
+	case <-r.Context().Done():
+		c.note(&c.wrong, "the bell was not rung beside it")
+	}
+}
+
+func (c *counter) note(list *[]string, what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*list = append(*list, what)
+}
+
+// startTills starts an api and a worker of the queue of all workers, which has no secret. It
+// returns what a worker of the other queue needs.
+func startTills(t *testing.T, server string) (c *kit.Cluster, g *kit.Gateway, others []string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs(filepath.Join("node", "mcp", "server.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = kit.SetupCluster(t)
+	c.Agents = t.TempDir()
+	if err := os.WriteFile(filepath.Join(c.Agents, "all.yaml"), fmt.Appendf(nil, tills, server, node, script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Settings = append(c.Settings, "PERDURE_AGENTS="+c.Agents, "PERDURE_ALLOW_PRIVATE_HOSTS=true", "PERDURE_TOOL_GRACE=10s")
+	g = c.StartAPI(t)
+	c.StartWorker(t)
+	return c, g, []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.Token}
+}
+
+// missingTools returns what an agent lacks.
+func missingTools(t *testing.T, e *kit.Endpoint, agent string) []string {
+	t.Helper()
+	resp, err := e.Get(t.Context(), "/v1/agents/"+agent, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var shown struct {
+		Missing []string `json:"unavailableTools"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&shown); err != nil {
+		t.Fatal(err)
+	}
+	return shown.Missing
+}
+
+// Calls of a tool with a task queue of its own are made by the workers of that queue, which alone
+// have its secrets and its MCP servers; those of one that are not parallel one after another,
+// beside others. As long as there is no such worker, runs fail in the end.
+func TestToolsOnTaskQueues(t *testing.T) {
+	t.Parallel()
+	s := &counter{rung: make(chan struct{})}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c, g, others := startTills(t, server.URL)
+
+	prompt, done := kit.Say("Open the drawers."), kit.Say("Open.")
+	yes, no := true, false
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{
+			{Name: "open_drawer", Arguments: `{"number":1}`}, {Name: "open_drawer", Arguments: `{"number":2}`},
+			{Name: "ring_bell", Arguments: `{}`}, {Name: "open_drawer", Arguments: `{"number":3}`},
+		}}},
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: done}})
+	if missing := missingTools(t, g.Endpoint, "cashier"); !slices.Equal(missing, []string{"open_drawer"}) {
+		t.Errorf("the agent lacks %q", missing)
+	}
+	f := g.FollowAgent(t, "/v1/agents/cashier/runs", kit.NewInput(prompt))
+	f.Finish(t)
+	if last := f.Events[len(f.Events)-1]; last.Member("code") != "tool_unavailable" {
+		t.Fatalf("the run that nobody can serve ends with %s", last.Data)
+	}
+	if len(s.drawers) > 0 {
+		t.Fatalf("somebody opened %q", s.drawers)
+	}
+
+	s.rung = make(chan struct{})
+	c.Settings = append(c.Settings, others...)
+	c.StartWorker(t)
+	f = g.FollowAgent(t, "/v1/agents/cashier/runs", kit.NewInput(prompt))
+	f.Finish(t)
+	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" {
+		t.Errorf("the run ends with %s", last.Data)
+	}
+	if want := []string{`{"number":1}`, `{"number":2}`, `{"number":3}`}; !slices.Equal(s.drawers, want) || len(s.wrong) > 0 {
+		t.Errorf("opened %q; wrong: %q", s.drawers, s.wrong)
+	}
+
+	hello := kit.Say("Say hello.")
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: hello, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "floor_greet", Arguments: `{"name":"` + kit.Mark + `"}`}}}},
+		kit.Fixture{Match: kit.Match{UserMessage: hello, HasToolResult: &yes}, Response: kit.Response{Content: done}})
+	f = g.FollowAgent(t, "/v1/agents/greeter/runs", kit.NewInput(hello))
+	f.Finish(t)
+	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" {
+		t.Fatalf("the run ends with %s", last.Data)
+	}
+	if got := kit.ResultsOf(t, hello); !slices.Equal(got, []string{"Hello, " + kit.Mark + "!"}) {
+		t.Errorf("the model heard %q of the greeting", got)
+	}
+	if strings.Contains(fmt.Sprint(f.Events), kit.Token) {
+		t.Error("the secret is shown")
+	}
+}
