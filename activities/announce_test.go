@@ -20,7 +20,7 @@ import (
 // A run that is held says what it waits for, and shows what came of it: readers see one run.
 func TestAHeldRunIsShown(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return call([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "pick", `{}`})
 		}

@@ -41,7 +41,7 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 // when they may decide.
 func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
 	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
 	e.ask("go")
 	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -67,7 +67,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 // The workflow is told numbers and times, and nothing of who decides or why.
 func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
 	e.agent.Approvals = []agents.Approval{{
 		Tools: []string{"add"}, When: "true", Approvers: []string{"ann", "role:x"}, Quorum: 2, NotByRequester: true, Remind: time.Hour,
 		Escalate: []agents.Escalation{{After: 2 * time.Hour, To: []string{"bob"}}}, Expires: 3 * time.Hour, OnExpiry: agents.OnExpiryEscalate,
@@ -87,7 +87,7 @@ func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 }
 
 // askModel runs a step of a run that nobody asked for, which goes on behind the first one.
-func (e *engine) askModel(id, step string, after uint64) (runs.ModelAnswer, error) {
+func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallModel)
@@ -192,7 +192,7 @@ func TestCanonicalDigest(t *testing.T) {
 // its bound.
 func TestManyCallsThatWait(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range 60 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "add", fmt.Sprintf(`{"a":%d,"b":2}`, i)})

@@ -36,7 +36,7 @@ func TestAttemptsOfATool(t *testing.T) {
 				return "", away
 			}, test.options...)
 			var heard string
-			e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
 					return call([3]string{"x", "shop", `{"a":1,"b":2}`})
 				}
@@ -64,7 +64,7 @@ func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var calls int
 	var heard string
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return call([3]string{"x", "broken", `{}`})
 		}

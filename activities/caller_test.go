@@ -22,7 +22,7 @@ func TestRulesKnowWhoAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+			e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 				if n > 1 {
 					return say("done")
 				}

@@ -17,12 +17,12 @@ import (
 )
 
 // calling has the engine make calls in a way of its own.
-func (e *engine) calling(do func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error)) {
+func (e *fixture) calling(do func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error)) {
 	e.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: runs.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
 }
 
 // counting counts the advances that are activities of their own.
-func (e *engine) counting() *atomic.Int32 {
+func (e *fixture) counting() *atomic.Int32 {
 	var n atomic.Int32
 	e.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
 		if activity.GetInfo(ctx).Attempt == 1 {
@@ -44,15 +44,15 @@ const three = `
 // to advance, the call has failed for the workflow.
 func TestDeathsBehindACall(t *testing.T) {
 	t.Parallel()
-	calm, _ := newWalking(t, echo, three)
+	calm, _ := setupPipeline(t, echo, three)
 	shown, _ := calm.run("go")
 	// before, while and behind leave the log as an attempt does that dies there.
-	before := func(e *engine, ctx context.Context, in runs.ToolCall) error {
+	before := func(e *fixture, ctx context.Context, in runs.ToolCall) error {
 		in.Chained = nil
 		_, err := e.acts.CallTool(ctx, in)
 		return err
 	}
-	while := func(e *engine, ctx context.Context, in runs.ToolCall) error {
+	while := func(e *fixture, ctx context.Context, in runs.ToolCall) error {
 		chained := *in.Chained
 		in.Chained = nil
 		answer, err := e.acts.CallTool(ctx, in)
@@ -65,7 +65,7 @@ func TestDeathsBehindACall(t *testing.T) {
 		}
 		return err
 	}
-	behind := func(e *engine, ctx context.Context, in runs.ToolCall) error {
+	behind := func(e *fixture, ctx context.Context, in runs.ToolCall) error {
 		answer, err := e.acts.CallTool(ctx, in)
 		if answer.Advanced == nil {
 			t.Error("it has not advanced")
@@ -73,7 +73,7 @@ func TestDeathsBehindACall(t *testing.T) {
 		return err
 	}
 	for name, c := range map[string]struct {
-		dies  func(e *engine, ctx context.Context, in runs.ToolCall) error
+		dies  func(e *fixture, ctx context.Context, in runs.ToolCall) error
 		last  bool // there is no other attempt
 		code  string
 		notes []string
@@ -88,7 +88,7 @@ func TestDeathsBehindACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, j := newWalking(t, echo, three)
+			e, j := setupPipeline(t, echo, three)
 			e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 				switch {
 				case in.Chained == nil:
@@ -119,14 +119,14 @@ func TestDeathsBehindACall(t *testing.T) {
 // activity advances.
 func TestACallWhoseAdvanceFails(t *testing.T) {
 	t.Parallel()
-	var e *engine
+	var e *fixture
 	calls := 0
 	tool := tools.Func("note", "notes", func(_ context.Context, in note) (string, error) {
 		calls++
 		e.outage.Store(3)
 		return in.Note, nil
 	})
-	e = newEngine(t, echo, tool)
+	e = setup(t, echo, tool)
 	e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+`
   - {name: one, tool: note, args: {note: "one"}}
   - {name: two, tool: note, args: {note: "two"}}`)
@@ -143,7 +143,7 @@ func TestACallWhoseAdvanceFails(t *testing.T) {
 // that call too.
 func TestCancelledBehindACall(t *testing.T) {
 	t.Parallel()
-	e, j := newWalking(t, echo, `
+	e, j := setupPipeline(t, echo, `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, tool: note, args: {note: "two"}}`)
 	e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {

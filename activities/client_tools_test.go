@@ -15,7 +15,7 @@ import (
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	offered := map[string]string{}
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, tool := range req.Tools {
 			offered[tool.Name] = tool.Description
 		}
@@ -44,7 +44,7 @@ func TestToolsOfTheClient(t *testing.T) {
 // An agent that does not ask for them is offered none.
 func TestToolsOfTheClientAreAskedFor(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Tools) > 0 {
 			t.Errorf("the model is offered %v", req.Tools)
 		}

@@ -12,7 +12,7 @@ import (
 
 // says has somebody decide about a question some time after the run's beginning, by its words.
 // asked are all that are open then.
-func (e *engine) says(t *testing.T, after time.Duration, question string, asked *[]string) {
+func (e *fixture) says(t *testing.T, after time.Duration, question string, asked *[]string) {
 	e.env.RegisterDelayedCallback(func() {
 		r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil {
@@ -53,7 +53,7 @@ func TestBranchesInBranchesAskInVain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := &journal{}
-			e := newEngine(t, echo, j.tool(), builtin.Approve())
+			e := setup(t, echo, j.tool(), builtin.Approve())
 			e.agent = parsed(t, `name: a
 model: test/m
 tools: [note]

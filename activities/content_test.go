@@ -46,7 +46,7 @@ func writer() tools.Tool {
 func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			for _, m := range req.Messages {
 				back = append(back, m.Reasoning...)
@@ -83,7 +83,7 @@ func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 // The script says how many blocks of its own came back to it as they were.
 func TestAScriptIsToldItsThoughts(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil, tools.Func("calculate", "", func(context.Context, struct {
+	e := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
 		Expression string `json:"expression"`
 	}) (string, error) {
 		return "84", nil
@@ -114,7 +114,7 @@ func TestAScriptIsToldItsThoughts(t *testing.T) {
 func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			for _, m := range req.Messages {
 				back = append(back, m.Reasoning...)
@@ -175,7 +175,7 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 // Nothing stays of what a dead attempt thought: neither here nor with its provider.
 func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch n {
 		case 1:
 			return []llm.Chunk{
@@ -198,7 +198,7 @@ func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
 func TestTheModelSeesContextAndState(t *testing.T) {
 	t.Parallel()
 	var told []string
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		told = append(told, req.Messages[0].Text())
 		if req.Messages[1].Role != llm.RoleUser {
 			t.Errorf("behind the instructions stands %+v", req.Messages[1])
@@ -230,7 +230,7 @@ func TestTheStateFollowsAnArgument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			return say("done")
 		}
@@ -271,7 +271,7 @@ func TestTheStateFollowsAnArgument(t *testing.T) {
 func TestMediaReachTheModel(t *testing.T) {
 	t.Parallel()
 	var heard []llm.Message
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		heard = req.Messages[1:]
 		return say("done")
 	})

@@ -38,7 +38,7 @@ func works(n int, _ *llm.Request) ([]llm.Chunk, error) {
 
 func TestRunSaysWhatItCost(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	e.acts.Prices = prices(t)
 	events, _ := e.run("hello")
 	finished := events[len(events)-1].(*agui.RunFinished)
@@ -59,7 +59,7 @@ func TestCostEndsTheRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, works, add())
+			e := setup(t, works, add())
 			if c.priced {
 				e.acts.Prices = prices(t)
 			}
@@ -78,7 +78,7 @@ func TestCostEndsTheRun(t *testing.T) {
 // A tenant that has used its budget of the day calls no model any more.
 func TestBudgetOfADayEndsTheRun(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, works, add())
+	e := setup(t, works, add())
 	ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)})
 	e.acts.Budget = ledger
 	e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
@@ -92,7 +92,7 @@ func TestBudgetOfADayEndsTheRun(t *testing.T) {
 // it counts what nobody has, and once only.
 func TestAnswerIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	said := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: said.ID, Message: &said}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"

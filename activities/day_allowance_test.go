@@ -18,7 +18,7 @@ import (
 )
 
 // openLedger gives the engine a ledger with a soft budget.
-func openLedger(t *testing.T, e *engine, soft budget.Amounts) {
+func openLedger(t *testing.T, e *fixture, soft budget.Amounts) {
 	t.Helper()
 	e.acts.Budget = openLedgerAtNoon(t, e.log, budget.Day{Soft: soft})
 }
@@ -59,9 +59,9 @@ func TestADayIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newAsking(t, goesOn)
+			l := setupAsking(t, goesOn)
 			l.acts.Prices = prices(t)
-			openLedger(t, l.engine, c.soft)
+			openLedger(t, l.fixture, c.soft)
 			events, result := l.run("go")
 			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() != 3 {
 				t.Fatalf("the run ends with %+v behind the questions %+v and %d calls", result, l.questions, l.calls.Load())
@@ -94,8 +94,8 @@ func TestADayIsAsked(t *testing.T) {
 func TestADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
-	l := newLimited(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
-	openLedger(t, l.engine, budget.AmountsOf(600, 0))
+	l := setupLimits(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
+	openLedger(t, l.fixture, budget.AmountsOf(600, 0))
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok || last.Code != runs.CodeBudgetExceeded || result.Code != last.Code || l.calls.Load() != 1 {
@@ -111,7 +111,7 @@ func TestADayEndsTheRun(t *testing.T) {
 // through.
 func TestADayIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	openLedger(t, e, budget.AmountsOf(10, 0))
 	if err := e.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 // branches without agents.
 func TestADayIsAskedBeforeBranches(t *testing.T) {
 	t.Parallel()
-	l := newAsking(t, goesOn)
+	l := setupAsking(t, goesOn)
 	l.agent = parsed(t, `name: a
 model: test/m
 tools: [add]
@@ -163,7 +163,7 @@ steps:
   - {name: sums, map: {items: "[1, 2]", steps: [{name: sum, tool: add, args: {a: "${item}", b: 1}}]}}
   - {name: all, map: {items: "[1, 2, 3]", concurrency: 1, steps: [{name: say, agent: {instructions: Say it.}}]}}
 `)
-	openLedger(t, l.engine, budget.AmountsOf(10, 0))
+	openLedger(t, l.fixture, budget.AmountsOf(10, 0))
 	if err := l.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,15 +16,15 @@ import (
 )
 
 // asking returns an engine whose run has ended with the question whether 1 and 2 may be added.
-func asking(t *testing.T) (*engine, *runs.Interrupts) {
+func asking(t *testing.T) (*fixture, *runs.Interrupts) {
 	t.Helper()
 	return askingWith(t, func() string { return `{"a":1,"b":2}` })
 }
 
 // askingWith is asking with other arguments in the answers that follow the first.
-func askingWith(t *testing.T, arguments func() string) (*engine, *runs.Interrupts) {
+func askingWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrupts) {
 	t.Helper()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return call([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
 	}, add())
 	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
@@ -46,7 +46,7 @@ func askingWith(t *testing.T, arguments func() string) (*engine, *runs.Interrupt
 }
 
 // ask runs the workflow to where it waits for answers.
-func (e *engine) ask(message string) {
+func (e *fixture) ask(message string) {
 	e.t.Helper()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
 	in := &stream.Input{Requester: e.requester, Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &user}}}}
@@ -61,7 +61,7 @@ func (e *engine) ask(message string) {
 }
 
 // resume makes the call that was decided about, in a run that nobody asked for.
-func (e *engine) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
+func (e *fixture) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
@@ -80,7 +80,7 @@ func (e *engine) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry)
 	return answer, err
 }
 
-func (e *engine) propose(d *stream.Decision) uint64 {
+func (e *fixture) propose(d *stream.Decision) uint64 {
 	e.t.Helper()
 	p, err := e.log.ProposeDecision(e.t.Context(), run, sha256.Sum256([]byte(d.Kind+d.Reason)), d)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestDelegateWalks(t *testing.T) {
   - {name: one, agent: {}, input: "one of ${input.text}"}
   - {name: both, parallel: [{name: left, agent: {}, input: "left of ${steps.one}"}, {name: right, agent: {}, input: "right of ${input.text}"}]}
   - {name: last, agent: {}, input: "${steps.left} and ${steps.right}"}`)
-	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
 			return call([3]string{"1", "helper", `{"task":"work"}`})
@@ -47,7 +47,7 @@ func TestDelegateWalksApart(t *testing.T) {
   - {name: rows, map: {items: "[1, 2]", steps: [{name: row, agent: {}, input: "row of ${steps.one}"}]}}
   - {name: last, agent: {}, input: "${steps.rows[1].row}"}`)
 	var turns atomic.Int32
-	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model != "lead" {
 			if len(req.Messages) != 1 {
 				t.Errorf("an agent of a step hears %+v", req.Messages)

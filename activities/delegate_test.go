@@ -19,10 +19,10 @@ func helper(name string, with ...string) *agents.Definition {
 	return &agents.Definition{Name: name, Model: "test/" + name, Description: "Helps.", Instructions: "You are " + name + ".", Tools: with, Limits: agents.DefaultLimits()}
 }
 
-// newDelegating returns an engine whose agent may hand work to others.
-func newDelegating(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *engine {
+// setupSubagents returns an engine whose agent may hand work to others.
+func setupSubagents(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
-	e := newEngine(t, s, available...)
+	e := setup(t, s, available...)
 	e.others = map[string]*agents.Definition{}
 	e.agent.Model, e.agent.Tools = "test/lead", nil
 	for _, d := range others {
@@ -51,7 +51,7 @@ func heard(req *llm.Request) string {
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
-	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
@@ -93,7 +93,7 @@ func TestDelegation(t *testing.T) {
 }
 
 // wantAsShown checks that who has watched has the conversation that the log has.
-func (e *engine) wantAsShown(events []agui.Event) {
+func (e *fixture) wantAsShown(events []agui.Event) {
 	e.t.Helper()
 	reader := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)
 	for _, event := range events {
@@ -131,7 +131,7 @@ func TestDelegationThatFails(t *testing.T) {
 			t.Parallel()
 			worker := helper("helper", "agent:helper")
 			worker.Limits.Turns = 1
-			e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+			e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 				last := req.Messages[len(req.Messages)-1]
 				switch {
 				case req.Model == "lead" && last.Role == llm.RoleUser:
@@ -162,7 +162,7 @@ func TestDelegationThatFails(t *testing.T) {
 func TestDelegationEndsSomewhere(t *testing.T) {
 	t.Parallel()
 	deepest := 0
-	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
 			return say("back")
 		}
@@ -184,7 +184,7 @@ func TestDelegationEndsSomewhere(t *testing.T) {
 // A run has a number of subagents, and no more, wherever they are.
 func TestDelegationIsLimited(t *testing.T) {
 	t.Parallel()
-	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model == "lead" {
 			return call([3]string{"1", "helper", `{"task":"a"}`}, [3]string{"2", "helper", `{"task":"b"}`}, [3]string{"3", "helper", `{"task":"c"}`})
 		}
@@ -207,7 +207,7 @@ func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
 	}) (string, error) {
 		return "by the tool", nil
 	})
-	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
 			return say(last.Text())
 		}

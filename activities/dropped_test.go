@@ -31,7 +31,7 @@ func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
 	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {
 		return tools.Result{Content: "here", Parts: []llm.Part{llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "iVBORw0KGgo="}}}, nil
 	})
-	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return call([3]string{"x", "paint", `{}`})
 		}

@@ -30,7 +30,7 @@ func terminal(t *testing.T, events []agui.Event) *agui.RunError {
 // What a panic says may be content; it is a failure like others and ends like others.
 func TestAPanicIsContained(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	e.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
 		e.calls.Add(1)
 		panic("SECRET PROMPT")
@@ -50,7 +50,7 @@ func TestToolCallsAreToldApartWhateverTheirNumbers(t *testing.T) {
 	}) (string, error) {
 		return in.A, nil
 	})
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n > 1 {
 			for _, m := range req.Messages[len(req.Messages)-2:] {
 				got = append(got, m.ToolCallID+": "+m.Text())
@@ -75,7 +75,7 @@ func TestToolCallsAreToldApartWhateverTheirNumbers(t *testing.T) {
 func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
 	t.Parallel()
 	add := tools.Func(strings.Repeat("n", 64), "adds", func(context.Context, pair) (int, error) { return 0, nil })
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range 200 {
 			calls = append(calls, [3]string{fmt.Sprint(i), add.Spec().Name, `{}`})
@@ -91,7 +91,7 @@ func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
 // A provider may call its model anything, a page of text too.
 func TestALongModelNameDoesNotEnterTheHistory(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
 	})
 	if _, result := e.run("go"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 1 {
@@ -103,7 +103,7 @@ func TestALongModelNameDoesNotEnterTheHistory(t *testing.T) {
 func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	var e *engine
+	var e *fixture
 	deaf := tools.Func("deaf", "does not listen", func(ctx context.Context, _ pair) (int, error) {
 		if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{Reason: "enough"}); err != nil {
 			t.Error(err)
@@ -114,7 +114,7 @@ func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 		<-release
 		return 0, nil
 	})
-	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "deaf", `{"a":1,"b":2}`}) }, deaf)
+	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "deaf", `{"a":1,"b":2}`}) }, deaf)
 	defer close(release)
 	_, result := e.run("go")
 	if result.Outcome != runs.OutcomeCancelled {
@@ -137,7 +137,7 @@ func TestACancelAmidAWord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, nil)
+			e := setup(t, nil)
 			e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 				return func(yield func(llm.Chunk, error) bool) {
 					if !yield(chunks[0], nil) {
@@ -184,8 +184,8 @@ func TestNoToolIsCalledAfterACancel(t *testing.T) {
 	t.Parallel()
 	called := false
 	tool := tools.Func("tool", "works", func(context.Context, pair) (int, error) { called = true; return 0, nil })
-	var e *engine
-	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	var e *fixture
+	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		_, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{})
 		chunks, _ := call([3]string{"x", "tool", `{"a":1,"b":2}`})
 		return chunks, err
@@ -199,7 +199,7 @@ func TestNoToolIsCalledAfterACancel(t *testing.T) {
 // builds on. Whoever waits for the run is told so.
 func TestAnInputWithoutItsConversationEndsTheRun(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") })
 	e.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
 	events, result := e.run("and then?")
 	if end := terminal(t, events); end.Code != "conversation_changed" || result.Code != end.Code || e.calls.Load() != 0 {
@@ -214,8 +214,8 @@ func TestAnInputWithoutItsConversationEndsTheRun(t *testing.T) {
 // that replaced it. That attempt fails, and the run goes on with another.
 func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 	t.Parallel()
-	var e *engine
-	e = newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	var e *fixture
+	e = setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n > 1 {
 			return say("here I am")
 		}
@@ -241,19 +241,19 @@ func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 // That the log is away is not the step's fault, however long it takes; a provider gets few tries.
 func TestWhatIsRetriedHowOften(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
 	e.outage.Store(50)
 	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("after an outage: %+v", result)
 	}
-	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
+	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
 	events, _ := e.run("hello")
 	if end := terminal(t, events); end.Code != string(llm.CodeUnavailable) || e.calls.Load() != 8 {
 		t.Errorf("the run ends with %+v after %d model calls", end, e.calls.Load())
 	}
 }
 
-func (e *engine) finish(in runs.Finish) (runs.Finished, error) {
+func (e *fixture) finish(in runs.Finish) (runs.Finished, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
@@ -269,7 +269,7 @@ func (e *engine) finish(in runs.Finish) (runs.Finished, error) {
 // After a restore from an older copy the log may lack what the workflow knows it had.
 func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	ctx := t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
 	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}}})
@@ -290,7 +290,7 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 
 func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
 	e.run("hello")
 	_, err := e.finish(runs.Finish{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: runs.OutcomeError, Code: "x", First: "1/model",

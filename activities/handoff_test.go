@@ -14,10 +14,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// newHandingOver returns an engine whose agent may hand its thread over to others.
-func newHandingOver(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *engine {
+// setupHandoff returns an engine whose agent may hand its thread over to others.
+func setupHandoff(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
-	e := newDelegating(t, s, others, available...)
+	e := setupSubagents(t, s, others, available...)
 	e.agent.Tools = nil
 	for _, d := range others {
 		e.agent.Tools = append(e.agent.Tools, "handoff:"+d.Name)
@@ -42,7 +42,7 @@ func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 	return all
 }
 
-func (e *engine) has() string {
+func (e *fixture) has() string {
 	e.t.Helper()
 	now, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *engine) has() string {
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
-	e := newHandingOver(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead":
@@ -102,7 +102,7 @@ func TestHandoffThatIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newHandingOver(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			e := setupHandoff(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
 					return call([3]string{"1", c.tool, c.arguments})
 				}
@@ -122,7 +122,7 @@ func TestHandoffThatIsNone(t *testing.T) {
 // Of two hand-offs in a turn the first counts.
 func TestTheFirstHandoffCounts(t *testing.T) {
 	t.Parallel()
-	e := newHandingOver(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model == "lead" {
 			return call([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
 		}
@@ -143,7 +143,7 @@ func TestTheFirstHandoffCounts(t *testing.T) {
 func TestHandoffsEnd(t *testing.T) {
 	t.Parallel()
 	refused := 0
-	e := newHandingOver(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.IsError {
 			refused++
 			return say(last.Text())
@@ -162,7 +162,7 @@ func TestHandoffsEnd(t *testing.T) {
 // An agent that works for another one has no thread to hand over.
 func TestSubagentsHandNothingOver(t *testing.T) {
 	t.Parallel()
-	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
@@ -185,7 +185,7 @@ func TestSubagentsHandNothingOver(t *testing.T) {
 // Neither has one that is a step.
 func TestStepsHandNothingOver(t *testing.T) {
 	t.Parallel()
-	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == llm.RoleUser && len(req.Tools) == 0 {
 			return call([3]string{"1", "transfer_to_other", `{}`})
@@ -205,8 +205,8 @@ func TestStepsHandNothingOver(t *testing.T) {
 // A run that is cancelled before the call is made hands nothing over.
 func TestCancelledHandoff(t *testing.T) {
 	t.Parallel()
-	var e *engine
-	e = newHandingOver(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	var e *fixture
+	e = setupHandoff(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		if _, err := e.log.RequestCancel(context.Background(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 			t.Error(err)
 		}

@@ -25,7 +25,7 @@ func TestAbsurdUsage(t *testing.T) {
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, func(n2 int, _ *llm.Request) ([]llm.Chunk, error) {
+			e := setup(t, func(n2 int, _ *llm.Request) ([]llm.Chunk, error) {
 				usage := llm.Usage{Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
 				if n2 < 3 {
 					return []llm.Chunk{llm.ToolCallStart{ID: "x", Name: "noop"}, llm.Finish{Reason: llm.FinishToolCalls, Provider: "p", Model: "m", Usage: usage}}, nil
@@ -64,7 +64,7 @@ func TestHostileArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, calls("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
+			e := setup(t, calls("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
 			e.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
@@ -137,7 +137,7 @@ func TestHostileTools(t *testing.T) {
 	for _, tool := range hostileTools() {
 		t.Run(tool.Spec().Name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, calls(tool.Spec().Name, "{}"), tool)
+			e := setup(t, calls(tool.Spec().Name, "{}"), tool)
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
 				t.Fatalf("%+v after %d calls", result, e.calls.Load())

@@ -34,7 +34,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := &journal{}
-			var e *engine
+			var e *fixture
 			pay := tools.Func("pay", "pays", func(ctx context.Context, _ struct{}) (string, error) {
 				cut, release := e.acts.Cancels.Context(context.WithoutCancel(ctx), run)
 				defer release()
@@ -50,7 +50,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			})
-			e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") }, j.tool(), pay, hang)
+			e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") }, j.tool(), pay, hang)
 			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeCancelled {

@@ -18,27 +18,27 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// limited is an engine whose model works for two turns of 600 tokens, and whose run people are
+// limitFixture is an engine whose model works for two turns of 600 tokens, and whose run people are
 // asked about. It is held, and decided about a minute later.
-type limited struct {
-	*engine
+type limitFixture struct {
+	*fixture
 	questions []agui.Interrupt
 	heard     []string
 }
 
-// newLimited has an agent with soft limits.
-func newLimited(t *testing.T, soft agents.SoftLimits, decides func() runs.Decision) *limited {
+// setupLimits has an agent with soft limits.
+func setupLimits(t *testing.T, soft agents.SoftLimits, decides func() runs.Decision) *limitFixture {
 	t.Helper()
-	l := newAsking(t, decides)
+	l := setupAsking(t, decides)
 	l.agent.Limits.Soft = &soft
 	l.limits = runs.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
 	return l
 }
 
-func newAsking(t *testing.T, decides func() runs.Decision) *limited {
+func setupAsking(t *testing.T, decides func() runs.Decision) *limitFixture {
 	t.Helper()
-	l := &limited{}
-	l.engine = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	l := &limitFixture{}
+	l.fixture = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
 			l.heard = append(l.heard, m.Text())
 			for _, c := range m.ToolCalls {
@@ -85,7 +85,7 @@ func TestASoftLimitIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLimited(t, c.soft, goesOn)
+			l := setupLimits(t, c.soft, goesOn)
 			l.acts.Prices = prices(t)
 			events, result := l.run("go")
 			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 {
@@ -127,8 +127,8 @@ func TestASoftLimitIsAsked(t *testing.T) {
 func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
-	var l *limited
-	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+	var l *limitFixture
+	l = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
 		said := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
 		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(said), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
@@ -143,8 +143,8 @@ func TestASoftLimitIsEdited(t *testing.T) {
 // Who rejects says why, to whoever reads the thread.
 func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
-	var l *limited
-	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+	var l *limitFixture
+	l = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
 		return runs.Decision{Kind: runs.DecisionReject, Input: l.propose(&stream.Decision{Kind: "reject", Reason: "too dear"})}
 	})
 	events, result := l.run("go")
@@ -162,7 +162,7 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 // other. The question may be the first step of a run.
 func TestASoftLimitIsAskedOnce(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	e.agent.Limits.Soft = &agents.SoftLimits{Tokens: 1000, Approval: agents.Approval{Expires: time.Hour, Quorum: 2}}
 	e.run("hello")
 	var suite testsuite.WorkflowTestSuite

@@ -27,9 +27,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// desk is an engine whose run has asked a question, and whose workers tell an inbox.
-type desk struct {
-	*engine
+// notificationFixture is an engine whose run has asked a question, and whose workers tell an inbox.
+type notificationFixture struct {
+	*fixture
 	waits     *runs.Interrupts
 	after     uint64
 	store     *inbox.Store
@@ -38,12 +38,12 @@ type desk struct {
 
 var interruptSource = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
+func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixture {
 	t.Helper()
 	e, w := asking(t)
 	e.agent.Approvals[0].Approvers, e.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
 	e.agent.Name = "a"
-	d := &desk{engine: e, waits: w}
+	d := &notificationFixture{fixture: e, waits: w}
 	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 }
 
 // notify gives a notice, some time after the question was asked.
-func (d *desk) notify(event runs.NotificationEvent, after time.Duration) {
+func (d *notificationFixture) notify(event runs.NotificationEvent, after time.Duration) {
 	d.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(d.acts.Notify)
@@ -78,7 +78,7 @@ func (d *desk) notify(event runs.NotificationEvent, after time.Duration) {
 }
 
 // pending returns what another process finds in the inbox.
-func (d *desk) pending() []inbox.Approval {
+func (d *notificationFixture) pending() []inbox.Approval {
 	d.t.Helper()
 	x, err := d.store.Watch(d.t.Context())
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *desk) pending() []inbox.Approval {
 	return list
 }
 
-func (d *desk) history() []*inbox.Past {
+func (d *notificationFixture) history() []*inbox.Past {
 	d.t.Helper()
 	all, err := inbox.History(d.t.Context(), d.log, run.Thread)
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *desk) history() []*inbox.Past {
 }
 
 // says has somebody decide, as the api would write it down.
-func (d *desk) says(subject, channel, verdict, reason string) runs.Decision {
+func (d *notificationFixture) says(subject, channel, verdict, reason string) runs.Decision {
 	d.t.Helper()
 	seq := d.propose(&stream.Decision{
 		CallID: d.waits.Calls[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
@@ -118,7 +118,7 @@ func (d *desk) says(subject, channel, verdict, reason string) runs.Decision {
 
 func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
+	d := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
 	c := &d.waits.Calls[0]
 	c.Expires, c.Approval.Quorum = interruptSource.Add(24*time.Hour), 2
 	for range 2 {
@@ -171,7 +171,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 
 func TestExpiryIsNobodysDecision(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := setupNotifications(t)
 	d.notify(runs.EventOpened, 0)
 	d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionExpire}
 	d.notify(runs.EventExpired, 24*time.Hour)
@@ -187,7 +187,7 @@ func TestExpiryIsNobodysDecision(t *testing.T) {
 // A bucket that was lost is derived from the log; one that was not is left as it is.
 func TestALostInboxIsRestored(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := setupNotifications(t)
 	d.notify(runs.EventOpened, 0)
 	d.waits.Calls[0].Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
 	d.notify(runs.EventVoted, time.Hour)
@@ -255,7 +255,7 @@ func TestDeliver(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(receiver.Close)
-	d := newDesk(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
+	d := setupNotifications(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
 	d.notify(runs.EventOpened, 0)
 	deliver := func(in runs.Delivery) error {
 		env := newActivityEnv()
@@ -296,7 +296,7 @@ func TestDeliver(t *testing.T) {
 // why.
 func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := setupNotifications(t)
 	c := &d.waits.Calls[0]
 	c.Approval.Quorum = 2
 	d.notify(runs.EventOpened, 0)
@@ -364,7 +364,7 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := setupNotifications(t)
 			d.notify(runs.EventOpened, 0)
 			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
 			d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
@@ -379,7 +379,7 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 // An approval that a cancel closes says who cancelled the run, and why.
 func TestTheAuditOfACancel(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := setupNotifications(t)
 	d.notify(runs.EventOpened, 0)
 	if _, err := d.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
 		t.Fatal(err)

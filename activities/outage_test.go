@@ -12,7 +12,7 @@ import (
 func TestAnOutageUsesNoAttemptsUp(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]runs.Outcome{7: runs.OutcomeSuccess, 8: runs.OutcomeError} {
-		e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n <= failures {
 				return nil, &llm.Error{Code: llm.CodeUnavailable}
 			}

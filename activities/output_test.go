@@ -109,7 +109,7 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var got []told
-			e, _ := newWalking(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			e, _ := setupPipeline(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				mu.Lock()
 				got = append(got, toldBy(req))
 				mu.Unlock()
@@ -143,7 +143,7 @@ func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
 		N int `json:"n"`
 	}
 	var got []told
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		got = append(got, toldBy(req))
 		return say([]string{`{"n":7}`, "?", `{"n":8}`}[n-1])
 	})

@@ -15,7 +15,7 @@ import (
 )
 
 // registers makes the engine's worker have a program.
-func (e *engine) registers(program workflows.Program) {
+func (e *fixture) registers(program workflows.Program) {
 	programs := workflows.Programs{"p": program}
 	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
 	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
@@ -26,7 +26,7 @@ func (e *engine) registers(program workflows.Program) {
 func TestStepsOfProgramsAreChecked(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
-	e := newEngine(t, echo, j.tool())
+	e := setup(t, echo, j.tool())
 	e.agent = &agents.Definition{Name: "a", Workflow: "p", Tools: []string{"note"}, Limits: agents.DefaultLimits()}
 	noted := func(name, note string) agents.Stepper {
 		return agents.Call[string](name, "note", agents.Args{"note": note})
@@ -65,7 +65,7 @@ func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
 	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				switch last := req.Messages[len(req.Messages)-1]; {
 				case req.Model == "lead" && last.Role == llm.RoleUser:
 					return call([3]string{"1", "helper", `{"task":"work"}`})

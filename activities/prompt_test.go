@@ -15,7 +15,7 @@ import (
 // model in the order of the calls, and the conversation stays as clients have it.
 func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 	t.Parallel()
-	var e *engine
+	var e *fixture
 	type after struct {
 		Results int `json:"results"`
 	}
@@ -24,7 +24,7 @@ func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 		return in.Results, nil
 	})
 	var heard []string
-	e = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return call([3]string{"call_x", "wait", `{"results":2}`}, [3]string{"call_y", "wait", `{"results":1}`}, [3]string{"call_z", "wait", `{"results":0}`})
 		}

@@ -36,9 +36,9 @@ func shop(keys *[]string) tools.Tool {
 }
 
 // raising returns an engine whose run has ended with the tool's first question.
-func raising(t *testing.T, tool tools.Tool) (*engine, agui.Interrupt, string) {
+func raising(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, string) {
 	t.Helper()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return call([3]string{"x", tool.Spec().Name, `{"what":"a book"}`})
 	}, tool)
 	e.ask("go")
@@ -49,7 +49,7 @@ func raising(t *testing.T, tool tools.Tool) (*engine, agui.Interrupt, string) {
 	return e, r.Interrupts[0], r.Entries[1].Message.ID
 }
 
-func (e *engine) reduction() *snapshot.Snapshot {
+func (e *fixture) reduction() *snapshot.Snapshot {
 	e.t.Helper()
 	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e *engine) reduction() *snapshot.Snapshot {
 }
 
 // lastQuestion returns the record with the question that the last call has raised.
-func (e *engine) lastQuestion() uint64 {
+func (e *fixture) lastQuestion() uint64 {
 	e.t.Helper()
 	for seq := e.reduction().Seq; seq > 0; seq-- {
 		if _, err := e.log.ToolQuestion(e.t.Context(), seq); err == nil {
@@ -71,7 +71,7 @@ func (e *engine) lastQuestion() uint64 {
 }
 
 // again makes the call anew in another run, with what was said.
-func (e *engine) again(runID, messageID string, q agui.Interrupt, d runs.Decision, said *stream.Decision) runs.ToolAnswer {
+func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decision, said *stream.Decision) runs.ToolAnswer {
 	e.t.Helper()
 	if said != nil {
 		said.Kind = string(d.Kind)
@@ -181,7 +181,7 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 func TestLegacyClientsAreAsked(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "send", `{"what":"a book"}`}) }, shop(&keys))
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "send", `{"what":"a book"}`}) }, shop(&keys))
 	e.agent.LegacyInterrupts = true
 	e.ask("go")
 	shown := e.views().Run(run, view.Options{})

@@ -28,7 +28,7 @@ func nothing(name string, options ...tools.Option) tools.Tool {
 // The workflow is told where calls go, and which ones take turns; nothing of other calls.
 func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return call([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},
 			[3]string{"x3", "drawer", "{}"}, [3]string{"x4", "main", "{}"}, [3]string{"x5", "made_up", "{}"})
 	}, nothing("drawer", tools.TaskQueue("till"), tools.Sequential()), nothing("lamp", tools.TaskQueue("till")),
@@ -58,7 +58,7 @@ func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 func TestManyCallsThatHaveAPlace(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range runs.MaxCalls + 1 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "count", "{}"})
@@ -74,12 +74,12 @@ func TestManyCallsThatHaveAPlace(t *testing.T) {
 // manned is an engine whose agent has other tools as well, when its calls are made: those this
 // worker lacks.
 type manned struct {
-	*engine
+	*fixture
 	looks atomic.Int32
 }
 
 func (m *manned) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
-	d, err := m.engine.Revision(ctx, agent, revision)
+	d, err := m.fixture.Revision(ctx, agent, revision)
 	if err == nil && m.looks.Add(1) == 2 {
 		others := *d
 		others.Tools = append([]string{"other", "mcp:away/*"}, d.Tools...)
@@ -91,13 +91,13 @@ func (m *manned) Revision(ctx context.Context, agent, revision string) (*agents.
 // Who serves a task queue need not have the agent's other tools.
 func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return call([3]string{"x0", "drawer", "{}"})
 		}
 		return say("done")
 	}, nothing("drawer"))
-	e.acts.Agents, e.acts.ToolGrace = &manned{engine: e}, time.Nanosecond
+	e.acts.Agents, e.acts.ToolGrace = &manned{fixture: e}, time.Nanosecond
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
@@ -117,7 +117,7 @@ func (s served) Served(queue string) bool { return slices.Contains(s, queue) }
 // A task queue that nobody serves is looked at again until the grace is over.
 func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	e.acts.Queues = served{"till"}
 	for _, c := range []struct {
 		queue string

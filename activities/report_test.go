@@ -30,7 +30,7 @@ func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
 }
 
 // agrees checks that the thread is what the client has.
-func (e *engine) agrees(events []agui.Event) *snapshot.Snapshot {
+func (e *fixture) agrees(events []agui.Event) *snapshot.Snapshot {
 	e.t.Helper()
 	screen := onScreen(e.t, events)
 	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
@@ -79,7 +79,7 @@ func TestAToolSaysMoreThanItsResult(t *testing.T) {
 			r.Raw("shop", json.RawMessage(`{"seen": 1}`)),
 		)
 	})
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
 			if n == 2 && strings.Contains(fmt.Sprint(m), "search-progress") {
 				t.Errorf("the model is told of an activity: %+v", m)
@@ -152,7 +152,7 @@ func TestWhatAToolMayNotReport(t *testing.T) {
 		}
 		return "", nil
 	})
-	e := newEngine(t, calls("tool", "{}"), tool)
+	e := setup(t, calls("tool", "{}"), tool)
 	events, _ := e.run("go")
 	if err := after.Custom("a", 1); err == nil {
 		t.Error("a report is taken after the call is over")
@@ -177,7 +177,7 @@ func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
 		}
 		return "ok", errors.Join(r.Activity("a", "plan", map[string]int{"attempt": n}), r.PatchState(tools.Set("/attempt", n)))
 	}, tools.Idempotent())
-	e := newEngine(t, calls("tool", "{}"), &dying{Tool: tool, err: down})
+	e := setup(t, calls("tool", "{}"), &dying{Tool: tool, err: down})
 	events, _ := e.run("go")
 	r := e.agrees(events)
 	if n != 2 || string(r.State) != `{"attempt":2}` || string(r.Entries[3].Message.Content.Object()) != `{"attempt":2}` {
@@ -211,7 +211,7 @@ func TestAResultWithParts(t *testing.T) {
 			llm.Text{Text: ", and a film"},
 		}}, nil
 	})
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			last := req.Messages[len(req.Messages)-1]
 			want := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"}
@@ -243,7 +243,7 @@ func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
 			llm.TextDelta{Text: "it."},
 		}
 	}
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return searching(1, "1"), &llm.Error{Code: llm.CodeUnavailable}
 		}
@@ -274,7 +274,7 @@ func TestAProvidersActivityThatIsNone(t *testing.T) {
 		"no type":                   llm.Activity{Name: "a", Content: json.RawMessage(`{}`)},
 		"a patch of nothing":        llm.ActivityPatch{Name: "a", Patch: json.RawMessage(`[]`)},
 	} {
-		e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
 				return []llm.Chunk{chunk, llm.Finish{Reason: llm.FinishStop}}, nil
 			}

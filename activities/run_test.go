@@ -33,9 +33,9 @@ import (
 
 var run = stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r1"}
 
-// engine is the run workflow with its real activities on a real log, in Temporal's test
+// fixture is the run workflow with its real activities on a real log, in Temporal's test
 // environment.
-type engine struct {
+type fixture struct {
 	t         *testing.T
 	log       *stream.Log
 	follower  *stream.Follower
@@ -56,7 +56,7 @@ type engine struct {
 }
 
 // Revision makes the engine the keeper of its definitions.
-func (e *engine) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
+func (e *fixture) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
 	if e.outage.Add(-1) >= 0 {
 		return nil, fmt.Errorf("%w: no responders", stream.ErrUnavailable)
 	}
@@ -66,7 +66,7 @@ func (e *engine) Revision(_ context.Context, name, _ string) (*agents.Definition
 	return e.agent, nil
 }
 
-func (e *engine) Latest(_ context.Context, name string) (catalog.Published, error) {
+func (e *fixture) Latest(_ context.Context, name string) (catalog.Published, error) {
 	d := e.others[name]
 	if d == nil {
 		return catalog.Published{}, fmt.Errorf("%w: %s", catalog.ErrUnknownAgent, name)
@@ -77,9 +77,9 @@ func (e *engine) Latest(_ context.Context, name string) (catalog.Published, erro
 // script answers the n-th model call, from 1, with chunks or an error.
 type script func(n int, req *llm.Request) ([]llm.Chunk, error)
 
-func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
+func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	t.Helper()
-	e := &engine{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
+	e := &fixture{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
 	e.follower = streamtest.Follow(t, e.log)
 	cancels, err := e.log.ListenCancels()
 	if err != nil {
@@ -125,7 +125,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 
 // awaitShown returns when readers see as many pieces of text and thought: what a model says right
 // before it fails may or may not get out, and a test needs to know.
-func (e *engine) awaitShown(ctx context.Context, n int) {
+func (e *fixture) awaitShown(ctx context.Context, n int) {
 	shown := e.views().Run(run, view.Options{})
 	defer shown.Close()
 	for n > 0 {
@@ -145,7 +145,7 @@ func (e *engine) awaitShown(ctx context.Context, n int) {
 }
 
 // run executes the workflow for a user's message and returns what a reader is shown.
-func (e *engine) run(message string) ([]agui.Event, runs.Result) {
+func (e *fixture) run(message string) ([]agui.Event, runs.Result) {
 	e.t.Helper()
 	ctx := e.t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
@@ -191,7 +191,7 @@ func (e *engine) run(message string) ([]agui.Event, runs.Result) {
 	}
 }
 
-func (e *engine) conversation() []agui.Message {
+func (e *fixture) conversation() []agui.Message {
 	e.t.Helper()
 	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
@@ -224,7 +224,7 @@ func call(calls ...[3]string) ([]llm.Chunk, error) {
 
 func TestTextRun(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
 			t.Errorf("the model is asked %+v", req.Messages)
 		}
@@ -269,7 +269,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		return in.A + in.B, nil
 	})
 	fails := tools.Func("fails", "fails", func(context.Context, pair) (int, error) { return 0, errors.New("no such thing") })
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch n {
 		case 1:
 			return call([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
@@ -330,7 +330,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, c.script, add)
+			e := setup(t, c.script, add)
 			e.limits = c.limits
 			events, result := e.run("go on")
 			last, ok := events[len(events)-1].(*agui.RunError)
@@ -345,7 +345,7 @@ func TestLimits(t *testing.T) {
 // withdrawn, who comes later sees nothing of it, and the conversation has the answer once.
 func TestRetryableModelErrorInMidStream(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{Code: llm.CodeUnavailable, Status: 503, Message: "SECRET PROMPT"}
 		}
@@ -367,7 +367,7 @@ func TestRetryableModelErrorInMidStream(t *testing.T) {
 // What the provider said is in the run's end, and not in the history.
 func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{
 			Code: llm.CodeInvalidRequest, Status: 400, Message: "temperature is not supported", Host: "models.example", Hint: "set NOTHING",
 		}
@@ -397,7 +397,7 @@ func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
 // A cancel that comes before the run could begin is not lost: the model is never asked.
 func TestCancelBeforeTheStart(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("too late") })
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("too late") })
 	if _, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 		t.Fatal(err)
 	}
@@ -420,6 +420,6 @@ func TestLanesAgree(t *testing.T) {
 }
 
 // views shows runs as readers see them.
-func (e *engine) views() view.Viewer {
+func (e *fixture) views() view.Viewer {
 	return view.Viewer{Follower: e.follower, Snapshots: e.acts.Snapshots}
 }

@@ -27,9 +27,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// firings are firings of a schedule of ann's, on a real log and with what Temporal answers in the
+// scheduleFixture are firings of a schedule of ann's, on a real log and with what Temporal answers in the
 // test's hands.
-type firings struct {
+type scheduleFixture struct {
 	t    *testing.T
 	log  *stream.Log
 	acts *activities.Activities
@@ -45,9 +45,9 @@ type firings struct {
 	signals  []runs.Cancel                                // that it was sent
 }
 
-func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
+func setupSchedules(t *testing.T, change ...func(*schedules.Kept)) *scheduleFixture {
 	t.Helper()
-	f := &firings{t: t, log: streamtest.Open(t), in: runs.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
+	f := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
 	store, err := schedules.Open(t.Context(), f.log)
 	if err != nil {
 		t.Fatal(err)
@@ -70,18 +70,18 @@ func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
 	return f
 }
 
-func (f *firings) Revision(context.Context, string, string) (*agents.Definition, error) {
+func (f *scheduleFixture) Revision(context.Context, string, string) (*agents.Definition, error) {
 	return nil, errors.New("a firing needs no revision")
 }
 
-func (f *firings) Latest(_ context.Context, agent string) (catalog.Published, error) {
+func (f *scheduleFixture) Latest(_ context.Context, agent string) (catalog.Published, error) {
 	if agent != "a" && agent != "b" {
 		return catalog.Published{}, catalog.ErrUnknownAgent
 	}
 	return catalog.Published{Definition: &agents.Definition{Name: agent, Limits: agents.DefaultLimits()}, Revision: "v"}, nil
 }
 
-func (f *firings) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+func (f *scheduleFixture) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
 	if f.occupied {
 		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", "e1")
 	}
@@ -99,17 +99,17 @@ func (s submitted) Get(_ context.Context, to any) error {
 	return nil
 }
 
-func (f *firings) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+func (f *scheduleFixture) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	taken, err := f.submit(o.Args[0].(runs.Submit))
 	return submitted{taken: taken}, err
 }
 
-func (f *firings) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
+func (f *scheduleFixture) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
 	f.signals = append(f.signals, arg.(runs.Cancel))
 	return nil
 }
 
-func (f *firings) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	status := enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
 	if f.occupied {
 		status = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
@@ -117,7 +117,7 @@ func (f *firings) DescribeWorkflowExecution(context.Context, string, string) (*w
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
-func (f *firings) fire() (out runs.Fired, err error) {
+func (f *scheduleFixture) fire() (out runs.Fired, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityFire, f.in)
 	if err == nil {
@@ -126,7 +126,7 @@ func (f *firings) fire() (out runs.Fired, err error) {
 	return out, err
 }
 
-func (f *firings) standing() (out runs.Status) {
+func (f *scheduleFixture) standing() (out runs.Status) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityRunStatus, runs.Ref{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
 	if err == nil {
@@ -138,7 +138,7 @@ func (f *firings) standing() (out runs.Status) {
 	return out
 }
 
-func (f *firings) withdraw() (out runs.Status, err error) {
+func (f *scheduleFixture) withdraw() (out runs.Status, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityCancelRun, f.in)
 	if err == nil {
@@ -148,7 +148,7 @@ func (f *firings) withdraw() (out runs.Status, err error) {
 }
 
 // begin writes what the run's first step would.
-func (f *firings) begin(run stream.Run, o stream.Opening) stream.Place {
+func (f *scheduleFixture) begin(run stream.Run, o stream.Opening) stream.Place {
 	f.t.Helper()
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	o.RunID, o.Execution = run.ID, "e1"
@@ -159,11 +159,11 @@ func (f *firings) begin(run stream.Run, o stream.Opening) stream.Place {
 	return p
 }
 
-func (f *firings) opening() stream.Opening {
+func (f *scheduleFixture) opening() stream.Opening {
 	return stream.Opening{Input: f.started[0].Input, Digest: f.started[0].Digest}
 }
 
-func (f *firings) end(p stream.Place, outcome *agui.Outcome) {
+func (f *scheduleFixture) end(p stream.Place, outcome *agui.Outcome) {
 	f.t.Helper()
 	if _, _, err := f.log.Seal(f.t.Context(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: outcome}); err != nil {
 		f.t.Fatal(err)
@@ -172,7 +172,7 @@ func (f *firings) end(p stream.Place, outcome *agui.Outcome) {
 
 var asksSomething = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call", ToolCallID: "c"}}}
 
-func (f *firings) cancelled(run stream.Run) bool {
+func (f *scheduleFixture) cancelled(run stream.Run) bool {
 	f.t.Helper()
 	asked, err := f.log.CancelRequested(f.t.Context(), run)
 	if err != nil {
@@ -184,7 +184,7 @@ func (f *firings) cancelled(run stream.Run) bool {
 // An attempt may die at any moment, and a time may fire twice.
 func TestATimeBeginsOneRun(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t)
+	f := setupSchedules(t)
 	want := runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
 	f.submit = func(in runs.Submit) (runs.Submitted, error) {
 		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
@@ -220,7 +220,7 @@ func TestATimeBeginsOneRun(t *testing.T) {
 // What a thread has said stays, whoever said it.
 func TestAFiringGoesOnWithItsThread(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t, func(k *schedules.Kept) { k.ThreadID = "t" })
+	f := setupSchedules(t, func(k *schedules.Kept) { k.ThreadID = "t" })
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestAFiringGoesOnWithItsThread(t *testing.T) {
 // A schedule's thread may have been handed over: then its runs are the other agent's.
 func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t, func(k *schedules.Kept) { k.ThreadID = "t" })
+	f := setupSchedules(t, func(k *schedules.Kept) { k.ThreadID = "t" })
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 
 func TestAThreadMayRefuse(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t, func(k *schedules.Kept) { k.OnBusy = runs.OnBusyReject })
+	f := setupSchedules(t, func(k *schedules.Kept) { k.OnBusy = runs.OnBusyReject })
 	f.occupied = true
 	f.submit = func(in runs.Submit) (runs.Submitted, error) {
 		if in.OnBusy != runs.OnBusyReject {
@@ -276,7 +276,7 @@ func TestAThreadMayRefuse(t *testing.T) {
 
 func TestWhatAFiringFailsBy(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t, func(k *schedules.Kept) { k.Agent = "gone" })
+	f := setupSchedules(t, func(k *schedules.Kept) { k.Agent = "gone" })
 	failed := func(want string) {
 		t.Helper()
 		_, err := f.fire()
@@ -292,7 +292,7 @@ func TestWhatAFiringFailsBy(t *testing.T) {
 
 func TestHowFarARunHasCome(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t)
+	f := setupSchedules(t)
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestHowFarARunHasCome(t *testing.T) {
 
 func TestARunThatEndedIsOver(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t)
+	f := setupSchedules(t)
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestARunThatEndedIsOver(t *testing.T) {
 
 func TestAFiringIsWithdrawn(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t)
+	f := setupSchedules(t)
 	if out, err := f.withdraw(); err != nil || !out.Over || f.cancelled(f.run) {
 		t.Errorf("before it began: %+v (%v)", out, err)
 	}
@@ -352,7 +352,7 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 // What a schedule says is kept for some changes; a run may last longer.
 func TestAFiringIsWithdrawnThoughItsScheduleIsAnother(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t)
+	f := setupSchedules(t)
 	fired, err := f.fire()
 	if err != nil {
 		t.Fatal(err)

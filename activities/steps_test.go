@@ -62,11 +62,11 @@ func (j *journal) wantSet(t *testing.T, want ...string) {
 	j.want(t, want...)
 }
 
-// newWalking returns an engine whose agent consists of steps, and may call the journal.
-func newWalking(t *testing.T, s script, steps string) (*engine, *journal) {
+// setupPipeline returns an engine whose agent consists of steps, and may call the journal.
+func setupPipeline(t *testing.T, s script, steps string) (*fixture, *journal) {
 	t.Helper()
 	j := &journal{}
-	e := newEngine(t, s, j.tool())
+	e := setup(t, s, j.tool())
 	e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+steps)
 	return e, j
 }
@@ -91,7 +91,7 @@ func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
 }
 
 // state returns the thread's.
-func (e *engine) state() string {
+func (e *fixture) state() string {
 	e.t.Helper()
 	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func (e *engine) state() string {
 	return string(r.State)
 }
 
-func (e *engine) wantState(want string) {
+func (e *fixture) wantState(want string) {
 	e.t.Helper()
 	if got := e.state(); got != want {
 		e.t.Errorf("the state is\n%s, want\n%s", got, want)
@@ -309,7 +309,7 @@ func TestWalks(t *testing.T) {
 			if c.model == nil {
 				c.model = echo
 			}
-			e, j := newWalking(t, c.model, c.steps)
+			e, j := setupPipeline(t, c.model, c.steps)
 			e.acts.ToolGrace = time.Nanosecond
 			events, _ := e.run("go")
 			if got := failureOf(events); got != c.code {
@@ -334,7 +334,7 @@ func TestStepsInACircle(t *testing.T) {
 	t.Parallel()
 	helper := parsed(t, "name: helper\nmodel: test/helper\nsteps: [{name: on, agent: other, input: on}]")
 	other := parsed(t, "name: other\nmodel: test/helper\nsteps: [{name: rows, map: {items: \"[1]\", steps: [{name: back, agent: helper, input: back}]}}]")
-	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
 			return say(last.Text())
 		}
@@ -385,7 +385,7 @@ func TestCancelledWalksCompensate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := &journal{}
-			var e *engine
+			var e *fixture
 			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
 				e.awaitResults(ctx, len(c.notes)/2)
 				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
@@ -395,7 +395,7 @@ func TestCancelledWalksCompensate(t *testing.T) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			})
-			e = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			e = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
 					return say("undone")
 				}
@@ -438,7 +438,7 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, j := newWalking(t, echo, c.steps)
+			e, j := setupPipeline(t, echo, c.steps)
 			e.hold = true
 			if c.cancel {
 				e.env.RegisterDelayedCallback(func() {
@@ -460,7 +460,7 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 
 // awaitResults waits until so many calls have results: what is cancelled before it has one is not
 // known to be done.
-func (e *engine) awaitResults(ctx context.Context, n int) {
+func (e *fixture) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {
 		thread, err := e.acts.Snapshots.Latest(ctx, run.Thread, 0)
 		if err != nil {
@@ -482,7 +482,7 @@ func (e *engine) awaitResults(ctx context.Context, n int) {
 // Branches that change the same of the state, each by what it was, lose nothing of one another.
 func TestBranchesSetTheSame(t *testing.T) {
 	t.Parallel()
-	e, _ := newWalking(t, echo, `
+	e, _ := setupPipeline(t, echo, `
   - {name: begin, set: {/n: 0, /all: []}}
   - name: rows
     map:

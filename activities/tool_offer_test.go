@@ -18,31 +18,31 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// deploying is a worker that lacks a tool until its agent has been looked up some times: another
+// deployFixture is a worker that lacks a tool until its agent has been looked up some times: another
 // one that has it takes its place.
-type deploying struct {
-	*engine
+type deployFixture struct {
+	*fixture
 	looks atomic.Int32
 	after int32
 	with  *tools.Registry
 }
 
-func (d *deploying) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
+func (d *deployFixture) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
 	if d.looks.Add(1) == d.after {
 		d.acts.Tools = d.with
 	}
-	return d.engine.Revision(ctx, agent, revision)
+	return d.fixture.Revision(ctx, agent, revision)
 }
 
-func newDeploying(t *testing.T, after int32) *deploying {
+func setupDeploy(t *testing.T, after int32) *deployFixture {
 	t.Helper()
 	charge := tools.Func("charge", "charges", func(context.Context, pair) (int, error) { return 0, nil })
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("done") }, charge)
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("done") }, charge)
 	none, err := tools.NewRegistry()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deploying{engine: e, after: after, with: e.acts.Tools}
+	d := &deployFixture{fixture: e, after: after, with: e.acts.Tools}
 	e.acts.Tools, e.acts.Agents = none, d
 	return d
 }
@@ -50,7 +50,7 @@ func newDeploying(t *testing.T, after int32) *deploying {
 // A step waits for a worker that has its tools, for longer than for what it fails by itself.
 func TestAToolThatComesInTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	d := newDeploying(t, 20)
+	d := setupDeploy(t, 20)
 	if _, result := d.run("go"); result.Outcome != runs.OutcomeSuccess || d.looks.Load() != 20 || d.calls.Load() != 1 {
 		t.Errorf("%+v after %d looks and %d calls", result, d.looks.Load(), d.calls.Load())
 	}
@@ -58,7 +58,7 @@ func TestAToolThatComesInTimeIsWaitedFor(t *testing.T) {
 
 func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 	t.Parallel()
-	d := newDeploying(t, 20)
+	d := setupDeploy(t, 20)
 	d.acts.ToolGrace = time.Nanosecond
 	events, _ := d.run("go")
 	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != `the agent needs what is not available: unknown tool "charge"` || d.looks.Load() != 1 {
@@ -69,7 +69,7 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 // Who watches is told at once what the run waits for, once. Later readers see only that it came.
 func TestWhatARunLacksIsTold(t *testing.T) {
 	t.Parallel()
-	d := newDeploying(t, 4)
+	d := setupDeploy(t, 4)
 	shown := d.views().Run(run, view.Options{})
 	defer shown.Close()
 	var told []agui.Event

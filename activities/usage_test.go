@@ -29,7 +29,7 @@ import (
 
 // inRun executes a further run of the thread, behind those that have ended, and returns its last
 // event.
-func (e *engine) inRun(id, message string) agui.Event {
+func (e *fixture) inRun(id, message string) agui.Event {
 	e.t.Helper()
 	ctx, next := e.t.Context(), stream.Run{Thread: run.Thread, ID: id}
 	user := agui.Message{ID: "u" + id, Role: agui.RoleUser, Content: agui.TextContent(message)}
@@ -104,7 +104,7 @@ func chargedBy(t *testing.T, last agui.Event) (c charged) {
 func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 	t.Parallel()
 	summaries := 0
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 			summaries++
 			return say("The story so far.")
@@ -136,7 +136,7 @@ func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 }
 
 // wantOfDay checks what the tenant has used today.
-func wantOfDay(t *testing.T, e *engine, tokens int64) {
+func wantOfDay(t *testing.T, e *fixture, tokens int64) {
 	t.Helper()
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
 		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
@@ -183,7 +183,7 @@ func TestCutCallsAreEstimated(t *testing.T) {
 		"the run ends with a refusal":    {fails: &llm.Error{Code: llm.CodeInvalidRequest, Status: 400}, ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+			e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 			good := e.acts.Models["test"]
 			e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 				if e.calls.Load() > 0 {
@@ -271,7 +271,7 @@ func metadataOf(e agui.Event) agui.Metadata {
 // A model server that reports no usage is not free.
 func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: strings.Repeat("word ", 100)}, llm.Finish{Reason: llm.FinishStop, Model: "m", Provider: "p"}}, nil
 	})
 	events, _ := e.run("hello")
@@ -289,7 +289,7 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 // provider has counted it.
 func TestCancelledAnswerIsEstimated(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
@@ -314,7 +314,7 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 // Tokens of answers that were cut count for the run's limit.
 func TestCutCallsCountForTheLimit(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if e.calls.Add(1) == 1 {
@@ -344,7 +344,7 @@ func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	before := otel.GetMeterProvider()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	t.Cleanup(func() { otel.SetMeterProvider(before) })
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
@@ -393,9 +393,9 @@ func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 
 // failing answers the model calls of the agent "works" with a text, and cuts those of other agents
 // for good.
-func failing(t *testing.T) *engine {
+func failing(t *testing.T) *fixture {
 	t.Helper()
-	e := newEngine(t, nil)
+	e := setup(t, nil)
 	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			chunks, err := say("done")

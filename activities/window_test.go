@@ -47,7 +47,7 @@ func texts(req *llm.Request) string {
 func TestModelIsToldWhatFitsItsWindow(t *testing.T) {
 	t.Parallel()
 	var asked *llm.Request
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return say("ok") })
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return say("ok") })
 	e.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{First: 1, Last: 4}}
 	e.more = talk(40)
 	e.run("the very first question")
@@ -73,7 +73,7 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 	dump := tools.Func("dump", "dumps", func(context.Context, struct{}) (string, error) {
 		return "begin " + strings.Repeat("x", large) + " end", nil
 	})
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		open := map[string]bool{}
 		for _, m := range req.Messages {
 			for _, c := range m.ToolCalls {
@@ -117,7 +117,7 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 func TestSummaryIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	summaries, failed := 0, false
-	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case strings.Contains(req.Messages[0].Text(), "notes of an assistant"):
 			if req.Model != "small" || len(req.Tools) > 0 || !strings.Contains(last.Text(), "user: user 0 ") {
@@ -159,7 +159,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 func TestSummaryGrows(t *testing.T) {
 	t.Parallel()
 	summaries := 0
-	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 			summaries++
 			material := req.Messages[1].Text()

@@ -48,7 +48,7 @@ func TestWhyNobodyIsLetInIsTold(t *testing.T) {
 		{auth.ErrUnavailable, 503, "auth_unavailable", "", "ERROR"},
 	} {
 		log := &journal{}
-		n := newNode(t, func(c *api.Config) {
+		n := setup(t, func(c *api.Config) {
 			c.Auth = callers(func(*http.Request) (auth.Identity, error) {
 				return auth.Identity{}, fmt.Errorf("%w: %s", tt.err, secret)
 			})
@@ -79,7 +79,7 @@ func TestARefusalNamesItsSetting(t *testing.T) {
 		{&auth.Anonymous{Local: true}, "pages.example:8080", "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		{&auth.Proxy{Trusted: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, "", "PERDURE_AUTH_PROXIES"},
 	} {
-		n := newNode(t, func(c *api.Config) { c.Auth = tt.auth })
+		n := setup(t, func(c *api.Config) { c.Auth = tt.auth })
 		req, err := http.NewRequestWithContext(n.ctx(), http.MethodGet, n.http.URL+"/v1/agents", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestARefusalNamesItsSetting(t *testing.T) {
 			t.Errorf("%s: %d %s (%v)", tt.setting, resp.StatusCode, body, err)
 		}
 	}
-	n := newNode(t)
+	n := setup(t)
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", "{}", "Origin", "https://pages.example")
 	if a.status != http.StatusForbidden || !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS") || !strings.Contains(a.problem.Detail, "https://pages.example") {
 		t.Errorf("an origin: %d %s", a.status, a.body)
@@ -122,7 +122,7 @@ func (j *journal) String() string {
 
 func TestAgentsArePublishedByWhoHasTheRole(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
+	n := setup(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
 	const definition = "name: b\nmodel: test/m\n"
 	for _, roles := range []string{"", "admin", "Platform", "plat,form"} {
 		if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", roles}, alpha...)...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
@@ -141,7 +141,7 @@ func TestAgentsArePublishedByWhoHasTheRole(t *testing.T) {
 // server on this machine, or with what a proxy knows its user by.
 func TestOtherPagesChangeNothing(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	for _, tt := range []struct {
 		header []string
@@ -167,7 +167,7 @@ func TestOtherPagesChangeNothing(t *testing.T) {
 // Browsers ask whether they may send credentials before they do.
 func TestPreflightNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
+	n := setup(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
 	a := n.do(http.MethodOptions, "/v1/agents/a/runs", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
 	if a.status != http.StatusNoContent || a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {
 		t.Errorf("%d %v", a.status, a.header)
@@ -189,7 +189,7 @@ func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNode(t, func(c *api.Config) { c.Auth = keys })
+	n := setup(t, func(c *api.Config) { c.Auth = keys })
 	for _, tt := range []struct {
 		header, value, chosen string
 	}{
@@ -217,7 +217,7 @@ func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
 // What was asked for stands in the log with who asked, and events say nothing of it.
 func TestRequesterStandsInTheLog(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	n.works()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
 	if a.status != http.StatusOK || strings.Contains(a.body, "ann") || strings.Contains(a.body, "finance") {
@@ -237,7 +237,7 @@ func TestRequesterStandsInTheLog(t *testing.T) {
 
 func TestDecisionsSayWhoseTheyAre(t *testing.T) {
 	t.Parallel()
-	s := newShared(t)
+	s := setupTenants(t)
 	var decisions []runs.Decision
 	s.temporal.start = func(runs.Input) error { return running("e1") }
 	s.reached.submit = func(in runs.Submit) { decisions = append(decisions, in.Decisions...) }

@@ -59,7 +59,7 @@ func (a answer) events(t *testing.T) []agui.Event {
 
 func TestBinaryWire(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	text := n.post(inputOf("r1", "hello"))
 	binary := n.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
@@ -87,7 +87,7 @@ func TestBinaryWire(t *testing.T) {
 
 func TestBinaryWireIsNegotiated(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	const sse = "text/event-stream"
 	for accept, want := range map[string]string{
@@ -143,7 +143,7 @@ func TestStrict(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []string{"text/event-stream", protobuf.MediaType} {
 		var logged output
-		n := newNode(t, func(c *api.Config) {
+		n := setup(t, func(c *api.Config) {
 			c.Strict, c.Logger = true, slog.New(slog.NewTextHandler(&logged, nil))
 		})
 		n.works()

@@ -27,7 +27,7 @@ func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
 func TestARunWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	for onBusy, interrupted := range map[runs.OnBusy]string{runs.OnBusyEnqueue: "", runs.OnBusyInterrupt: "r1"} {
-		n := newNode(t)
+		n := setup(t)
 		var active stream.Place
 		n.temporal.start = func(in runs.Input) error {
 			if in.Run.ID == "r1" {
@@ -58,7 +58,7 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 
 func TestBusyRefusals(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(runs.Input) error { return running("e1") }
 	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
 		return runs.Submitted{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
@@ -78,7 +78,7 @@ func TestBusyRefusals(t *testing.T) {
 
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	var told []string
 	n.temporal.pause = func(update string) error { told = append(told, update); return nil }
 	for _, path := range []string{"pause", "resume"} {
@@ -100,7 +100,7 @@ func TestPauseAndResume(t *testing.T) {
 // A client whose way to say stop is to go away can have it so, and only such a client.
 func TestCancelOnDisconnect(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	cancelled := make(chan string, 2)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e-"+in.Run.ID); return nil }
@@ -146,7 +146,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 // A run that continued as new is looked for where the thread is now.
 func TestARunThatContinuedIsFollowed(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
 	looks := 0
 	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
@@ -166,7 +166,7 @@ func TestARunThatContinuedIsFollowed(t *testing.T) {
 // What is said to the active run is durable, and taken by its workflow, before that is answered.
 func TestSteer(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.speaks()
 	n.startRun("r1")
 	n.temporal.start = func(runs.Input) error { return running("e-r1") }
@@ -241,7 +241,7 @@ func busyWith(active string) func(string, runs.Submit) (runs.Submitted, error) {
 // knows.
 func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r0", "hello")) // the last that the log knows
 	n.temporal.start = func(runs.Input) error { return running("e9") }

@@ -104,7 +104,7 @@ func mutate(r *rand.Rand, own, foreign []string) string {
 // 410, or goes on with the very next event of the thread.
 func TestRandomCursors(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.closed = func(string) {}
 	early := map[string]*watched{"t": n.watch("/v1/threads/t/events"), "o": n.watch("/v1/threads/o/events")}
 	all := map[string][]string{} // the frames of each thread

@@ -32,7 +32,7 @@ type outcome struct {
 	}
 }
 
-func (o *office) decides(subject, id, body string) (int, outcome) {
+func (o *inboxFixture) decides(subject, id, body string) (int, outcome) {
 	o.t.Helper()
 	a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, body, "X-User", subject)
 	var got outcome
@@ -42,9 +42,9 @@ func (o *office) decides(subject, id, body string) (int, outcome) {
 	return a.status, got
 }
 
-func personalOffice(t *testing.T) *office {
+func setupPersonalInbox(t *testing.T) *inboxFixture {
 	t.Helper()
-	return newOffice(t, func(c *api.Config) {
+	return setupInbox(t, func(c *api.Config) {
 		c.Auth = callers(func(r *http.Request) (auth.Identity, error) {
 			return auth.Identity{Principal: auth.Principal{Tenant: auth.TenantDefault, Subject: r.Header.Get("X-User")}}, nil
 		})
@@ -56,7 +56,7 @@ func personalOffice(t *testing.T) *office {
 // and afterwards from what runs have carried out or the audit.
 func TestEqualDecisionsAreRepeated(t *testing.T) {
 	t.Parallel()
-	o := personalOffice(t)
+	o := setupPersonalInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3", "c4")
 	first := []string{`{"decision":"approve"}`, `{"decision":"edit","args":{"to":"Bob"}}`, `{"decision":"answer","content":"done"}`, `{"decision":"reject","reason":"too dear"}`}
 	other := []string{`{"decision":"reject"}`, `{"decision":"edit","args":{"to":"Eve"}}`, `{"decision":"answer","content":"failed"}`, `{"decision":"reject","reason":"too late"}`}
@@ -108,7 +108,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 // A vote that does not decide says how many are missing for each proposal.
 func TestVotesSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	o := personalOffice(t)
+	o := setupPersonalInbox(t)
 	id := o.asks("t1", "c1")[0]
 	o.temporal.decide = func(_ string, in runs.Decide) (out runs.Decided, err error) {
 		r := runs.DecisionResult{Missing: 2, Proposals: []runs.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
@@ -132,7 +132,7 @@ func TestVotesSayWhatIsMissing(t *testing.T) {
 // The log says by which channel a decision came; the command line names itself.
 func TestChannels(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3")
 	batch := func(id string) string {
 		return `{"decisions":[{"threadId":"t1","id":"` + id + `","decision":"approve"}]}`
@@ -150,7 +150,7 @@ func TestChannels(t *testing.T) {
 // A thread's summary lists no interrupt that is decided, before the thread continues.
 func TestWaitingListsWhatIsOpen(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3")
 	open := func() (listed []string) {
 		t.Helper()
@@ -188,7 +188,7 @@ func TestWaitingListsWhatIsOpen(t *testing.T) {
 // first.
 func TestListDecided(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	var ids []string
 	for i, thread := range []string{"t1", "t2"} {
 		ids = append(ids, o.asks(thread, "c1")...)
@@ -249,7 +249,7 @@ func TestListDecided(t *testing.T) {
 // A cancelled run says who cancelled it, when and why.
 func TestRunsSayWhoCancelledThem(t *testing.T) {
 	t.Parallel()
-	o := personalOffice(t)
+	o := setupPersonalInbox(t)
 	o.temporal.cancel = func(string) error { return nil }
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
@@ -288,7 +288,7 @@ func TestRunsSayWhoCancelledThem(t *testing.T) {
 // arguments if they are large; the route of the decision itself has them.
 func TestABatchLeavesOutLargeArguments(t *testing.T) {
 	t.Parallel()
-	o := personalOffice(t)
+	o := setupPersonalInbox(t)
 	id := o.asks("t1", "c1")[0]
 	large := strings.Repeat("x", 100<<10)
 	if status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {

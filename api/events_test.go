@@ -125,7 +125,7 @@ func (n *node) watchRun(in agui.RunAgentInput, query ...string) *watched {
 
 func TestJoinARun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
@@ -152,7 +152,7 @@ func TestJoinARun(t *testing.T) {
 // behind each of its events.
 func TestFollowAThread(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
@@ -193,7 +193,7 @@ func TestFollowAThread(t *testing.T) {
 // A followed thread notices that the workflow of its active run is gone.
 func TestAFollowedThreadLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.speaks()
 	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 		if execution != "e-r1" {
@@ -231,7 +231,7 @@ func (n *node) page(path string) eventsPage {
 
 func TestPagesOfEvents(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	goOn := n.speaks()
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
@@ -272,7 +272,7 @@ func TestPagesOfEvents(t *testing.T) {
 
 func TestBadRequestsForEvents(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r", "hello"))
 	const run, thread = "/v1/threads/t/runs/r/events", "/v1/threads/t/events"

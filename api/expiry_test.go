@@ -34,7 +34,7 @@ func expiring(expires *atomic.Pointer[time.Time]) callers {
 func TestStreamEndsWithItsCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
-	n := newNode(t, func(c *api.Config) { c.Auth = expiring(&expires) })
+	n := setup(t, func(c *api.Config) { c.Auth = expiring(&expires) })
 	cancels := n.cancels()
 	runs := n.spoken()
 	in := inputOf("r1", "hello")
@@ -65,7 +65,7 @@ func TestStreamEndsWithItsCredentials(t *testing.T) {
 func TestSocketEndsWithItsCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
-	n := newNode(t, func(c *api.Config) { c.Auth = expiring(&expires) })
+	n := setup(t, func(c *api.Config) { c.Auth = expiring(&expires) })
 	cancels := n.cancels()
 	runs := n.spoken()
 	watcher, late := n.dial("X-Short", "1"), n.dial("X-Short", "1")

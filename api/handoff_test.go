@@ -82,7 +82,7 @@ func (n *node) asks(agent, thread, run string) string {
 func TestRunsBehindAHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
-	n := newNode(t, publishing(t, b, c))
+	n := setup(t, publishing(t, b, c))
 	n.handsOver("a", "b", false)
 	for i, ask := range []struct{ agent, thread, want string }{
 		{"a", "t", "a "}, {"a", "t", "b queue"}, {"b", "t", "b queue"}, {"a", "other", "a "}, {"a", "t", "b queue"}, {"c", "t", "c "}, {"a", "t", "a "}, {"a", "t", "b queue"},
@@ -102,7 +102,7 @@ func TestRunsBehindAHandoff(t *testing.T) {
 // A thread is listed with the agent that has it also where the workflow died behind the hand-off.
 func TestHandoffOfARunThatWasTerminated(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t), publishing(t, &agents.Definition{Name: "b", Model: "test/m"}))
+	n := setup(t, listing(t), publishing(t, &agents.Definition{Name: "b", Model: "test/m"}))
 	n.handsOver("a", "b", true)
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
@@ -116,7 +116,7 @@ func TestHandoffOfARunThatWasTerminated(t *testing.T) {
 func TestHandoffsAreDeclared(t *testing.T) {
 	t.Parallel()
 	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}
-	n := newNode(t, publishing(t, b))
+	n := setup(t, publishing(t, b))
 	a := n.do(http.MethodGet, "/v1/agents/b", "")
 	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
 		if !strings.Contains(a.body, want) {

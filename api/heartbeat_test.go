@@ -37,7 +37,7 @@ func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) 
 // not delay its heartbeats, whatever stream it reads.
 func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, longSilence)
+	n := setup(t, longSilence)
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
@@ -70,7 +70,7 @@ func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 // A run that is queued on its thread shows nothing until the active run has ended.
 func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, longSilence)
+	n := setup(t, longSilence)
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
@@ -95,7 +95,7 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 // says so.
 func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	parked := make(chan struct{}, 1)
@@ -137,7 +137,7 @@ func TestHeartbeatsOfAHeldRun(t *testing.T) {
 // While the node waits for Temporal's answer about a silent run, heartbeats go on.
 func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	asked, back := make(chan struct{}, 1), make(chan struct{})
@@ -161,7 +161,7 @@ func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
 
 func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
 	run, thread := n.watch("/v1/threads/t/runs/r1/events"), n.watch("/v1/threads/t/events")
@@ -177,7 +177,7 @@ func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
 // Events of approvals that a reader has not asked for do not delay the heartbeats of its feed.
 func TestOtherApprovalsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
+	o := setupInbox(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
 	w := o.watch("/v1/approvals/events?thread=t1")
 	stop := meanwhile(t, func(ctx context.Context, i int) {
 		a := o.approval("t2", "c1", fmt.Sprint("int_", i))

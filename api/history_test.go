@@ -34,7 +34,7 @@ func userSays(id, text string) agui.Message {
 // is told all of it, and the client is sent what it lacks.
 func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	n.sends("r0", []agui.Message{userSays("m0", "What is 12*7?")})
 	for i := 1; i < 4; i++ {
@@ -54,7 +54,7 @@ func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
 // The agent's definition says how lists are read, and an input may say otherwise.
 func TestHistoryOfAnAgent(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	n.revise("name: a\nmodel: test/m\nhistory: replace\n")
 	n.sends("r0", []agui.Message{userSays("m0", "one")})
@@ -75,7 +75,7 @@ func TestHistoryOfAnAgent(t *testing.T) {
 // What an input takes out of the conversation is listed, shown, and continued by a fork.
 func TestSupersededMessages(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	n.sends("r0", []agui.Message{userSays("m0", "one")})
 	n.sends("r1", []agui.Message{userSays("m1", "two")})
@@ -140,7 +140,7 @@ func TestSupersededMessages(t *testing.T) {
 // A client that says what it has seen edits nothing that came after it.
 func TestSeenCursor(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	first := n.sends("r0", []agui.Message{userSays("m0", "one")})
 	seen := lastCursor(first.body)

@@ -63,7 +63,7 @@ const runsPath = "/v1/agents/a/runs"
 // ids that differ only there could not be told apart.
 func TestIDsThatAreNoText(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	b := n.neighbor()
 	long := strings.Repeat("x", stream.MaxIDBytes+1)
 	for _, bad := range []string{`\u0000`, `a\u0000b`, `\n`, `\u001b[2J`, `\u007f`, `\u0085`, `\ud800`, `\udc00x`, `\ufffd`, long, strings.Repeat("😀", 251)} {
@@ -106,7 +106,7 @@ func TestIDsThatAreNoText(t *testing.T) {
 // Ids that people, file systems or NATS may take for one another are ids of their own.
 func TestIDsThatLookAlike(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	for _, twins := range [][]string{
 		{"é", "e\u0301"}, {"A", "a"}, {"ﬁ", "fi"}, {"a", "a ", " a"}, {"*", ">", "**", "*.>", "t.*"}, {"a.b", "a/b", "a%2Fb", "a%252Fb"}, {".", "..", "...", "./"},
@@ -143,7 +143,7 @@ func TestIDsThatLookAlike(t *testing.T) {
 
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	b := n.neighbor()
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
@@ -211,7 +211,7 @@ func TestHostileBodies(t *testing.T) {
 // Numbers are the client's: they come back digit for digit.
 func TestNumbersSurvive(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	const state = `{"big":12345678901234567890123,"safe":9007199254740993,"zero":-0,"small":1e-400,"huge":1e999,"exact":0.10}`
 	a := n.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
@@ -247,7 +247,7 @@ func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 // never asked for has no more.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
 	b := n.neighbor() // is silent for longer than that
 	for path, want := range map[string]struct {
 		status int
@@ -281,7 +281,7 @@ func TestSlowBodies(t *testing.T) {
 // A body without an end is cut at its bound.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	endless := io.MultiReader(strings.NewReader(`{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":"`), forever('x'))
 	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+runsPath, endless)
 	if err != nil {
@@ -310,7 +310,7 @@ func (f forever) Read(p []byte) (int, error) {
 // What a client may write beside a body does no harm either.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	b := n.neighbor()
 	const events = "/v1/threads/t/runs/neighbor/events"
 	for _, tt := range []struct {
@@ -353,7 +353,7 @@ func TestHostileRequests(t *testing.T) {
 // nothing.
 func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Streams = 2 })
+	n := setup(t, func(c *api.Config) { c.Streams = 2 })
 	b := n.neighbor() // one
 	c := n.dial()
 	c.send(subscribeFrame("1", "neighbor", ""))
@@ -390,7 +390,7 @@ func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 // A socket beyond what a node has room for is refused as long as it is a request.
 func TestANodeHasRoomForSoManySockets(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Sockets = 2 })
+	n := setup(t, func(c *api.Config) { c.Sockets = 2 })
 	first, second := n.dial(), n.dial()
 	handshake := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	a := n.do(http.MethodGet, "/v1/ws", "", handshake...)

@@ -24,8 +24,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// office is a node with an inbox, and threads whose workflows decide like real ones.
-type office struct {
+// inboxFixture is a node with an inbox, and threads whose workflows decide like real ones.
+type inboxFixture struct {
 	*node
 	store *inbox.Store
 	index *inbox.Index
@@ -36,14 +36,14 @@ type office struct {
 	updates [][]runs.Decision
 }
 
-func newOffice(t *testing.T, change ...func(*api.Config)) *office {
+func setupInbox(t *testing.T, change ...func(*api.Config)) *inboxFixture {
 	t.Helper()
-	o := &office{waits: map[string]map[string]*runs.Decision{}}
+	o := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
 	open := func(c *api.Config) {
 		c.Inbox = openInbox(t, c.Log)
 		o.store, o.index, o.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
 	}
-	o.node = newNode(t, append([]func(*api.Config){open}, change...)...)
+	o.node = setup(t, append([]func(*api.Config){open}, change...)...)
 	o.temporal.decide = o.take
 	return o
 }
@@ -67,7 +67,7 @@ func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 }
 
 // take returns the workflows' part.
-func (o *office) take(workflow string, in runs.Decide) (out runs.Decided, err error) {
+func (o *inboxFixture) take(workflow string, in runs.Decide) (out runs.Decided, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.updates = append(o.updates, in.Decisions)
@@ -99,7 +99,7 @@ var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 // asks has a thread's run end with questions about calls, which wait in the inbox, and returns
 // their ids.
-func (o *office) asks(thread string, calls ...string) (ids []string) {
+func (o *inboxFixture) asks(thread string, calls ...string) (ids []string) {
 	o.t.Helper()
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
@@ -141,11 +141,11 @@ func (o *office) asks(thread string, calls ...string) (ids []string) {
 	return ids
 }
 
-func (o *office) approval(thread, call, id string) *inbox.Approval {
+func (o *inboxFixture) approval(thread, call, id string) *inbox.Approval {
 	return &inbox.Approval{ID: id, ThreadID: thread, RunID: "r", Agent: "a", ToolCallID: call, ToolName: "refund", RequestedAt: since, Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}}
 }
 
-func (o *office) happens(what inbox.EventType, a *inbox.Approval) {
+func (o *inboxFixture) happens(what inbox.EventType, a *inbox.Approval) {
 	o.t.Helper()
 	if err := o.store.Record(o.ctx(), "default", fmt.Sprintf("evt_%s_%s", what, a.ID), &inbox.Event{Type: what, At: since, Approval: *a}); err != nil {
 		o.t.Fatal(err)
@@ -153,7 +153,7 @@ func (o *office) happens(what inbox.EventType, a *inbox.Approval) {
 }
 
 // listed returns the ids that the inbox has, and the feed's cursor behind them.
-func (o *office) listed(query string) (ids []string, page approvalsPage) {
+func (o *inboxFixture) listed(query string) (ids []string, page approvalsPage) {
 	o.t.Helper()
 	a := o.do(http.MethodGet, "/v1/approvals"+query, "")
 	if a.status != http.StatusOK {
@@ -174,7 +174,7 @@ type approvalsPage struct {
 }
 
 // until waits until the list is as it should be.
-func (o *office) until(good func(listed []string) bool) {
+func (o *inboxFixture) until(good func(listed []string) bool) {
 	o.t.Helper()
 	ctx := o.ctx()
 	for {
@@ -192,7 +192,7 @@ func (o *office) until(good func(listed []string) bool) {
 
 func TestListApprovals(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	first, second := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
 	all := slices.Concat(first, second)
 	slices.Sort(all) // all were asked for at the same time
@@ -223,7 +223,7 @@ func TestListApprovals(t *testing.T) {
 }
 
 // feed reads the inbox's events until there are as many.
-func (o *office) feed(n int, path string, header ...string) (events, ids []string) {
+func (o *inboxFixture) feed(n int, path string, header ...string) (events, ids []string) {
 	o.t.Helper()
 	ctx, cancel := context.WithCancel(o.ctx())
 	defer cancel()
@@ -260,7 +260,7 @@ func (o *office) feed(n int, path string, header ...string) (events, ids []strin
 
 func TestApprovalEvents(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	o := setupInbox(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	_, empty := o.listed("")
 	ids := o.asks("t1", "c1")
 	o.asks("t2", "c1")
@@ -280,7 +280,7 @@ func TestApprovalEvents(t *testing.T) {
 	if a := o.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	other := newOffice(t)
+	other := setupInbox(t)
 	_, elsewhere := other.listed("")
 	if a := o.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
 		t.Errorf("%d %s", a.status, a.body)
@@ -294,7 +294,7 @@ func TestApprovalEvents(t *testing.T) {
 // Each decision of a batch fares as it would alone, and a thread's go together.
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	one, two := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
 	body := fmt.Sprintf(`{"decisions":[
 		{"threadId":"t1","id":%q,"decision":"approve"},
@@ -347,7 +347,7 @@ func TestBatch(t *testing.T) {
 // What nobody waits for any more is listed until somebody tries to decide about it.
 func TestWhatIsNotPendingIsForgotten(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	left, stays := o.asks("t1", "c1"), o.asks("t2", "c1")
 	o.mu.Lock()
 	delete(o.waits, "thread/default/t1") // its workflow was ended from outside
@@ -368,7 +368,7 @@ func TestWhatIsNotPendingIsForgotten(t *testing.T) {
 
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2")
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	for n, id := range ids {
@@ -426,7 +426,7 @@ func TestAudit(t *testing.T) {
 }
 
 // said returns what the log has of a decision that a workflow took.
-func (o *office) said(workflow, call string) *stream.Decision {
+func (o *inboxFixture) said(workflow, call string) *stream.Decision {
 	o.t.Helper()
 	o.mu.Lock()
 	taken := o.waits[workflow][call]
@@ -444,7 +444,7 @@ func (o *office) said(workflow, call string) *stream.Decision {
 // It stands in the log who decided, and by which channel.
 func TestWhoDecides(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2")
 	o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
 	o.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))

@@ -16,7 +16,7 @@ import (
 func TestUnknownMaterialIsLeftOut(t *testing.T) {
 	t.Parallel()
 	var logged output
-	n := newNode(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	n.works()
 	plain := n.post(inputOf("r1", "hello"))
 	if plain.status != http.StatusOK || logged.String() != "" {
@@ -41,7 +41,7 @@ func TestUnknownMaterialIsLeftOut(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	for version, status := range map[string]int{"1.0": 200, "1.1": 200, "1.99": 200, "1": 200, "one": 200, "": 200, "2.0": 400, "0.9": 400} {
 		in := inputOf("r-"+version, "hello")
@@ -55,7 +55,7 @@ func TestVersions(t *testing.T) {
 // Whoever teaches agents something new says so here.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	var got struct {
 		Revision     string                 `json:"revision"`
 		Capabilities agui.AgentCapabilities `json:"capabilities"`
@@ -78,7 +78,7 @@ func TestCapabilities(t *testing.T) {
 // The outputs of steps are members of the state: one that has no members would be lost to them.
 func TestStateOfSteps(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) {
+	n := setup(t, func(c *api.Config) {
 		steps := &agents.Definition{Name: "stepping", Limits: agents.DefaultLimits(), Steps: []agents.Step{agents.Set("done", []agents.Op{{Path: "/done", Value: true}})}}
 		if _, err := c.Catalog.Publish(t.Context(), steps, false); err != nil {
 			t.Fatal(err)

@@ -77,7 +77,7 @@ func (l *lagging) rest() (string, error) {
 func TestViewersThatReadAreNotCut(t *testing.T) {
 	t.Parallel()
 	const burst, size = 400, 32 << 10 // 12.5 MiB
-	n := newNode(t)
+	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")
 	first := cursors(steady.until("TEXT_MESSAGE_START"))[0]
 	front := n.behind(t, narrowly)
@@ -140,7 +140,7 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 // What a node holds for a viewer that does not read is bounded, however long the run is.
 func TestWhatALaggingViewerCosts(t *testing.T) {
 	const viewers, most = 240, 256 << 10
-	n := newNode(t)
+	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")
 	text := strings.Repeat("x", 32<<10)
 	for range 32 { // a past of 1 MiB

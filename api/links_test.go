@@ -15,7 +15,7 @@ import (
 )
 
 // link asks for a link and returns its path.
-func (o *office) link(thread, id, body string) string {
+func (o *inboxFixture) link(thread, id, body string) string {
 	o.t.Helper()
 	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id+"/links", body)
 	var made struct {
@@ -35,7 +35,7 @@ func (o *office) link(thread, id, body string) string {
 // A link shows what it is for as often as anybody looks, and decides once, when it is told to.
 func TestALinkDecidesOnce(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	id := o.asks("t1", "c1")[0]
 	path := o.link("t1", id, `{"decision":"approve","subject":"ada"}`)
 	again := o.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
@@ -84,7 +84,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 
 func TestLinksThatDecideNothing(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	id := o.asks("t1", "c1")[0]
 	token := func(change func(*links.Link)) string {
 		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: runs.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
@@ -126,7 +126,7 @@ func TestLinksThatDecideNothing(t *testing.T) {
 // A decision of which it is unknown whether it was taken is asked for again.
 func TestALinkIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	path := o.link("t1", o.asks("t1", "c1")[0], `{"decision":"approve"}`)
 	take := o.temporal.decide
 	o.temporal.decide = func(string, runs.Decide) (out runs.Decided, err error) {
@@ -144,7 +144,7 @@ func TestALinkIsTriedAgain(t *testing.T) {
 
 func TestLinksAreAskedForInBounds(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	id := o.asks("t1", "c1")[0]
 	for body, want := range map[string]int{
 		`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"approve","expiresIn":"8d"}`: 400, `{"decision":"approve","expiresIn":"1s"}`: 400,

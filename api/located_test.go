@@ -24,7 +24,7 @@ func TestRequestsNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the 
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	var log bytes.Buffer
-	n := newNode(t, func(c *api.Config) { c.Logger = telemetry.NewLogger(slog.NewJSONHandler(&log, nil)) })
+	n := setup(t, func(c *api.Config) { c.Logger = telemetry.NewLogger(slog.NewJSONHandler(&log, nil)) })
 	n.works()
 	in := `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}],"nobodyKnows":1}`
 	if a := n.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {

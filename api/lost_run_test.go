@@ -78,7 +78,7 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t)
+			n := setup(t)
 			n.temporal.status = terminated
 			n.temporal.start = func(in runs.Input) error { n.temporal.history = taken(t, in); return nil }
 			for range 2 {
@@ -113,7 +113,7 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t)
+			n := setup(t)
 			begin := make(chan runs.Input, 1)
 			looked := make(chan struct{}, 100)
 			var begun atomic.Bool // a run that has, and whose workflow is not there, is ended
@@ -153,7 +153,7 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 // What has begun a moment ago is not looked at.
 func TestARunMayTakeItsTimeToBegin(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	begun := time.Now()
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		if quiet := time.Since(begun); quiet < 60*time.Millisecond {

@@ -34,7 +34,7 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 		otel.SetMeterProvider(meters)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	n := newNode(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	n := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
 	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e1")); return nil }
 	n.post(inputOf("r1", "hello"))
 	handler := n.server.Handler()
@@ -76,7 +76,7 @@ func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets th
 		otel.SetTracerProvider(tracers)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	n := newNode(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	n := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
 	handler := n.server.Handler()
 
 	serve := func(method, path string, header http.Header, host, body string) *httptest.ResponseRecorder {

@@ -276,7 +276,7 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 // It needs no credentials, as it has no secrets.
 func TestTheDescriptionIsPublic(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	a := n.do(http.MethodGet, "/openapi.json", "")
 	if a.status != http.StatusOK || a.header.Get("Content-Type") != gin.MIMEJSON || !strings.Contains(a.body, `"openapi":"3.1.1"`) {
 		t.Errorf("%d %s: %.200s", a.status, a.header.Get("Content-Type"), a.body)

@@ -13,7 +13,7 @@ import (
 // begin anew.
 func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t), func(c *api.Config) {
+	n := setup(t, listing(t), func(c *api.Config) {
 		c.Inbox, c.Metrics, c.Schedules = openInbox(t, c.Log), http.NotFoundHandler(), &schedules.Store{}
 	})
 	for _, r := range n.routes() {
@@ -53,7 +53,7 @@ func (c *contract) queryOf(method, path string) map[string]any {
 // got it wrong is to hear of it.
 func TestALimitOfEventsIsChecked(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r1", "hello"))
 	for _, path := range []string{"/v1/threads/t/events?follow=false&limit=0", "/v1/threads/t/runs/r1/events?limit=x"} {
@@ -68,7 +68,7 @@ func TestALimitOfEventsIsChecked(t *testing.T) {
 // A request may have more than one cursor.
 func TestAWrongCursorIsNamed(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	cursor := cursors(n.post(inputOf("r1", "hello")).body)[0]
 	for _, path := range []string{
@@ -83,7 +83,7 @@ func TestAWrongCursorIsNamed(t *testing.T) {
 
 func TestDescribedQueryParametersAreTaken(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r1", "hello"))
 	for _, path := range []string{
@@ -98,7 +98,7 @@ func TestDescribedQueryParametersAreTaken(t *testing.T) {
 
 func TestARefusedMethodNamesThoseOfTheRoute(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	for _, tt := range []struct{ method, path, allow string }{
 		{http.MethodDelete, "/v1/agents", "GET"},
 		{http.MethodPost, "/v1/agents/a", "GET, PUT"},
@@ -114,7 +114,7 @@ func TestARefusedMethodNamesThoseOfTheRoute(t *testing.T) {
 
 func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
+	n := setup(t, func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
 	for _, tt := range []struct{ path, body, pointer, names string }{
 		{"/v1/threads/t/runs/r1/cancel", `{"raeson":"because"}`, "/raeson", "reason"},
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":7}`, "/reason", "number"},
@@ -142,7 +142,7 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 // Clients of later versions of AG-UI may send members that this one does not know.
 func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", `{"threadId":"t","runId":"r1","later":1,"messages":[{"id":"m","role":"user","content":"hello","later":1}],"forwardedProps":{"later":1,"perdure":null}}`)
 	if a.status != http.StatusOK {
@@ -153,7 +153,7 @@ func TestInputsMayHaveUnknownMembers(t *testing.T) {
 // A GET of the server's address answers what the server is, without credentials.
 func TestTheRootSaysWhatThisIs(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	for accept, want := range map[string]string{
 		"":                    `"openapi":"/openapi.json"`,
 		"*/*":                 `"agents":"/v1/agents"`,

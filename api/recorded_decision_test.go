@@ -12,7 +12,7 @@ import (
 )
 
 // tells puts into the audit what has happened to an approval of the thread t1.
-func (o *office) tells(call, id string, what inbox.EventType, decisions ...inbox.Decision) {
+func (o *inboxFixture) tells(call, id string, what inbox.EventType, decisions ...inbox.Decision) {
 	o.t.Helper()
 	a := o.approval("t1", call, id)
 	a.Decisions = decisions
@@ -27,9 +27,9 @@ func (o *office) tells(call, id string, what inbox.EventType, decisions ...inbox
 // whoever comes late is told so by the audit.
 func TestDecidedAndNotCarriedOut(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3")
-	votes := func(o *office, n int, decision string) answer {
+	votes := func(o *inboxFixture, n int, decision string) answer {
 		return o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
 	}
 	if a := votes(o, 1, "approve"); a.status != http.StatusOK {
@@ -66,7 +66,7 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 // whoever looks at it.
 func TestNoLinksForWhatIsDecided(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3")
 	before := o.link("t1", ids[0], `{"decision":"approve"}`)
 	o.tells("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
@@ -99,7 +99,7 @@ func TestNoLinksForWhatIsDecided(t *testing.T) {
 // When the thread has gone on, what was carried out says what stands.
 func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	id := o.asks("t1", "c1")[0]
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r2"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
 	var err error
@@ -124,7 +124,7 @@ func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
 // Nobody gives a question up over the routes for decisions: that is an input's, with its resume.
 func TestDecisionsThatAreNone(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	id := o.asks("t1", "c1")[0]
 	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
 		a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)

@@ -44,7 +44,7 @@ func (n *node) calls(in runs.Input, end bool) stream.Place {
 // What a thread waits for is what has no result, also while others of the same message are missing.
 func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.calls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -76,7 +76,7 @@ const resultsPath = "/v1/threads/t/tool-results"
 // the log.
 func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.calls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -124,7 +124,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 // A client may be quicker than its run: it is asked again until the run waits.
 func TestAToolResultComesEarly(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	asked := 0
 	n.temporal.start = func(in runs.Input) error { n.calls(in, false); return nil }
 	n.temporal.decide = func(string, runs.Decide) (runs.Decided, error) {
@@ -154,7 +154,7 @@ func TestAToolResultComesEarly(t *testing.T) {
 // Results that come with an input are decisions too, and an agent may insist on them.
 func TestAnInputWithoutResults(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r1" {
 			if in.OnMissingResult != runs.OpenAbandon || in.Hold {

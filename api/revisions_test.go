@@ -37,7 +37,7 @@ func (n *node) revise(definition string, header ...string) string {
 // What is put is current at once, for runs too; runs that have begun keep theirs.
 func TestPutAgent(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r1", "hello"))
 	revision := n.revise(brief)
@@ -72,7 +72,7 @@ func TestPutAgent(t *testing.T) {
 
 func TestPutAgentRefuses(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	tests := map[string]struct {
 		path, body  string
 		contentType string
@@ -126,7 +126,7 @@ func TestPutAgentRefuses(t *testing.T) {
 
 func TestPutAgentComparesAndSets(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	first := n.revise(brief)
 	second := n.revise(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
 	if again := n.revise(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // whose answer was lost
@@ -179,7 +179,7 @@ func (l lacks) Check(context.Context, string, json.RawMessage) (pointer, reason 
 func TestToolsThatNoWorkerHas(t *testing.T) {
 	t.Parallel()
 	var logged output
-	n := newNode(t, func(c *api.Config) {
+	n := setup(t, func(c *api.Config) {
 		c.Tools, c.Logger = lacks{"refund"}, slog.New(slog.NewTextHandler(&logged, nil))
 		c.Known = agents.Names{Providers: []string{"test"}}
 	})
@@ -201,7 +201,7 @@ func TestToolsThatNoWorkerHas(t *testing.T) {
 // A definition with names that nobody knows is published, and the answer says which.
 func TestWarningsOfAPublication(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) {
+	n := setup(t, func(c *api.Config) {
 		c.Tools, c.Known = lacks{}, agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
 	})
 	put := func(name, text string) []string {
@@ -233,7 +233,7 @@ func TestWarningsOfAPublication(t *testing.T) {
 // What is not there is named.
 func TestUnknownThingsAreNamed(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.revise(brief)
 	for path, want := range map[string]string{
 		"/v1/agents/nobody":                     `there is no agent "nobody"`,
@@ -267,7 +267,7 @@ func (n *node) revisions(query string) revisions {
 
 func TestRevisions(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	var want []string
 	for i := range 4 {
 		want = append(want, n.revise(fmt.Sprintf("%sdescription: v%d\n", brief, i)))
@@ -314,7 +314,7 @@ func TestRevisions(t *testing.T) {
 
 func TestRevisionInFull(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	revision := n.revise(brief)
 	n.revise(brief + "description: newer\n")
 	path := "/v1/agents/a/revisions/" + revision
@@ -344,7 +344,7 @@ func TestRevisionInFull(t *testing.T) {
 
 func TestRevisionDiff(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	taken := n.revise("name: a\nmodel: test/m\n") // what the directory has published already
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
 		t.Errorf("published twice, it replaced itself:\n%s", a.body)

@@ -181,7 +181,7 @@ func (a answer) refusal(t *testing.T, what string, status int, code, pointer str
 
 func TestASchedulesContentIsNotTemporals(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	made := n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
 	if made.ID != "s" || made.Overlap != "skip" || made.ChangedBy != "ann" || !strings.Contains(string(made.Input), "Good morning.") {
 		t.Errorf("%+v", made)
@@ -203,7 +203,7 @@ func TestASchedulesContentIsNotTemporals(t *testing.T) {
 // A firing that Temporal terminates could not cancel its run.
 func TestNoScheduleTerminatesItsFirings(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	for _, overlap := range []string{"cancel_other", "terminate_other"} {
 		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
 		policy := n.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
@@ -215,7 +215,7 @@ func TestNoScheduleTerminatesItsFirings(t *testing.T) {
 
 func TestTheSameScheduleIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"overlap": "skip"})).schedule(t, http.StatusOK)
 	other := scheduleWith(t, map[string]any{"overlap": "allow_all"})
@@ -240,7 +240,7 @@ func TestTheSameScheduleIsMadeOnce(t *testing.T) {
 
 func TestSchedulesAreChanged(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	bert := []string{"X-Tenant", "alpha", "X-User", "bert"}
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
 	first := n.firingOf("alpha", "s")
@@ -264,7 +264,7 @@ func TestSchedulesAreChanged(t *testing.T) {
 
 func TestMistakesInSchedulesArePointedAt(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	for _, c := range []struct {
 		members map[string]any
 		status  int
@@ -290,7 +290,7 @@ func TestMistakesInSchedulesArePointedAt(t *testing.T) {
 
 func TestSchedulesAreToldWhatToDo(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	do := func(method, path, body string, status int) {
 		t.Helper()
@@ -324,7 +324,7 @@ func TestSchedulesAreToldWhatToDo(t *testing.T) {
 
 func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": "s s"})).schedule(t, http.StatusCreated)
 	at := time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
 	var recent []client.ScheduleActionResult
@@ -367,7 +367,7 @@ func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 // A time may have no run.
 func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	id := schedules.FireID("default", "s") + "-2030-01-31T09:00:00Z"
 	n.temporal.clock.schedules[schedules.TemporalID("default", "s")].Info.RecentActions = []client.ScheduleActionResult{
@@ -417,7 +417,7 @@ func (n *node) propose(run stream.Run) (uint64, error) {
 
 func TestSchedulesAreListedInPages(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	for i := range 3 {
 		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": fmt.Sprintf("s%d", i)})).schedule(t, http.StatusCreated)
 	}

@@ -180,7 +180,7 @@ func running(execution string) error {
 	return serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", execution)
 }
 
-func newNode(t *testing.T, change ...func(*api.Config)) *node {
+func setup(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
 	n := &node{t: t, nats: streamtest.Server(t), temporal: &temporalStub{}}
 	n.log = streamtest.OpenOn(t, n.nats)
@@ -328,7 +328,7 @@ func cursors(body string) []string {
 
 func TestTheSameInputIsTheSameRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	first := n.post(inputOf("r1", "hello"))
 	if first.status != http.StatusOK || len(cursors(first.body)) != 2 || !strings.Contains(first.body, `"RUN_FINISHED"`) || first.header.Get("Content-Type") != "text/event-stream" {
@@ -351,7 +351,7 @@ func TestTheSameInputIsTheSameRun(t *testing.T) {
 // The run before has ended and its workflow closes; the next run takes its place.
 func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r1", "hello"))
 	closed := false
@@ -372,7 +372,7 @@ func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
 // workflow, and does not wait for its end.
 func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("r1", "hello"))
 	var r2 runs.Input
@@ -415,7 +415,7 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t)
+			n := setup(t)
 			n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
 			looks := 0
 			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
@@ -439,7 +439,7 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 // A run that is silent keeps its connection: proxies and clients cut what they hear nothing from.
 func TestASilentStreamHasHeartbeats(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	looks := 0
@@ -457,7 +457,7 @@ func TestASilentStreamHasHeartbeats(t *testing.T) {
 
 func TestTemporalOutOfReachIs503(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
 	a := n.post(inputOf("r1", "hello"))
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "SECRET") {
@@ -472,7 +472,7 @@ func TestTemporalOutOfReachIs503(t *testing.T) {
 // An empty stream looks to stock clients like a run that went well.
 func TestAServerThatGoesDownShowsNoEmptyStream(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.server.Drain(); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusServiceUnavailable {
 		t.Errorf("%d %q", a.status, a.body)
@@ -481,7 +481,7 @@ func TestAServerThatGoesDownShowsNoEmptyStream(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	const path = "/v1/threads/t/runs/r1/cancel"
 	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
 		t.Errorf("unknown run: %d %s", a.status, a.body)
@@ -521,8 +521,8 @@ func TestCancel(t *testing.T) {
 
 func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	other := newNode(t)
+	n := setup(t)
+	other := setup(t)
 	const runs, events = "/v1/agents/a/runs", "/v1/threads/t/runs/r/events"
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
@@ -557,7 +557,7 @@ func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
 // Ids are anything; in a path they are one percent-encoded segment.
 func TestOddIDs(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", `"`, strings.Repeat("<", 1000), "\u202eabc", "e\u0301", "é", "😀", "A", "a"} {
 		in := inputOf(id, "hello")

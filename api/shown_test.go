@@ -15,7 +15,7 @@ import (
 
 // goesOn writes the beginning of the run with which a thread goes on after a decision, as its
 // activity would.
-func (o *office) goesOn(thread string) stream.Place {
+func (o *inboxFixture) goesOn(thread string) stream.Place {
 	o.t.Helper()
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
 	seq, err := o.log.Open(o.ctx(), p, stream.Opening{RunID: "next", Execution: "e2", Continues: "r", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "next"})
@@ -27,7 +27,7 @@ func (o *office) goesOn(thread string) stream.Place {
 }
 
 // approves approves a call and returns the cursor of the acknowledgement.
-func (o *office) approves(thread, id string) string {
+func (o *inboxFixture) approves(thread, id string) string {
 	o.t.Helper()
 	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id, `{"decision":"approve"}`)
 	var answer struct{ Cursor string }
@@ -41,7 +41,7 @@ func (o *office) approves(thread, id string) string {
 // however long it takes until the log shows the effect of the decision.
 func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	for i := range 10 {
 		thread := fmt.Sprint("t", i)
 		ids := o.asks(thread, "c1")
@@ -74,7 +74,7 @@ func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 // The summary, the messages and the state of a thread show the effect of a decision, too.
 func TestADecisionIsSeenInTheThread(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	for i, path := range []string{"?waitFor=", "/messages?waitFor=", "/state?waitFor="} {
 		thread := fmt.Sprint("t", i)
 		cursor := o.approves(thread, o.asks(thread, "c1")[0])
@@ -98,7 +98,7 @@ func TestADecisionIsSeenInTheThread(t *testing.T) {
 // While other calls are open the thread does not go on: there is nothing to wait for.
 func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t", "c1", "c2")
 	cursor := o.approves("t", ids[0])
 	begun := time.Now()
@@ -115,7 +115,7 @@ func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 // and is queued.
 func TestAnInputWaitsForADecision(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t", "c1")
 	cursor := o.approves("t", ids[0])
 	o.temporal.start = func(runs.Input) error { return running("e2") }
@@ -142,9 +142,9 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 
 func TestWhatCannotBeWaitedFor(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := setupInbox(t)
 	ids := o.asks("t", "c1")
-	foreign := newOffice(t)
+	foreign := setupInbox(t)
 	elsewhere := foreign.approves("t", foreign.asks("t", "c1")[0])
 	other := o.approves("u", o.asks("u", "c1")[0])
 	for _, cursor := range []string{elsewhere, other} { // of another log, of another thread

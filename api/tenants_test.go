@@ -31,9 +31,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// shared is a node that a proxy tells who calls, and two tenants that use the same ids. What is
+// tenantFixture is a node that a proxy tells who calls, and two tenants that use the same ids. What is
 // marked is the tenant alpha's.
-type shared struct {
+type tenantFixture struct {
 	*node
 	reached *reached
 	inbox   *approvalroutes.Inbox
@@ -107,11 +107,11 @@ var (
 	beta  = []string{"X-Tenant", "beta", "X-User", "bob", "X-Roles", "admin"}
 )
 
-// newShared has a thread of alpha's whose run has ended with a question.
-func newShared(t *testing.T) *shared {
+// setupTenants has a thread of alpha's whose run has ended with a question.
+func setupTenants(t *testing.T) *tenantFixture {
 	t.Helper()
-	s := &shared{}
-	s.node = newNode(t, func(c *api.Config) {
+	s := &tenantFixture{}
+	s.node = setup(t, func(c *api.Config) {
 		s.reached = &reached{temporalStub: c.Temporal.(*temporalStub)}
 		s.inbox = openInbox(t, c.Log)
 		c.Auth, c.Temporal, c.Inbox = byHeader, s.reached, s.inbox
@@ -130,7 +130,7 @@ func newShared(t *testing.T) *shared {
 }
 
 // approvals returns what somebody's inbox lists.
-func (s *shared) approvals(header ...string) (page approvalsPage) {
+func (s *tenantFixture) approvals(header ...string) (page approvalsPage) {
 	s.t.Helper()
 	a := s.do(http.MethodGet, "/v1/approvals", "", header...)
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
@@ -140,7 +140,7 @@ func (s *shared) approvals(header ...string) (page approvalsPage) {
 }
 
 // waits has a tenant's question wait in the inbox, and its thread's audit tell of it.
-func (s *shared) waits(tenant, message string) {
+func (s *tenantFixture) waits(tenant, message string) {
 	s.t.Helper()
 	a := inbox.Approval{
 		ID: question, ThreadID: "t", RunID: "r1", Agent: "a", ToolCallID: "c1", ToolName: "refund", Message: message, RequestedAt: since,
@@ -163,7 +163,7 @@ func (s *shared) waits(tenant, message string) {
 }
 
 // interrupt ends a run with a question.
-func (s *shared) interrupt(p stream.Place, message string) {
+func (s *tenantFixture) interrupt(p stream.Place, message string) {
 	s.t.Helper()
 	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: message}}
 	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
@@ -174,7 +174,7 @@ func (s *shared) interrupt(p stream.Place, message string) {
 
 // position counts the records of alpha's, with those that nobody reads but workflows, and what its
 // inbox has.
-func (s *shared) position() uint64 {
+func (s *tenantFixture) position() uint64 {
 	s.t.Helper()
 	js, err := jetstream.New(s.log.Conn())
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *shared) position() uint64 {
 }
 
 // apart checks that what beta did had nothing to do with alpha.
-func (s *shared) apart(before uint64, answered string) {
+func (s *tenantFixture) apart(before uint64, answered string) {
 	s.t.Helper()
 	if strings.Contains(answered, mark) {
 		s.t.Errorf("beta is shown %s", answered)
@@ -234,7 +234,7 @@ var public = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
 
 func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) {
+	n := setup(t, func(c *api.Config) {
 		c.Auth, c.Metrics, c.Origins = byHeader, http.NotFoundHandler(), []string{"https://app.example"}
 		c.Inbox = openInbox(t, c.Log)
 	})
@@ -290,7 +290,7 @@ var starts = []string{"/v1/agents/:agent/runs"}
 
 func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 	t.Parallel()
-	s := newShared(t)
+	s := setupTenants(t)
 	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
 	cursor := cursors(s.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
 	before := s.position()
@@ -326,7 +326,7 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 // What the other one cannot see is there: alpha sees it by each of the inbox's routes.
 func TestATenantSeesItsOwnInbox(t *testing.T) {
 	t.Parallel()
-	s := newShared(t)
+	s := setupTenants(t)
 	for _, r := range []gin.RouteInfo{
 		{Method: http.MethodGet, Path: "/v1/approvals"}, {Method: http.MethodGet, Path: "/v1/approvals/events"}, {Method: http.MethodGet, Path: "/v1/threads/t/approvals"},
 	} {
@@ -340,7 +340,7 @@ func TestATenantSeesItsOwnInbox(t *testing.T) {
 // links.
 func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	s := newShared(t)
+	s := setupTenants(t)
 	s.temporal.start = func(in runs.Input) error { s.interrupt(s.begin(in, "e2"), "beta's"); return nil }
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
 		t.Fatalf("beta's run: %d %s", a.status, a.body)
@@ -388,7 +388,7 @@ func encoded(t *testing.T, in agui.RunAgentInput) string {
 
 // tries sends a request that may be answered with a stream that has no end: what comes in a while
 // counts.
-func (s *shared) tries(r gin.RouteInfo, header []string) answer {
+func (s *tenantFixture) tries(r gin.RouteInfo, header []string) answer {
 	s.t.Helper()
 	path := r.Path
 	if strings.HasSuffix(r.Handler, "/threads/:thread/events") {
@@ -446,7 +446,7 @@ func frameTypes(t *testing.T) []string {
 
 func TestTenantsAreApartOnEveryFrame(t *testing.T) {
 	t.Parallel()
-	s := newShared(t)
+	s := setupTenants(t)
 	before := s.position()
 	c := s.dial(beta...)
 	for _, kind := range frameTypes(t) {

@@ -116,7 +116,7 @@ func (n *node) messages(thread string) string {
 
 func TestThreadsCanBeRead(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t))
+	n := setup(t, listing(t))
 	n.answers()
 	for i := range 3 {
 		n.says("t", fmt.Sprint("r", i), func(in *agui.RunAgentInput) { in.State = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)) })
@@ -158,7 +158,7 @@ func TestThreadsCanBeRead(t *testing.T) {
 // Pages are of the conversation as it was at the first of them.
 func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	n.says("t", "r0")
 	n.says("t", "r1")
@@ -191,7 +191,7 @@ func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 
 func TestThreadsAreListed(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t))
+	n := setup(t, listing(t))
 	n.answers()
 	n.says("t1", "r")
 	n.says("t2", "r")
@@ -278,7 +278,7 @@ func (n *node) interrupts(p stream.Place) {
 // workflow is dead.
 func TestSummariesOfThreads(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
 	n.says("asks", "r")
 	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
@@ -308,7 +308,7 @@ func TestSummariesOfThreads(t *testing.T) {
 // good, and its id begins another one.
 func TestDeleteThread(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t))
+	n := setup(t, listing(t))
 	n.answers()
 	first := n.says("t", "r1")
 	cursor := cursors(first.body)[0]
@@ -352,7 +352,7 @@ func TestDeleteThread(t *testing.T) {
 
 func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	begun := make(chan stream.Place, 1)
 	n.temporal.start = func(in runs.Input) error { begun <- n.begin(in, "e1"); return nil }
 	cancelled := ""
@@ -388,7 +388,7 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 // A reader to whom a thread's end was not shown before the thread was deleted does not wait for it.
 func TestDeleteEndsSilentReaders(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	begun := make(chan stream.Place, 1)
 	n.temporal.start = func(in runs.Input) error { begun <- n.begin(in, "e1"); return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
@@ -407,7 +407,7 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 
 func TestForksByParentRun(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	n.says("t", "r1")
 	n.says("t", "r2")
@@ -461,7 +461,7 @@ func TestForksByParentRun(t *testing.T) {
 
 func TestForkForConsoles(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.answers()
 	n.says("t", "r1")
 	fork := func(path, body string) answer { return n.do(http.MethodPost, path, body) }
@@ -526,7 +526,7 @@ func TestForkForConsoles(t *testing.T) {
 // A run may be paused before its first record is in the log.
 func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t))
+	n := setup(t, listing(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	n.temporal.pause = func(string) error { return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
@@ -554,7 +554,7 @@ func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 // A run that is paused is shown as paused, wherever its thread is shown, until it goes on or ends.
 func TestAPausedThreadIsShownAsPaused(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, listing(t))
+	n := setup(t, listing(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
 	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, false, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {

@@ -16,10 +16,10 @@ var large = []string{
 	"/v1/threads/t/messages", "/v1/threads/t/events?follow=false&limit=500", "/v1/threads/t/runs/r1/events?limit=500",
 }
 
-// newLargeThread returns a node with a thread whose one message has 3 MiB.
-func newLargeThread(t *testing.T) *node {
+// setupLargeThread returns a node with a thread whose one message has 3 MiB.
+func setupLargeThread(t *testing.T) *node {
 	t.Helper()
-	n := newNode(t)
+	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")
 	text := strings.Repeat("x", 32<<10)
 	for range 100 {
@@ -69,7 +69,7 @@ func statusAt(t *testing.T, method, url string) int {
 // A client that does not read its answer is cut, whatever the answer is.
 func TestAnAnswerThatNobodyReadsIsCut(t *testing.T) {
 	t.Parallel()
-	n := newLargeThread(t)
+	n := setupLargeThread(t)
 	given := make(chan struct{}, len(large))
 	front := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
 	for _, path := range large {
@@ -88,7 +88,7 @@ func TestAnAnswerThatNobodyReadsIsCut(t *testing.T) {
 // refused by a node that is full, nor are probes.
 func TestAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
-	n := newLargeThread(t)
+	n := setupLargeThread(t)
 	front := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: make(chan struct{}, 100)} },
 		func(c *api.Config) { c.Streams = len(large) })
 	var conns []net.Conn

@@ -76,7 +76,7 @@ func frames(body string) []string {
 func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	n := newNode(t)
+	n := setup(t)
 	given := make(chan struct{}, 1)
 	narrow := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
 	steady, s := n.started(n.spoken(), "r1")
@@ -145,7 +145,7 @@ func counted(t *testing.T, reader metric.Reader, name string, attr attribute.Key
 // however much it was shown. When it leaves, nothing of it stays.
 func TestWhatAViewerCosts(t *testing.T) {
 	const viewers, slack, most = 300, 10, 50 << 10
-	n := newNode(t)
+	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")
 	for i := range 20 {
 		s.say(fmt.Sprint(i, strings.Repeat("x", 3<<10)))

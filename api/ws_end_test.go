@@ -23,7 +23,7 @@ import (
 // What is no frame at all ends the socket, with a code that says why.
 func TestWhatEndsASocket(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	for _, c := range []struct {
 		name string
 		kind int
@@ -60,7 +60,7 @@ func TestWhatEndsASocket(t *testing.T) {
 
 func TestASocketHasOnlySoManyStreams(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.SocketStreams = 2 })
+	n := setup(t, func(c *api.Config) { c.SocketStreams = 2 })
 	spoken := n.spoken()
 	c := n.dial()
 	var said []*speaker
@@ -90,7 +90,7 @@ func TestASocketHasOnlySoManyStreams(t *testing.T) {
 // Clients that answer pings may be silent; those that don't are gone.
 func TestPings(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.Heartbeat, c.Patience = 20*time.Millisecond, time.Second })
+	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Patience = 20*time.Millisecond, time.Second })
 	alive, dead := n.dial(), n.dial()
 	pings := 0
 	alive.conn.SetPingHandler(func(data string) error {
@@ -117,7 +117,7 @@ func TestPings(t *testing.T) {
 // A server that goes down sends its clients away, and waits for what the sockets have started.
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	spoken := n.spoken()
 	idle, watching, starting := n.dial(), n.dial(), n.dial()
 	watching.send(runFrame("1", inputOf("r1", "hello")))
@@ -188,7 +188,7 @@ func (n *node) behind(t *testing.T, wrap func(net.Listener) net.Listener, change
 // the same run and the same node, notices nothing.
 func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	spoken := n.spoken()
 	given := make(chan struct{}, 1)
 	slowly := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)

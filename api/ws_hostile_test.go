@@ -17,7 +17,7 @@ import (
 // else is open on it.
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	runs := n.spoken()
 	c := n.dial()
 	c.send(runFrame("open", inputOf("r1", "hello")))
@@ -71,7 +71,7 @@ func TestHostileFrames(t *testing.T) {
 // pings in between give it no more. A client that is silent between messages may be so.
 func TestHalfAMessage(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
+	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
 	quiet, half := n.dial(), n.dial()
 	w, err := half.conn.NextWriter(websocket.TextMessage)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestHalfAMessage(t *testing.T) {
 // meanwhile.
 func TestFloodOfSubscriptions(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	b := n.neighbor()
 	c := n.dial()
 	const floods = 500

@@ -19,7 +19,7 @@ import (
 // Runs share a socket, each frame says whose it is, and the events are those of SSE, byte for byte.
 func TestRunsShareASocket(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	runs := n.spoken()
 	c := n.dial()
 	speakers, got := map[string]*speaker{}, map[string][]string{}
@@ -60,7 +60,7 @@ func TestRunsShareASocket(t *testing.T) {
 // those of a socket serve SSE.
 func TestASocketGoesOnBehindACursor(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	runs := n.spoken()
 	for cut := 1; cut <= 6; cut++ { // RUN_STARTED, START, three CONTENT, END; live
 		run := "r" + strings.Repeat("x", cut)
@@ -105,7 +105,7 @@ func TestASocketGoesOnBehindACursor(t *testing.T) {
 // The same input on a socket and by POST is the same run; behind its end nothing comes.
 func TestASocketShowsARunAgain(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	posted := n.post(inputOf("r1", "hello"))
 	c := n.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
@@ -136,7 +136,7 @@ func TestASocketShowsARunAgain(t *testing.T) {
 // A run is joined, and a thread is followed from run to run, as by requests.
 func TestASocketJoinsAndFollows(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.closed = func(string) {}
 	goOn := n.speaks()
 	n.startRun("r1")
@@ -189,8 +189,8 @@ func TestASocketJoinsAndFollows(t *testing.T) {
 
 func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	other := newNode(t)
+	n := setup(t)
+	other := setup(t)
 	n.works()
 	n.post(inputOf("done", "hello"))
 	n.temporal.start = func(in runs.Input) error {
@@ -275,7 +275,7 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 // A run may take long to start. Meanwhile everything else goes on.
 func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.works()
 	n.post(inputOf("done", "hello"))
 	release, start := make(chan struct{}), n.temporal.start
@@ -301,7 +301,7 @@ func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	runs := n.spoken()
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
@@ -326,7 +326,7 @@ func TestUnsubscribe(t *testing.T) {
 
 func TestCancelOverASocket(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	runs := n.spoken()
 	cancelled := make(chan string, 1)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
@@ -352,7 +352,7 @@ func TestCancelOverASocket(t *testing.T) {
 // To leave cancels nothing; to cancel and leave does.
 func TestWhatAClientSaysLastCounts(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	runs := n.spoken()
 	cancelled := make(chan string, 1)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
@@ -388,7 +388,7 @@ func TestWhatAClientSaysLastCounts(t *testing.T) {
 // A mistake of ours in one frame is no end for the others.
 func TestAPanicEndsItsRequestOnly(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	n.temporal.start = func(runs.Input) error { panic("a bug") }
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
@@ -400,8 +400,8 @@ func TestAPanicEndsItsRequestOnly(t *testing.T) {
 
 func TestOrigins(t *testing.T) {
 	t.Parallel()
-	listed := newNode(t, func(c *api.Config) { c.Origins = []string{"https://app.example", "http://localhost:*"} })
-	none, all := newNode(t), newNode(t, func(c *api.Config) { c.Origins = []string{"*"} })
+	listed := setup(t, func(c *api.Config) { c.Origins = []string{"https://app.example", "http://localhost:*"} })
+	none, all := setup(t), setup(t, func(c *api.Config) { c.Origins = []string{"*"} })
 	for _, c := range []struct {
 		n      *node
 		origin string
@@ -434,7 +434,7 @@ func TestOrigins(t *testing.T) {
 
 func TestOnlyWebSocketsAreServedThere(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
+	n := setup(t)
 	a := n.do(http.MethodGet, "/v1/ws", "")
 	if a.status != http.StatusUpgradeRequired || a.problem.Code != "upgrade_required" || a.header.Get("Upgrade") != "websocket" {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)

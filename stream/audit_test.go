@@ -69,7 +69,7 @@ func TestAuditHasEachEntryOnce(t *testing.T) {
 func TestReadersDoNotSeeTheAudit(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, step: func() {}}
 	s.begin(runNamed("r1"), user, "")
 	s.after = s.live(s.place("1/model"), says(assistant("m1", "Hello.")), start("m1"), text("m1", "Hello."), end("m1"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})

@@ -55,7 +55,7 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 			for name, tell := range stories {
 				streams = append(streams, record(t, profile, name, tell, false)...)
 			}
-			for name, tell := range map[string]func(*story){"three runs": (*story).tellThread, "an abandoned run": (*story).tellAbandoned} {
+			for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
 				streams = append(streams, record(t, profile, name, tell, true)...)
 			}
 			t.Logf("%d streams", len(streams))
@@ -68,10 +68,10 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 }
 
 // record lets readers come at every record of a story, and returns what they were shown.
-func record(t *testing.T, profile stream.Profile, name string, tell func(*story), wholeThread bool) []recorded {
+func record(t *testing.T, profile stream.Profile, name string, tell func(*projectionFixture), wholeThread bool) []recorded {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
-	c := newCrowd(t, ctx, l)
+	c := newViewers(t, ctx, l)
 	shownView := func() *view.View { return viewer(c.follower).Run(run, view.Options{Join: true, Profile: profile}) }
 	if wholeThread {
 		c.readOn = follows
@@ -80,7 +80,7 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*story)
 		}
 	}
 	records := 0
-	s := &story{t: t, ctx: ctx, log: l, run: run}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
 		records++
 		c.send(shownView(), reading{what: fmt.Sprintf("%s: came at record %d", name, records)})

@@ -89,7 +89,7 @@ func TestForkIsIndependent(t *testing.T) {
 func TestForkLeavesQuestionsBehind(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	s := &story{t: t, ctx: ctx, log: l}
+	s := &projectionFixture{t: t, ctx: ctx, log: l}
 	s.step = func() {}
 	s.begin(runNamed("r1"), user, `{"given":1}`)
 	call := agui.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}

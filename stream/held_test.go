@@ -8,7 +8,7 @@ import (
 
 // tellHeld tells of a run that is held for a question and a call of its client's, which are
 // answered in their own time.
-func (s *story) tellHeld() {
+func (s *projectionFixture) tellHeld() {
 	s.begin(run, user, "")
 	ask, pick := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: "c2", Name: "pick", Arguments: `{}`}
 	s.after = s.live(s.place("1/model"), says(assistant("m1", "", ask, pick)),
@@ -36,7 +36,7 @@ func (s *story) tellHeld() {
 }
 
 // waits checks what the log says that the run waits for.
-func (s *story) waits(question, call string) {
+func (s *projectionFixture) waits(question, call string) {
 	s.t.Helper()
 	r := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0))
 	var id, client string

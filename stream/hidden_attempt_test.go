@@ -92,7 +92,7 @@ func (p *speaker) says(t *testing.T, events []agui.Event) {
 //	a   it says something
 //	a-  it dies, and is withdrawn before another begins
 //	a!  it finishes
-func (s *story) tellScript(script string) {
+func (s *projectionFixture) tellScript(script string) {
 	s.t.Helper()
 	s.begin(run, user, "")
 	var speakers [10]speaker
@@ -165,7 +165,7 @@ type audience struct {
 func audienceOf(t *testing.T, script string) *audience {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
-	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tellScript(script)
 	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	return &audience{
@@ -431,11 +431,11 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 // The end of a run that was abandoned is shown with what begins the next one.
 func TestCutWhereARunWasAbandoned(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*story){"three runs": (*story).tellThread, "an abandoned run": (*story).tellAbandoned} {
+	for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
-			tell(&story{t: t, ctx: ctx, log: l, step: func() {}})
+			tell(&projectionFixture{t: t, ctx: ctx, log: l, step: func() {}})
 			follower := streamtest.Follow(t, l)
 			read := func(after stream.Cursor) []view.Frame {
 				shownView := viewer(follower).Thread(thread, view.ThreadOptions{After: &after})

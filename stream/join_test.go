@@ -21,13 +21,13 @@ import (
 )
 
 // begin writes the opening of a run whose input adds one message, and maybe a state.
-func (s *story) begin(r stream.Run, said agui.Message, state string) {
+func (s *projectionFixture) begin(r stream.Run, said agui.Message, state string) {
 	s.t.Helper()
 	s.accept(r, must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{said}, History: snapshot.HistoryAppend}), state)
 }
 
 // accept writes the opening of a run with the conversation that an input means.
-func (s *story) accept(r stream.Run, accepted stream.Acceptance, state string) {
+func (s *projectionFixture) accept(r stream.Run, accepted stream.Acceptance, state string) {
 	s.t.Helper()
 	in := &stream.Input{Accepted: accepted}
 	if state != "" {
@@ -40,7 +40,7 @@ func (s *story) accept(r stream.Run, accepted stream.Acceptance, state string) {
 		&agui.RunStarted{ThreadID: thread.ID, RunID: r.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
 }
 
-func (s *story) seal(e agui.Event) {
+func (s *projectionFixture) seal(e agui.Event) {
 	s.t.Helper()
 	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), e); err != nil {
 		s.t.Fatal(err)
@@ -48,7 +48,7 @@ func (s *story) seal(e agui.Event) {
 	s.step()
 }
 
-func (s *story) supersede(p stream.Place, keep bool) {
+func (s *projectionFixture) supersede(p stream.Place, keep bool) {
 	s.t.Helper()
 	if err := s.log.Supersede(s.ctx, p, keep); err != nil {
 		s.t.Fatal(err)
@@ -57,12 +57,12 @@ func (s *story) supersede(p stream.Place, keep bool) {
 }
 
 // lane returns the place of a step on another lane than main.
-func (s *story) lane(lane stream.Lane, step string) stream.Place {
+func (s *projectionFixture) lane(lane stream.Lane, step string) stream.Place {
 	return stream.Place{Run: s.run, Lane: lane, Step: step, Execution: "e1"}
 }
 
 // attempt begins an attempt and lets it say something, record by record.
-func (s *story) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
+func (s *projectionFixture) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
 	s.t.Helper()
 	a, _, err := s.log.Begin(s.ctx, p)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *story) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
 	return a
 }
 
-func (s *story) emit(a *stream.Attempt, events ...agui.Event) {
+func (s *projectionFixture) emit(a *stream.Attempt, events ...agui.Event) {
 	s.t.Helper()
 	for _, e := range events {
 		before := s.last()
@@ -85,7 +85,7 @@ func (s *story) emit(a *stream.Attempt, events ...agui.Event) {
 	}
 }
 
-func (s *story) finish(a *stream.Attempt, result *stream.Result, events ...agui.Event) uint64 {
+func (s *projectionFixture) finish(a *stream.Attempt, result *stream.Result, events ...agui.Event) uint64 {
 	s.t.Helper()
 	seq := must[uint64](s.t)(a.Finish(s.ctx, result, events...))
 	s.step()
@@ -110,7 +110,7 @@ func says(messages ...agui.Message) *stream.Result { return &stream.Result{Messa
 
 // callTools writes a turn that calls two tools at once, one of which takes two attempts, and both
 // of which change the state.
-func (s *story) callTools(m string) {
+func (s *projectionFixture) callTools(m string) {
 	s.t.Helper()
 	c1, c2 := agui.ToolCall{ID: m + "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: m + "c2", Name: "g", Arguments: `{}`}
 	s.after = s.live(s.place("1/model"), says(assistant(m, "Both.", c1, c2)),
@@ -140,17 +140,17 @@ func (s *story) callTools(m string) {
 }
 
 // The stories that readers join. Each ends in its own way.
-var stories = map[string]func(s *story){
-	"attempts die": (*story).tell,
-	"held":         (*story).tellHeld,
-	"parallel tools, an error": func(s *story) {
+var stories = map[string]func(s *projectionFixture){
+	"attempts die": (*projectionFixture).tell,
+	"held":         (*projectionFixture).tellHeld,
+	"parallel tools, an error": func(s *projectionFixture) {
 		s.begin(run, user, `{"given":true}`)
 		s.callTools("m1")
 		s.attempt(s.place("2/model"), start("m2"), text("m2", "It is"))
 		s.supersede(s.place("2/model"), false)
 		s.seal(&agui.RunError{Code: "internal", Message: "no"})
 	},
-	"cancelled": func(s *story) {
+	"cancelled": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: " me"},
@@ -158,7 +158,7 @@ var stories = map[string]func(s *story){
 		s.supersede(s.place("1/model"), true)
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
 	},
-	"an attempt that got in between": func(s *story) {
+	"an attempt that got in between": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, start("m1"), text("m1", "It "),
@@ -167,7 +167,7 @@ var stories = map[string]func(s *story){
 		s.attempt(s.lane(stream.LaneMain.Tool(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
-	"somebody says something meanwhile": func(s *story) {
+	"somebody says something meanwhile": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "It is.")), start("m1"), text("m1", "It is."), end("m1"))
 		aside := agui.Message{ID: "s1", Role: agui.RoleUser, Content: agui.TextContent("In Rome!")}
@@ -184,7 +184,7 @@ var stories = map[string]func(s *story){
 			s.t.Errorf("the conversation is %v", told)
 		}
 	},
-	"a model that shows what it does": func(s *story) {
+	"a model that shows what it does": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		shows := func(id string, n int) agui.Event {
 			return &agui.ActivitySnapshot{MessageID: id, ActivityType: "search", Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
@@ -201,7 +201,7 @@ var stories = map[string]func(s *story){
 		s.finish(a, says(thought, place("a1"), place("a2"), assistant("m1", "It is.")), end("m1"))
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
-	"subagents": func(s *story) {
+	"subagents": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))
 		sub := s.lane("s0", "sub/1")
@@ -308,8 +308,8 @@ func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Messag
 	return slices.DeleteFunc(messages, reasons)
 }
 
-// crowd are readers of one log that come at any time.
-type crowd struct {
+// viewers are readers of one log that come at any time.
+type viewers struct {
 	t        *testing.T
 	ctx      context.Context
 	follower *stream.Follower
@@ -321,9 +321,9 @@ type crowd struct {
 	read    []reading
 }
 
-func newCrowd(t *testing.T, ctx context.Context, l *stream.Log) *crowd {
+func newViewers(t *testing.T, ctx context.Context, l *stream.Log) *viewers {
 	t.Helper()
-	return &crowd{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
+	return &viewers{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
 }
 
 // reading is what a reader was shown, until its view ended.
@@ -337,12 +337,12 @@ type reading struct {
 func (r reading) all() []view.Frame { return slices.Concat(r.before, r.after) }
 
 // send lets a reader read to the end. It had been shown some frames, by another view.
-func (c *crowd) send(shownView *view.View, r reading) {
+func (c *viewers) send(shownView *view.View, r reading) {
 	c.readers.Go(func() { c.take(shownView, r) })
 }
 
 // sendLate lets a reader read what is over.
-func (c *crowd) sendLate(shownView *view.View, r reading) {
+func (c *viewers) sendLate(shownView *view.View, r reading) {
 	c.late <- struct{}{}
 	c.readers.Go(func() {
 		defer func() { <-c.late }()
@@ -350,7 +350,7 @@ func (c *crowd) sendLate(shownView *view.View, r reading) {
 	})
 }
 
-func (c *crowd) take(shownView *view.View, r reading) {
+func (c *viewers) take(shownView *view.View, r reading) {
 	defer shownView.Close()
 	r.after, r.err = c.readOn(c.ctx, shownView)
 	c.mu.Lock()
@@ -359,7 +359,7 @@ func (c *crowd) take(shownView *view.View, r reading) {
 }
 
 // wait returns what the readers were shown since the last wait.
-func (c *crowd) wait() []reading {
+func (c *viewers) wait() []reading {
 	c.t.Helper()
 	c.readers.Wait()
 	read := c.read
@@ -404,12 +404,12 @@ func TestJoinAtEveryRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
-			c := newCrowd(t, ctx, l)
+			c := newViewers(t, ctx, l)
 			live := &held{view: viewer(c.follower).Run(run, view.Options{})}
 			defer live.view.Close()
 			var joined []*held
 			records := 0
-			s := &story{t: t, ctx: ctx, log: l, run: run}
+			s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 			s.step = func() {
 				records++
 				live.poll(ctx, s.last())
@@ -477,7 +477,7 @@ func TestPrelude(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.begin(run, user, `{"given":true}`)
 	s.callTools("m1")
 	a := s.attempt(s.place("2/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
@@ -551,7 +551,7 @@ func TestJoinBeforeTheBeginning(t *testing.T) {
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before anything: %v, %v", frames, err)
 	}
-	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tell()
 	frames := must[[]view.Frame](t)(readToEnd(ctx, shownView))
 	checkCursors(t, "joined early", frames)
@@ -567,7 +567,7 @@ func TestCursorOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tell()
 	first := readAll(t, ctx, follower, view.Options{})
 	s.begin(stream.Run{Thread: thread, ID: "r2"}, agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")}, "")
@@ -586,7 +586,7 @@ func TestCursorOfAProposal(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tell()
 	said := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
 	first := l.CursorAt(1)

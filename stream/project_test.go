@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// story writes a run to a log, one event at a time, and has attempts die on the way.
-type story struct {
+// projectionFixture writes a run to a log, one event at a time, and has attempts die on the way.
+type projectionFixture struct {
 	t     *testing.T
 	ctx   context.Context
 	log   *stream.Log
@@ -29,18 +29,18 @@ type story struct {
 	step  func() // called after each record
 }
 
-func (s *story) place(step string) stream.Place {
+func (s *projectionFixture) place(step string) stream.Place {
 	return stream.Place{Run: s.run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: s.after}
 }
 
-func (s *story) open(step string, note any, events ...agui.Event) {
+func (s *projectionFixture) open(step string, note any, events ...agui.Event) {
 	s.t.Helper()
 	must[uint64](s.t)(s.log.Open(s.ctx, s.place(step), note, events...))
 	s.step()
 }
 
 // die writes the events of an attempt that does not live to finish.
-func (s *story) die(step string, events ...agui.Event) {
+func (s *projectionFixture) die(step string, events ...agui.Event) {
 	s.t.Helper()
 	a, _, err := s.log.Begin(s.ctx, s.place(step))
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *story) die(step string, events ...agui.Event) {
 }
 
 // live writes an attempt that finishes its step.
-func (s *story) live(p stream.Place, result *stream.Result, events ...agui.Event) uint64 {
+func (s *projectionFixture) live(p stream.Place, result *stream.Result, events ...agui.Event) uint64 {
 	s.t.Helper()
 	a, _, err := s.log.Begin(s.ctx, p)
 	if err != nil {
@@ -80,11 +80,11 @@ func (s *story) live(p stream.Place, result *stream.Result, events ...agui.Event
 
 // last and await make the sender write one frame per event: the next record is there before more
 // is emitted.
-func (s *story) last() uint64 {
+func (s *projectionFixture) last() uint64 {
 	return must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Seq
 }
 
-func (s *story) await(before uint64) {
+func (s *projectionFixture) await(before uint64) {
 	for s.last() == before {
 		if s.ctx.Err() != nil {
 			s.t.Fatal("the record did not arrive")
@@ -102,7 +102,7 @@ var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent
 
 // tell writes a run in which attempts die in a text, in reasoning, in a tool call behind a finished
 // text, and before they say anything.
-func (s *story) tell() {
+func (s *projectionFixture) tell() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
 	}))
@@ -142,7 +142,7 @@ func (s *story) tell() {
 
 // tellConcurrently writes a run in which two lanes speak at the same time, and attempts die on each
 // while the other goes on.
-func (s *story) tellConcurrently() {
+func (s *projectionFixture) tellConcurrently() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
 	}))
@@ -295,7 +295,7 @@ func (c continued) all() []view.Frame {
 // has. Cut again within what it got then, it does so again.
 func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*story){"one after the other": (*story).tell, "beside one another": (*story).tellConcurrently} {
+	for name, tell := range map[string]func(*projectionFixture){"one after the other": (*projectionFixture).tell, "beside one another": (*projectionFixture).tellConcurrently} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cutEverywhere(t, tell)
@@ -303,7 +303,7 @@ func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	}
 }
 
-func cutEverywhere(t *testing.T, tell func(*story)) {
+func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
@@ -328,7 +328,7 @@ func cutEverywhere(t *testing.T, tell func(*story)) {
 	live := &held{view: viewer(follower).Run(run, view.Options{})}
 	defer live.view.Close()
 	records := 0
-	s := &story{t: t, ctx: ctx, log: l, run: run}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
 		// The live reader takes in what there is by now; then readers come back at every event so
 		// far.

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func init() { stories["two subagents"] = (*story).delegate }
+func init() { stories["two subagents"] = (*projectionFixture).delegate }
 
 // delegate writes a turn that hands work to two subagents at once, of which one needs a second
 // attempt.
-func (s *story) delegate() {
+func (s *projectionFixture) delegate() {
 	s.begin(run, user, "")
 	c1, c2 := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{}`}, agui.ToolCall{ID: "c2", Name: "f", Arguments: `{}`}
 	s.after = s.live(s.place("1/model"), says(assistant("m1", "", c1, c2)),
@@ -37,7 +37,7 @@ func (s *story) delegate() {
 }
 
 // subagent announces one in a slot, and returns where it speaks.
-func (s *story) subagent(slot int, id string) stream.Place {
+func (s *projectionFixture) subagent(slot int, id string) stream.Place {
 	s.t.Helper()
 	p := s.lane(stream.LaneMain.Subagent(slot), id+"/1/model")
 	p.Since, p.Subagent = s.after, id
@@ -51,7 +51,7 @@ func (s *story) subagent(slot int, id string) stream.Place {
 }
 
 // leave ends the subagent in a slot, with the result of the call that it has worked for.
-func (s *story) leave(slot int, id, message, call string) {
+func (s *projectionFixture) leave(slot int, id, message, call string) {
 	s.t.Helper()
 	shown, told := answer(message, call, "done")
 	s.finish(s.attempt(s.lane(stream.LaneMain.Tool(slot), "1/tools/"+call)), says(told),
@@ -59,9 +59,9 @@ func (s *story) leave(slot int, id, message, call string) {
 }
 
 // quiet returns a story that nobody listens to.
-func quiet(t *testing.T) *story {
+func quiet(t *testing.T) *projectionFixture {
 	t.Helper()
-	return &story{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}
+	return &projectionFixture{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}
 }
 
 // What several agents say at once stands in the conversation where each message began, as clients

@@ -25,7 +25,7 @@ func asks(id, content string) agui.Message {
 
 // tellThread writes three runs: one with tools and a state; one that cuts the conversation,
 // reasoning and all, brings a state and fails; one that is cancelled while it speaks.
-func (s *story) tellThread() {
+func (s *projectionFixture) tellThread() {
 	s.begin(runNamed("r1"), user, `{"given":1}`)
 	s.callTools("m1")
 	s.attempt(s.place("2/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
@@ -51,7 +51,7 @@ func (s *story) tellThread() {
 
 // tellAbandoned writes a run that never ends, since its workflow was stopped from outside, and the
 // next one; somebody looks after the first when it is too late.
-func (s *story) tellAbandoned() {
+func (s *projectionFixture) tellAbandoned() {
 	s.begin(runNamed("r1"), user, "")
 	lost := s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hm"}, start("m1"), text("m1", "It "),
@@ -99,18 +99,18 @@ func follows(ctx context.Context, v *view.View) ([]view.Frame, error) {
 // at whatever event, and back at whatever time, it goes on exactly.
 func TestThreadAtEveryRecord(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*story){"three runs": (*story).tellThread, "an abandoned run": (*story).tellAbandoned} {
+	for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
-			c := newCrowd(t, ctx, l)
+			c := newViewers(t, ctx, l)
 			c.readOn = follows
 			follow := view.ThreadOptions{Follow: true}
 			first := &held{view: viewer(c.follower).Thread(thread, follow)}
 			defer first.view.Close()
 			later := []*held{first}
 			records := 0
-			s := &story{t: t, ctx: ctx, log: l}
+			s := &projectionFixture{t: t, ctx: ctx, log: l}
 			s.step = func() {
 				records++
 				for i, h := range later {
@@ -234,7 +234,7 @@ func TestRunsCursorInItsThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, step: func() {}}
 	s.tellThread()
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	for _, join := range []bool{false, true} {
@@ -275,7 +275,7 @@ func TestThreadWhoseLastRunFailed(t *testing.T) {
 	} {
 		ctx, l := testContext(t), streamtest.Open(t)
 		follower := streamtest.Follow(t, l)
-		s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+		s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 		s.begin(run, user, "")
 		s.seal(c.end)
 		frames := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Profile: c.profile}))
@@ -299,7 +299,7 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	if frames := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{})); len(frames) != 0 {
 		t.Errorf("of an empty thread: %s", dump(frames))
 	}
-	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.begin(run, user, "")
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{})
 	defer shownView.Close()
@@ -331,7 +331,7 @@ func TestThreadGoesOnExactly(t *testing.T) {
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before anything: %v, %v", frames, err)
 	}
-	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
+	s := &projectionFixture{t: t, ctx: ctx, log: l, step: func() {}}
 	for i, id := range []string{"r1", "r2", "r3"} {
 		s.begin(runNamed(id), asks("u"+id, "hello"), fmt.Sprintf(`{"run":%d}`, i))
 		s.after = s.live(s.place("1/model"), says(assistant("m"+id, "Hi!")), start("m"+id), text("m"+id, "Hi"), text("m"+id, "!"), end("m"+id))

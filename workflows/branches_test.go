@@ -19,7 +19,7 @@ import (
 )
 
 // fans returns the steps with branches as the advance behind them was told of them.
-func (k *walking) fans() (fans []*runs.Branches) {
+func (k *pipelineFixture) fans() (fans []*runs.Branches) {
 	for _, a := range k.advances {
 		if a.Position.Branches != nil && !a.Resumes && len(a.Suspended) == 0 {
 			fans = append(fans, a.Position.Branches)
@@ -29,7 +29,7 @@ func (k *walking) fans() (fans []*runs.Branches) {
 }
 
 // wantState fails the test unless the outputs of the steps are these.
-func (k *walking) wantOutputs(want string) {
+func (k *pipelineFixture) wantOutputs(want string) {
 	k.t.Helper()
 	if want = `{"n":0,"steps":` + want + `}`; !sameJSON(string(k.state), want) {
 		k.t.Errorf("the state is %s, want %s", k.state, want)
@@ -37,7 +37,7 @@ func (k *walking) wantOutputs(want string) {
 }
 
 // wantSet is want for what was done in any order.
-func (k *walking) wantSet(result runs.Result, outcome runs.Outcome, code, did string) {
+func (k *pipelineFixture) wantSet(result runs.Result, outcome runs.Outcome, code, did string) {
 	k.t.Helper()
 	slices.Sort(k.did)
 	want := strings.Fields(did)
@@ -50,7 +50,7 @@ func (k *walking) wantSet(result runs.Result, outcome runs.Outcome, code, did st
 func TestBranchesHaveSlots(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 10, 3
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4,5,6,7,8,9]", concurrency: 3, steps: [{name: say, agent: one}, {name: do, tool: two}]}}
   - {name: both, parallel: [{name: left, agent: one}, {name: right, agent: two}]}
@@ -103,13 +103,13 @@ steps:
 // begin. The step fails with what stopped them.
 func TestABranchStopsTheOthers(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - name: all
     map: {items: "[0,1,2,3]", concurrency: 2, steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: more, agent: two}]}
 `)
 	under, cancelled := make(chan struct{}), make(chan struct{})
-	k.begun = func(w *world, _ any) {
+	k.begun = func(w *fixture, _ any) {
 		w.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
 	}
 	k.answer = func(path string) (pipeline.Event, error) {
@@ -136,7 +136,7 @@ steps:
 // Where a step goes on without branches that failed, each is told of, in their order.
 func TestBranchesFail(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4]", concurrency: 2, onError: continue, steps: [{name: do, tool: one}]}}
   - {name: then, tool: two}
@@ -157,7 +157,7 @@ steps:
 // When the time of a step is over its branches end, and no other one begins.
 func TestBranchesRunOutOfTime(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - name: all
     timeout: 10m
@@ -175,10 +175,10 @@ steps:
 // and so are branches that were done.
 func TestBranchesOfACancelledRun(t *testing.T) {
 	t.Parallel()
-	for name, cancel := range map[string]func(*walking){"by Temporal": (*walking).cancel, "by the log": func(*walking) {}} {
+	for name, cancel := range map[string]func(*pipelineFixture){"by Temporal": (*pipelineFixture).cancel, "by the log": func(*pipelineFixture) {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, `
+			k := setupPipeline(t, `
 steps:
   - {name: before, tool: one, compensate: {tool: undo}}
   - name: all
@@ -210,7 +210,7 @@ steps:
 // closed.
 func TestABranchIsLost(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1]", concurrency: 2, onError: continue, steps: [{name: ask, approve: {message: 'Now?'}}]}}
 `)
@@ -230,7 +230,7 @@ steps:
 // A run whose branches have spent more than it may ends, and they are compensated for.
 func TestBranchesAtALimit(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2]", concurrency: 1, steps: [{name: do, agent: one, compensate: {agent: undo}}]}}
   - {name: then, tool: two}
@@ -243,7 +243,7 @@ steps:
 // When the history is long no branch begins any more, and the others begin in another execution.
 func TestBranchesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4]", concurrency: 2, onError: continue, steps: [{name: do, tool: one}]}}
   - {name: then, tool: two}
@@ -274,7 +274,7 @@ func TestBranchesWait(t *testing.T) {
 	} {
 		t.Run(asks, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, `
+			k := setupPipeline(t, `
 steps:
   - name: all
     map:
@@ -311,7 +311,7 @@ steps:
 // for.
 func TestBranchesAreRefused(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - name: all
     map:
@@ -327,7 +327,7 @@ steps:
 // goes on with them; each knows where it is.
 func TestBranchesHaveIDs(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - name: out
     map:
@@ -336,7 +336,7 @@ steps:
 `)
 	var mu sync.Mutex
 	var ids []string
-	k.begun = func(w *world, _ any) {
+	k.begun = func(w *fixture, _ any) {
 		w.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
 			mu.Lock()
 			defer mu.Unlock()

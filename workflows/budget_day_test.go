@@ -27,7 +27,7 @@ const (
 )
 
 // spends makes the model look at the tenant's day, as the activity does.
-func (s *spending) spends(by *tenant) *spending {
+func (s *limitFixture) spends(by *tenant) *limitFixture {
 	works := s.model
 	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		by.days = append(by.days, *in.Day)
@@ -59,7 +59,7 @@ func TestADayAsks(t *testing.T) {
 	var by tenant
 	in := input
 	for i, used := range []int64{120, 240} {
-		s := newSpending(t).spends(&by)
+		s := setupLimits(t).spends(&by)
 		s.decide(time.Minute, []runs.Decision{goesOn, stops}[i])
 		in = s.continued(in)
 		want, end := beyondDay(used), s.finished[0]
@@ -76,7 +76,7 @@ func TestADayAsks(t *testing.T) {
 	if want := []runs.DayAllowance{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
 		t.Errorf("its calls are told %+v", by.days)
 	}
-	last := newSpending(t).spends(&by)
+	last := setupLimits(t).spends(&by)
 	result, _ := last.run(in)
 	if result.Outcome != runs.OutcomeError || result.Code != runs.CodeBudgetExceeded || len(last.models) != 0 {
 		t.Errorf("%+v after %d turns", result, len(last.models))
@@ -91,7 +91,7 @@ func TestADayTakesNoTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var by tenant
-			s := newSpending(t).spends(&by)
+			s := setupLimits(t).spends(&by)
 			s.decide(time.Minute, goesOn)
 			in := input
 			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
@@ -106,7 +106,7 @@ func TestADayTakesNoTurns(t *testing.T) {
 // What people have allowed counts for one day, tokens and cost each for itself.
 func TestADayBeginsAnew(t *testing.T) {
 	t.Parallel()
-	s := newSpending(t)
+	s := setupLimits(t)
 	excesses := []runs.ExceededLimit{
 		{Limit: pipeline.LimitTokensPerDay, Date: today, Allowed: 220},
 		{Limit: pipeline.LimitCostPerDay, Date: today, Allowed: 500},
@@ -135,22 +135,22 @@ func TestADayBeginsAnew(t *testing.T) {
 func TestADayIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	var by tenant
-	s := newSpending(t).spends(&by)
+	s := setupLimits(t).spends(&by)
 	in := input
 	in.Hold, in.Limits.Turns, in.ParkAfter = true, 4, time.Minute
 	s.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
 	continuedAs(t, s.env.GetWorkflowError(), runs.TypeParked, &parked)
-	in = unpark(t, parked, time.Second, func(w *world) {
+	in = unpark(t, parked, time.Second, func(w *fixture) {
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
 	})
-	again := newSpending(t).spends(&by)
+	again := setupLimits(t).spends(&by)
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.continued(in)
 	if p := in.Progress.Spent; p.Day != (runs.DayAllowance{Date: today, Tokens: 220}) {
 		t.Fatalf("it goes on with %+v", p)
 	}
-	last := newSpending(t).spends(&by)
+	last := setupLimits(t).spends(&by)
 	last.decide(time.Second, goesOn)
 	result, _ := last.run(in)
 	if result.Code != runs.CodeLimitTurns || by.used != 240 {
@@ -163,7 +163,7 @@ func TestADayBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	allowed := runs.DayAllowance{Date: today, Tokens: 220}
 	for verdict, want := range map[runs.DecisionKind]runs.DayAllowance{runs.DecisionToolResult: allowed, runs.DecisionAbandon: {}} {
-		h := newHolding(t) // its first turn asks people
+		h := setupHeld(t) // its first turn asks people
 		h.decide(time.Minute, clientResult, approves("ask"))
 		in := input
 		theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
@@ -183,10 +183,10 @@ func TestADayBelongsToItsInput(t *testing.T) {
 // it goes on in the run that has the answer.
 func TestADayOfAProgram(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+	w := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
 		return a.Do(ctx, agents.Step{Name: "work", Agent: &agents.AgentStep{}})
 	}})
-	s := &spending{holding: &holding{world: w}}
+	s := &limitFixture{heldFixture: &heldFixture{fixture: w}}
 	s.ask()
 	var seq uint64
 	w.advance = func(in runs.Advance) (runs.Advanced, error) {
@@ -220,7 +220,7 @@ func TestADayOfAProgram(t *testing.T) {
 // Nobody is asked in a branch, nor while what was done is compensated for: these calls go through.
 func TestADayLetsBranchesThrough(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: one, agent: one, compensate: {agent: undo}}
   - name: all
@@ -229,7 +229,7 @@ steps:
 `)
 	k.answer = byPath(map[string]string{"last": "!lost"})
 	asks := map[string]bool{}
-	k.begun = func(w *world, _ any) {
+	k.begun = func(w *fixture, _ any) {
 		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
@@ -249,7 +249,7 @@ steps:
 // A run that is cancelled while its call finds the day used up asks nobody.
 func TestADayOfACancelledRun(t *testing.T) {
 	t.Parallel()
-	s := newSpending(t)
+	s := setupLimits(t)
 	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		s.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
 		return notCalled(in, beyondDay(120)), nil

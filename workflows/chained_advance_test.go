@@ -14,7 +14,7 @@ import (
 )
 
 // rode returns the ids of the advances that calls went on with.
-func (k *walking) rode() string {
+func (k *pipelineFixture) rode() string {
 	var ids []string
 	for _, a := range k.advances {
 		if a.AfterCall {
@@ -50,7 +50,7 @@ func TestCallsGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, c.steps)
+			k := setupPipeline(t, c.steps)
 			in := stepsInput()
 			k.answer = byPath(map[string]string{"three": "!no"})
 			k.walk(in)
@@ -69,25 +69,25 @@ func TestPauseBehindACall(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
 		for _, during := range []string{"advance/1", "advance/2"} { // which rides on the call
-			k := newWalking(t, `steps: [{name: one, tool: one}, {name: two, tool: two}]`)
+			k := setupPipeline(t, `steps: [{name: one, tool: one}, {name: two, tool: two}]`)
 			at := map[string]time.Time{}
 			k.answer = func(path string) (pipeline.Event, error) {
-				at[path] = k.world.env.Now()
+				at[path] = k.fixture.env.Now()
 				return done(`1`), nil
 			}
-			resume := func(w *world) {
+			resume := func(w *fixture) {
 				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
 			}
 			var paused time.Time
 			k.refuse = func(in runs.Advance) error {
 				if in.ID == during {
-					paused = k.world.env.Now()
-					k.world.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
-					resume(k.world)
+					paused = k.fixture.env.Now()
+					k.fixture.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
+					resume(k.fixture)
 				}
 				return nil
 			}
-			k.begun = func(w *world, in any) {
+			k.begun = func(w *fixture, in any) {
 				if _, parked := in.(*runs.ParkedInput); parked {
 					resume(w)
 				}
@@ -109,7 +109,7 @@ func TestLargeWalksDoNotRide(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0
 	for n, room := 6000, runs.MaxPayload; room > 100; n += 20 { // an id stands in an advance twice
-		k := newWalking(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
+		k := setupPipeline(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
 		in := stepsInput()
 		in.Run.ID = strings.Repeat("r", n)
 		if result := k.walk(in); result.Outcome != runs.OutcomeSuccess {
@@ -154,7 +154,7 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, steps)
+			k := setupPipeline(t, steps)
 			k.answer = byPath(c.answers)
 			k.unheard = func(in runs.ToolCall) error {
 				if in.Place.Path == c.cancel {

@@ -17,10 +17,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// branching is a world whose agent is one step with branches. The first is busy for an hour; each
+// branchFixture is a fixture whose agent is one step with branches. The first is busy for an hour; each
 // of the others asks whether its call, named by its number, may be made.
-type branching struct {
-	*world
+type branchFixture struct {
+	*fixture
 	fan     runs.Branches
 	approve runs.Approval
 	told    []string // the calls that readers were told of, by the time since the beginning
@@ -34,10 +34,10 @@ type branching struct {
 	client  bool                          // they ask for results of the client's calls
 }
 
-func newBranching(t *testing.T, branches int) *branching {
+func setupBranches(t *testing.T, branches int) *branchFixture {
 	t.Helper()
-	b := &branching{
-		world: newWorldWith(t, nil), approve: runs.Approval{Args: "d"}, seq: 10,
+	b := &branchFixture{
+		fixture: setupPrograms(t, nil), approve: runs.Approval{Args: "d"}, seq: 10,
 		fan: runs.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
 	}
 	b.advance = b.walk
@@ -69,7 +69,7 @@ func newBranching(t *testing.T, branches int) *branching {
 }
 
 // walk returns the activity that walks: the agent's own steps, and those of a branch.
-func (b *branching) walk(in runs.Advance) (runs.Advanced, error) {
+func (b *branchFixture) walk(in runs.Advance) (runs.Advanced, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq++
@@ -113,7 +113,7 @@ func (b *branching) walk(in runs.Advance) (runs.Advanced, error) {
 }
 
 // decide answers the questions of branches, after some time; the answers come when all is over.
-func (b *branching) decide(after time.Duration, branches ...string) (answers func() []runs.DecisionResult) {
+func (b *branchFixture) decide(after time.Duration, branches ...string) (answers func() []runs.DecisionResult) {
 	answered := make(chan any, 1)
 	b.env.RegisterDelayedCallback(func() {
 		var all []runs.Decision
@@ -135,7 +135,7 @@ func steppedInput() runs.Input {
 // of it.
 func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 4)
+	b := setupBranches(t, 4)
 	b.decide(time.Minute, "2")
 	b.decide(2*time.Minute, "3", "1")
 	again := b.decide(3*time.Minute, "2")
@@ -167,7 +167,7 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 // it before goes on with it, and nobody is told of it twice.
 func TestBranchesAskToTheEnd(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 3)
+	b := setupBranches(t, 3)
 	b.approve.Quorum = 2
 	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", Args: "d"}
 	b.env.RegisterDelayedCallback(func() {
@@ -229,7 +229,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 // goes on. People are told of the question by then, and not when that one has ended.
 func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 4)
+	b := setupBranches(t, 4)
 	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
 	b.advance = func(in runs.Advance) (runs.Advanced, error) {
 		switch {
@@ -274,7 +274,7 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 // The time of the step is over by the time that somebody asks, and so is that of the question.
 func TestAQuestionThatIsTooLate(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 2)
+	b := setupBranches(t, 2)
 	b.fan.Deadline = b.env.Now().Add(200 * time.Millisecond)
 	late := make(chan struct{})
 	var asks runs.ModelAnswer
@@ -304,7 +304,7 @@ func TestAQuestionThatIsTooLate(t *testing.T) {
 // A result may come while the branches end with what they wait for: it is that of the run's end.
 func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 3)
+	b := setupBranches(t, 3)
 	b.client = true
 	b.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
 		return runs.Decision{CallID: "1", Kind: runs.DecisionToolResult, Input: 80, Digest: "kept"}, nil
@@ -349,7 +349,7 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 // decision.
 func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 3)
+	b := setupBranches(t, 3)
 	var open [][]string
 	b.look(time.Minute, &open)
 	b.decide(2*time.Minute, "1")
@@ -368,7 +368,7 @@ func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
 // answered that it can.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 30)
+	b := setupBranches(t, 30)
 	ids := make([]string, 29)
 	for i := range ids {
 		ids[i] = fmt.Sprint(i + 1)
@@ -391,7 +391,7 @@ func TestManyBranchesAsk(t *testing.T) {
 // Time goes by for what branches ask as well.
 func TestBranchesAskInVain(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 2)
+	b := setupBranches(t, 2)
 	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, runs.OnExpiryFail
 	b.run(steppedInput())
 	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "nobody decided in time"}}}; !slices.Equal(b.joined, want) {
@@ -402,7 +402,7 @@ func TestBranchesAskInVain(t *testing.T) {
 // When the time of the step is over, what its branches ask is over too.
 func TestBranchesAskUntilTheEnd(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 3)
+	b := setupBranches(t, 3)
 	b.fan.Deadline = b.env.Now().Add(20 * time.Minute)
 	early := b.decide(10*time.Minute, "1")
 	_, last := b.run(steppedInput())
@@ -421,7 +421,7 @@ func TestBranchesAskUntilTheEnd(t *testing.T) {
 // meanwhile reports nothing: the next step finds in the log what it has used.
 func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 3)
+	b := setupBranches(t, 3)
 	b.fan.Deadline = b.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
 	cancelled := make(chan struct{})
 	b.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
@@ -448,10 +448,10 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 // whatever ended the branch.
 func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	t.Parallel()
-	cancels := func(b *branching) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
+	cancels := func(b *branchFixture) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
 	for name, play := range map[string]struct {
-		prepare func(b *branching)
-		end     func(b *branching)
+		prepare func(b *branchFixture)
+		end     func(b *branchFixture)
 		at      time.Duration
 		outcome runs.Outcome
 		made    []string
@@ -461,21 +461,21 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"Temporal's cancel": {
-			end: func(b *branching) { b.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
+			end: func(b *branchFixture) { b.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
 			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"failure of a sibling": {
-			prepare: func(b *branching) { b.breaks = true }, outcome: runs.OutcomeSuccess,
+			prepare: func(b *branchFixture) { b.breaks = true }, outcome: runs.OutcomeSuccess,
 			made: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
 		},
 		"end of the step's time": {
-			prepare: func(b *branching) { b.fan.Deadline = b.env.Now().Add(30 * time.Minute) }, outcome: runs.OutcomeError,
+			prepare: func(b *branchFixture) { b.fan.Deadline = b.env.Now().Add(30 * time.Minute) }, outcome: runs.OutcomeError,
 			made: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBranching(t, 3)
+			b := setupBranches(t, 3)
 			b.also = true
 			early := b.decide(10*time.Minute, "1", "2+")
 			if play.prepare != nil {
@@ -519,7 +519,7 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 	for name, cancelled := range map[string]bool{"it ends with the questions": false, "it is cancelled": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBranching(t, 2)
+			b := setupBranches(t, 2)
 			answered := make(chan any, 1)
 			b.moves = func() {
 				b.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("1")}}, answered)
@@ -551,14 +551,14 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 // before: they compensate for what they have done.
 func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	t.Parallel()
-	first := newBranching(t, 3)
+	first := setupBranches(t, 3)
 	first.decide(90*time.Minute, "1", "2")
 	in := steppedInput()
 	in.ParkAfter = 3 * time.Hour
 	first.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
 	continuedAs(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
-	b, again := newBranching(t, 3), 0
+	b, again := setupBranches(t, 3), 0
 	b.advance = func(in runs.Advance) (runs.Advanced, error) {
 		switch {
 		case in.Resumes && in.Child == nil:
@@ -585,7 +585,7 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 func TestRoomForBranchesInBranches(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
-		b := newBranching(t, 3)
+		b := setupBranches(t, 3)
 		b.advance = func(in runs.Advance) (runs.Advanced, error) {
 			nests := in.Child != nil && len(in.Child.Lanes) == 1 && in.Child.Index > 0
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
@@ -613,7 +613,7 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 // A run that is held waits for its branches, for as long as it takes; that is no time of the run's.
 func TestHeldForBranches(t *testing.T) {
 	t.Parallel()
-	b := newBranching(t, 3)
+	b := setupBranches(t, 3)
 	b.decide(30*time.Hour, "1", "2")
 	in := steppedInput()
 	in.Hold = true

@@ -24,7 +24,7 @@ func waiting(id string) runs.Input {
 }
 
 // update sends an update and returns, once done is closed, what was answered or the refusal's type.
-func (w *world) update(name string, arg any, done chan<- any) {
+func (w *fixture) update(name string, arg any, done chan<- any) {
 	refused := func(err error) {
 		var app *temporal.ApplicationError
 		if errors.As(err, &app) {
@@ -47,7 +47,7 @@ func (w *world) update(name string, arg any, done chan<- any) {
 }
 
 // continued runs the workflow to where it continues as new, and returns with what.
-func (w *world) continued(in runs.Input) runs.Input {
+func (w *fixture) continued(in runs.Input) runs.Input {
 	w.t.Helper()
 	w.env.ExecuteWorkflow(runs.TypeRun, in)
 	var again *workflow.ContinueAsNewError
@@ -64,7 +64,7 @@ func (w *world) continued(in runs.Input) runs.Input {
 // Runs that are to wait go on in the order in which they came, an interrupting one first.
 func TestRunsWait(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	answers := make(chan any, 8)
 	asked := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() {
@@ -106,7 +106,7 @@ func TestRunsWait(t *testing.T) {
 // What continues as new is one payload, so only so many can wait.
 func TestTooManyWait(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	answers := make(chan any, 100)
 	asked := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() {
@@ -136,7 +136,7 @@ func TestTooManyWait(t *testing.T) {
 // Whatever clients do, the run can continue as new: who would make that too large is refused.
 func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.env.SetContinueAsNewSuggested(true)
 	in := input
 	in.Run.ID, in.Run.Thread = strings.Repeat(`"`, 1000), strings.Repeat("<", 1000)
@@ -171,7 +171,7 @@ func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 func TestCancelNamesItsRun(t *testing.T) {
 	t.Parallel()
 	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
-		w := newWorld(t)
+		w := setup(t)
 		told := make(chan struct{})
 		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run}); close(told) }, time.Millisecond)
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-told; return says(10), nil }
@@ -184,7 +184,7 @@ func TestCancelNamesItsRun(t *testing.T) {
 // A paused run waits before its next step, without counting that as time of its own.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	answers := make(chan any, 4)
 	asked := make(chan struct{})
 	const pause = 5 * time.Minute
@@ -222,7 +222,7 @@ func TestPause(t *testing.T) {
 // ended without.
 func TestSteering(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	answers := make(chan any, 8)
 	asked := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() {
@@ -253,7 +253,7 @@ func TestSteering(t *testing.T) {
 // Between turns a run continues as new when its history is long, and knows all it knew.
 func TestContinueAsNew(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.env.SetContinueAsNewSuggested(true)
 	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(uint64(10*in.Turn), "c0", "c1")
@@ -273,7 +273,7 @@ func TestContinueAsNew(t *testing.T) {
 		t.Fatalf("it goes on with %+v", p)
 	}
 
-	again := newWorld(t)
+	again := setup(t)
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(20), nil }
 	result, finish := again.run(next)
 	call := again.models[0]

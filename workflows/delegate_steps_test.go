@@ -18,16 +18,16 @@ import (
 
 // delegating returns a model that hands work to an agent which consists of steps, and is done with
 // the result.
-func delegating(t *testing.T, steps string) (k *walking, answers *[]runs.SubagentAnswer) {
+func delegating(t *testing.T, steps string) (k *pipelineFixture, answers *[]runs.SubagentAnswer) {
 	t.Helper()
-	k = newWalking(t, steps)
+	k = setupPipeline(t, steps)
 	return k, k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
 }
 
 // worksFor has a model hand work to the agent.
-func (k *walking) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer) {
+func (k *pipelineFixture) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer) {
 	answers = new([]runs.SubagentAnswer)
-	k.begun = func(w *world, _ any) {
+	k.begun = func(w *fixture, _ any) {
 		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Child != nil {
 				return k.speak(in)
@@ -62,7 +62,7 @@ func (k *walking) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer
 // of its steps itself, so that its answer has none to close.
 func TestASubagentIsAProgram(t *testing.T) {
 	t.Parallel()
-	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		if err := a.Do(ctx, tool("one")); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func TestASubagentThatIsAProgramAsks(t *testing.T) {
 	undo := tool("")
 	book := agents.Step{Name: "book", Tool: "t", Compensate: &undo}
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
-	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != "rejected" {
 			t.Errorf("it is told %v", err)
 		}
@@ -118,7 +118,7 @@ func TestASubagentThatIsAProgramAsks(t *testing.T) {
 // What a program that works for a call does about a cancel is not cancelled.
 func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 	t.Parallel()
-	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
 		defer func() {
 			ctx, cancel := workflow.NewDisconnectedContext(ctx)
 			defer cancel()

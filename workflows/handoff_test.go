@@ -17,16 +17,16 @@ var taker = runs.HandoffTarget{
 	OnNewInput: runs.OpenQueue, OnMissingResult: runs.OpenAbandon,
 }
 
-// handing is a world whose agent a hands its thread over in its first turn, with the call "over".
-type handing struct {
-	*world
+// handoffFixture is a fixture whose agent a hands its thread over in its first turn, with the call "over".
+type handoffFixture struct {
+	*fixture
 	calls   []runs.ToolCall
 	refused bool // the call comes to something else
 }
 
-func newHanding(t *testing.T, first runs.ModelAnswer) *handing {
+func setupHandoff(t *testing.T, first runs.ModelAnswer) *handoffFixture {
 	t.Helper()
-	h := &handing{world: newWorld(t)}
+	h := &handoffFixture{fixture: setup(t)}
 	at := slices.IndexFunc(first.Calls, func(c runs.Call) bool { return c.ID == "over" })
 	first.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", Index: at, To: taker}
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
@@ -47,14 +47,14 @@ func newHanding(t *testing.T, first runs.ModelAnswer) *handing {
 }
 
 // made returns the calls in their order, each with who makes it.
-func (h *handing) made() (all []string) {
+func (h *handoffFixture) made() (all []string) {
 	for _, c := range h.calls {
 		all = append(all, c.Agent+" "+c.CallID+" "+c.HandOverTo)
 	}
 	return all
 }
 
-func (h *handing) wantMade(want ...string) {
+func (h *handoffFixture) wantMade(want ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.made()); diff != "" {
 		h.t.Errorf("calls (-want +got):\n%s", diff)
@@ -65,7 +65,7 @@ func (h *handing) wantMade(want ...string) {
 // turn is the other agent's.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
-	h := newHanding(t, says(10, "over", "c1", "c2"))
+	h := setupHandoff(t, says(10, "over", "c1", "c2"))
 	result, finish := h.run(input)
 	if last := h.made()[2]; result.Outcome != runs.OutcomeSuccess || len(h.calls) != 3 || last != "a over b" {
 		t.Errorf("%+v after the calls %q", result, h.made())
@@ -88,7 +88,7 @@ func TestHandoff(t *testing.T) {
 // A call that comes to something else leaves the thread where it was.
 func TestHandoffThatIsNone(t *testing.T) {
 	t.Parallel()
-	h := newHanding(t, says(10, "over"))
+	h := setupHandoff(t, says(10, "over"))
 	h.refused = true
 	if _, finish := h.run(input); finish.Agent != "a" || finish.HandedOver || h.models[1].Agent != "a" || h.models[1].Handoffs != 0 {
 		t.Errorf("finished with %+v after %+v", finish, h.models[1])
@@ -100,7 +100,7 @@ func TestHandoffThatIsNone(t *testing.T) {
 // third one not.
 func TestHandoffIsCarriedOn(t *testing.T) {
 	t.Parallel()
-	h := newHanding(t, says(10, "over"))
+	h := setupHandoff(t, says(10, "over"))
 	first := h.model
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		h.env.SetContinueAsNewSuggested(true)
@@ -120,7 +120,7 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	other.Agent, third.Agent = "b", "c"
 	next.Queue = []runs.Input{waiting("r2"), other, waiting("r2c"), third, waiting("r4")}
 
-	again := newHanding(t, says(10))
+	again := setupHandoff(t, says(10))
 	after := again.continued(next)
 	if after.Run.ID != "r2" || after.Agent != "b" || after.Revision != "vb" || after.Limits != taker.Limits || after.Progress != nil {
 		t.Errorf("the run that has waited is %+v", after)
@@ -129,16 +129,16 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 		t.Errorf("the run is finished with %+v", finish)
 	}
 	for _, id := range []string{"r2b", "r2c"} {
-		again = newHanding(t, says(10))
+		again = setupHandoff(t, says(10))
 		if after = again.continued(after); after.Run.ID != id || after.Agent != "b" {
 			t.Errorf("behind it goes on %+v", after)
 		}
 	}
-	again = newHanding(t, says(10))
+	again = setupHandoff(t, says(10))
 	if after = again.continued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
 		t.Errorf("behind it goes on %+v", after)
 	}
-	again = newHanding(t, says(10))
+	again = setupHandoff(t, says(10))
 	if after = again.continued(after); after.Run.ID != "r4" || after.Agent != "a" || after.HandedOver != nil {
 		t.Errorf("behind that goes on %+v", after)
 	}
@@ -150,7 +150,7 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask", "c2")
 	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
-	h := newHanding(t, answer)
+	h := setupHandoff(t, answer)
 	h.env.RegisterDelayedCallback(func() {
 		h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 	}, time.Minute)
@@ -159,7 +159,7 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	if end := h.finished[0]; end.Outcome != runs.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Calls) != 1 || next.Agent != "a" || next.HandedOver != nil {
 		t.Errorf("it ends with %+v and goes on with %+v", end, next)
 	}
-	again := newHanding(t, says(30))
+	again := setupHandoff(t, says(30))
 	if _, finish := again.run(next); finish.Agent != "b" || again.models[0].Agent != "b" {
 		t.Errorf("it ends with %+v", finish)
 	}
@@ -176,7 +176,7 @@ func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 	for verdict, has := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
 		answer := says(10, "c0", "over")
 		answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
-		h := newHanding(t, answer)
+		h := setupHandoff(t, answer)
 		decision := approves("over")
 		decision.Kind = verdict
 		h.env.RegisterDelayedCallback(func() {
@@ -184,7 +184,7 @@ func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 		}, time.Minute)
 		next := h.continued(input)
 		h.wantMade("a c0 ")
-		again := newHanding(t, says(30))
+		again := setupHandoff(t, says(30))
 		if _, finish := again.run(next); finish.Agent != has || again.models[0].Agent != has {
 			t.Errorf("%s: it ends with %+v", verdict, finish)
 		}
@@ -204,16 +204,16 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 		answer.Calls[i].Approval = &runs.Approval{Rule: 1, Args: "args"}
 	}
 	answer.WaitCount = 2
-	decide := func(h *handing, decisions ...runs.Decision) {
+	decide := func(h *handoffFixture, decisions ...runs.Decision) {
 		h.env.RegisterDelayedCallback(func() {
 			h.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, make(chan any, 1))
 		}, time.Minute)
 	}
-	h := newHanding(t, answer)
+	h := setupHandoff(t, answer)
 	decide(h, approves("ask"), approves("over"))
 	next := h.continued(input)
 
-	h = newHanding(t, says(30))
+	h = setupHandoff(t, says(30))
 	makes := h.tool
 	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		done, err := makes(in)
@@ -227,7 +227,7 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 		t.Errorf("it waits with %+v and goes on with %+v", end.Interrupts, next)
 	}
 
-	h = newHanding(t, says(30))
+	h = setupHandoff(t, says(30))
 	if _, finish := h.run(next); finish.Agent != "b" {
 		t.Errorf("it ends with %+v", finish)
 	}
@@ -243,7 +243,7 @@ func TestHandoffWithTheClientsCalls(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "client", "over")
 	answer.Calls[0].Client, answer.WaitCount = true, 1
-	h := newHanding(t, answer)
+	h := setupHandoff(t, answer)
 	h.env.ExecuteWorkflow(runs.TypeRun, input) // it goes on to wait for the result
 	if end := h.finished[0]; end.Outcome != runs.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Calls) != 1 {
 		t.Errorf("finished with %+v", end)
@@ -255,7 +255,7 @@ func TestHandoffWithTheClientsCalls(t *testing.T) {
 // agent's, with its own limits.
 func TestWhatGoesOnBehindAHandoff(t *testing.T) {
 	t.Parallel()
-	h := newHanding(t, says(10, "over"))
+	h := setupHandoff(t, says(10, "over"))
 	first := h.model
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Agent == "b" {
@@ -283,7 +283,7 @@ func TestHeldHandoff(t *testing.T) {
 	answer := says(10, "over", "ask")
 	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
 	answer.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", To: taker}
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return answer, nil

@@ -14,19 +14,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// holding is a world whose run is held for questions in its first turn, and is done in the second.
+// heldFixture is a fixture whose run is held for questions in its first turn, and is done in the second.
 // It notes what it told readers and which tool calls were made.
-type holding struct {
-	*world
+type heldFixture struct {
+	*fixture
 	told  []runs.AnnounceInterrupts
 	calls []runs.ToolCall
 	kept  []runs.ToolResult
 	keep  func(attempt int32) error // fails to put a result into the log
 }
 
-func newHolding(t *testing.T) *holding {
+func setupHeld(t *testing.T) *heldFixture {
 	t.Helper()
-	h := &holding{world: newWorld(t), keep: func(int32) error { return nil }}
+	h := &heldFixture{fixture: setup(t), keep: func(int32) error { return nil }}
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return asks(10), nil
@@ -59,13 +59,13 @@ func heldInput() runs.Input {
 	return in
 }
 
-func (h *holding) decide(after time.Duration, decisions ...runs.Decision) {
+func (h *heldFixture) decide(after time.Duration, decisions ...runs.Decision) {
 	h.env.RegisterDelayedCallback(func() {
 		h.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, make(chan any, 1))
 	}, after)
 }
 
-func (h *holding) made() (ids []string) {
+func (h *heldFixture) made() (ids []string) {
 	for _, c := range h.calls {
 		ids = append(ids, c.CallID)
 	}
@@ -78,7 +78,7 @@ var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult
 // A run that is held goes on with its turn when everything is answered, and then with the next.
 func TestAHeldRunGoesOn(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.decide(time.Minute, approves("ask"))
 	h.decide(2*time.Minute, clientResult)
 	result, finish := h.run(heldInput())
@@ -101,7 +101,7 @@ func TestAHeldRunGoesOn(t *testing.T) {
 
 // look asks a run, after some time, what it still waits for: with an offer without a run, which is
 // refused.
-func (w *world) look(after time.Duration, open *[][]string) {
+func (w *fixture) look(after time.Duration, open *[][]string) {
 	w.env.RegisterDelayedCallback(func() {
 		w.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
 			OnAccept: func() { w.t.Error("an offer without a run was accepted") },
@@ -121,7 +121,7 @@ func (w *world) look(after time.Duration, open *[][]string) {
 // A held run does not list calls that have a result.
 func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	var open [][]string
 	h.look(time.Minute, &open)
 	h.decide(2*time.Minute, clientResult)
@@ -136,7 +136,7 @@ func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
 // An answer may come before the other calls of the turn have ended: nobody is asked then.
 func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	slow := h.tool
 	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.CallID == "now" {
@@ -157,7 +157,7 @@ func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 // on where the run was.
 func TestAHeldRunIsParked(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.decide(time.Minute, clientResult)
 	began := h.env.Now()
 	h.env.ExecuteWorkflow(runs.TypeRun, heldInput())
@@ -168,7 +168,7 @@ func TestAHeldRunIsParked(t *testing.T) {
 		t.Fatalf("after %s it is parked with %+v", took, parked)
 	}
 	const weekend = 20 * time.Hour
-	later := newHolding(t)
+	later := setupHeld(t)
 	later.env.SetStartTime(h.env.Now())
 	later.decide(weekend, approves("ask"))
 	later.env.ExecuteWorkflow(runs.TypeParked, parked)
@@ -177,7 +177,7 @@ func TestAHeldRunIsParked(t *testing.T) {
 	if longer := next.Progress.Deadline.Sub(p.Deadline); longer < weekend {
 		t.Errorf("the deadline moved by %s", longer)
 	}
-	again := newHolding(t)
+	again := setupHeld(t)
 	result, _ := again.run(next)
 	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.told) != 0 || again.models[0].Turn != 2 {
 		t.Errorf("%+v after %q and %+v", result, again.made(), again.models)
@@ -187,7 +187,7 @@ func TestAHeldRunIsParked(t *testing.T) {
 // Whoever cancels a run that is held ends it, parked or not, and takes the questions away.
 func TestAHeldRunIsCancelled(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	answers := make(chan any, 1)
 	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Minute)
 	if result, finish := h.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
@@ -197,15 +197,15 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	if last.Event != runs.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != runs.DecisionCancel {
 		t.Errorf("people were told at last %+v", last)
 	}
-	p := newHolding(t)
+	p := setupHeld(t)
 	p.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
 	continuedAs(t, p.env.GetWorkflowError(), runs.TypeParked, &parked)
-	next := unpark(t, parked, time.Hour, func(w *world) {
+	next := unpark(t, parked, time.Hour, func(w *fixture) {
 		w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{clientResult}}, answers)
 	})
-	again := newHolding(t)
+	again := setupHeld(t)
 	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
 		t.Errorf("a parked one: %+v after %q", result, again.made())
 	}
@@ -215,13 +215,13 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 // is called. So it is when a call is cancelled that was about to be made.
 func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 	t.Parallel()
-	cancels := func(h *holding) { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
-	for name, play := range map[string]func(h *holding){
-		"while it waits for more": func(h *holding) {
+	cancels := func(h *heldFixture) { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
+	for name, play := range map[string]func(h *heldFixture){
+		"while it waits for more": func(h *heldFixture) {
 			h.decide(time.Minute, approves("ask"))
 			h.env.RegisterDelayedCallback(func() { cancels(h) }, 2*time.Minute)
 		},
-		"before a worker takes the call": func(h *holding) {
+		"before a worker takes the call": func(h *heldFixture) {
 			h.decide(time.Minute, clientResult)
 			h.decide(2*time.Minute, approves("ask"))
 			call := h.tool
@@ -236,7 +236,7 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 			}
 		},
 	} {
-		h := newHolding(t)
+		h := setupHeld(t)
 		play(h)
 		result, finish := h.run(heldInput())
 		if result.Outcome != runs.OutcomeCancelled || len(finish.Unfinished) > 0 {
@@ -256,7 +256,7 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 // Nobody decides in time: the agent may want the run to fail.
 func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, "ask")
 		a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
@@ -271,7 +271,7 @@ func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 // away. What is unknown, about somebody's decision, doubled, or no result changes nothing.
 func TestResultsBySignal(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.keep = func(attempt int32) error {
 		switch {
 		case len(h.kept) == 0 && attempt < 3:
@@ -309,7 +309,7 @@ func TestResultsBySignal(t *testing.T) {
 // Who parks waits for results that are on their way into the log.
 func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.keep = func(attempt int32) error {
 		if attempt < 5 { // for longer than the run waits here
 			return errors.New("the log is away")

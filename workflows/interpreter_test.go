@@ -35,7 +35,7 @@ func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
 	}
 }
 
-func (k *walking) want(result runs.Result, outcome runs.Outcome, code string, did ...string) {
+func (k *pipelineFixture) want(result runs.Result, outcome runs.Outcome, code string, did ...string) {
 	k.t.Helper()
 	if result.Outcome != outcome || result.Code != code {
 		k.t.Errorf("the run ends as %+v, want %s %s", result, outcome, code)
@@ -46,14 +46,14 @@ func (k *walking) want(result runs.Result, outcome runs.Outcome, code string, di
 }
 
 // cancel cancels the run that is under way, before anything else happens to it.
-func (k *walking) cancel() {
-	k.world.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
+func (k *pipelineFixture) cancel() {
+	k.fixture.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
 }
 
 // Each thing that an agent does comes between two advances, which know all that the walk needs.
 func TestStepsAreWalked(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: plan, agent: {instructions: x}}
   - {name: look, tool: search}
@@ -84,7 +84,7 @@ steps:
 	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Unfinished) != 0 {
 		t.Errorf("the run is finished with %+v", end)
 	}
-	models := k.world.models
+	models := k.fixture.models
 	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].Place.Path != "plan" || models[0].Input != 0 {
 		t.Errorf("the model is called with %+v", models)
 	}
@@ -139,7 +139,7 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, c.steps)
+			k := setupPipeline(t, c.steps)
 			k.answer = byPath(c.answers)
 			outcome := runs.OutcomeSuccess
 			if c.code != "" {
@@ -158,10 +158,10 @@ steps:
 // Between tries, time goes by.
 func TestStepsWait(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
+	k := setupPipeline(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
 	var at []time.Time
 	k.answer = func(path string) (pipeline.Event, error) {
-		at = append(at, k.world.env.Now())
+		at = append(at, k.fixture.env.Now())
 		return failed("x"), nil
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeError, "x", "one", "one~2", "one~3")
@@ -178,7 +178,7 @@ func TestStepsWait(t *testing.T) {
 // A step's time bounds its activities, besides that of the run.
 func TestStepsHaveDeadlines(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
+	k := setupPipeline(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
 	k.answer = func(path string) (pipeline.Event, error) {
 		if path == "all/one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(0, nil)
@@ -213,7 +213,7 @@ func TestCancelledStepsCompensate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, booking)
+			k := setupPipeline(t, booking)
 			k.answer = func(path string) (pipeline.Event, error) {
 				if path == c.cancel {
 					k.cancel()
@@ -230,10 +230,10 @@ func TestCancelledStepsCompensate(t *testing.T) {
 
 // wantCancelled fails the test unless what was done before the cancel was compensated for, and told
 // not to mind it.
-func (k *walking) wantCancelled(result runs.Result, did string) {
+func (k *pipelineFixture) wantCancelled(result runs.Result, did string) {
 	k.t.Helper()
 	k.want(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
-	for _, m := range k.world.models {
+	for _, m := range k.fixture.models {
 		if undoes := strings.Contains(m.Place.Path, "~undo"); m.Compensates != undoes {
 			k.t.Errorf("the model is called with %+v", m)
 		}
@@ -255,7 +255,7 @@ func TestCancelledAdvances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, booking)
+			k := setupPipeline(t, booking)
 			asked := 0
 			cancel := func(in runs.Advance) error {
 				if in.ID != c.cancel {
@@ -291,7 +291,7 @@ func TestStepsAskUntilTheirTimeIsOver(t *testing.T) {
 	for name, hold := range map[string]bool{"ended": false, "held": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, `
+			k := setupPipeline(t, `
 steps:
   - {name: a, timeout: 20m, approve: {message: "May I?", expires: 1h}, onError: {steps: [{name: b, tool: t}]}}
   - {name: c, timeout: 30m, steps: [{name: d, approve: {message: "And now?"}}]}

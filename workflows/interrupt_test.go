@@ -25,10 +25,10 @@ func approves(call string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Input: 70}
 }
 
-// interrupted returns a world whose run ends with questions.
-func interrupted(t *testing.T) *world {
+// setupInterrupted returns a fixture whose run ends with questions.
+func setupInterrupted(t *testing.T) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return asks(10), nil }
 	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
@@ -39,7 +39,7 @@ func interrupted(t *testing.T) *world {
 // Who answers the questions of a run with an input of their own goes on with that.
 func TestAnswersComeWithAnInput(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	answers := make(chan any, 4)
 	offered := waiting("r2")
 	offered.Token = "token-r2"
@@ -67,7 +67,7 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 		t.Errorf("it goes on with the decisions %+v and %+v", ask.Decision, client.Decision)
 	}
 
-	again := newWorld(t)
+	again := setup(t)
 	var calls []runs.ToolCall
 	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		calls = append(calls, in)
@@ -92,7 +92,7 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 // nobody asked for. What was decided stands.
 func TestDecisionsAddUp(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	answers := make(chan any, 4)
 	decide := func(decisions ...runs.Decision) func() {
 		return func() { w.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, answers) }
@@ -122,7 +122,7 @@ func TestDecisionsAddUp(t *testing.T) {
 	if next.Continues != "r" || next.Run.ID == "r" || next.Input != 0 || next.Digest != "" {
 		t.Errorf("it goes on with %+v", next)
 	}
-	again := newWorld(t)
+	again := setup(t)
 	var calls []runs.ToolCall
 	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		again.mu.Lock()
@@ -140,7 +140,7 @@ func TestDecisionsAddUp(t *testing.T) {
 // Until when people may decide stays as the record has told them.
 func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, "ask", "other")
 		for i := range a.Calls {
@@ -170,7 +170,7 @@ func TestQuestionsExpire(t *testing.T) {
 	for onExpiry, want := range map[runs.OnExpiry]runs.Outcome{
 		runs.OnExpiryReject: runs.OutcomeSuccess, runs.OnExpirySkip: runs.OutcomeSuccess, runs.OnExpiryFail: runs.OutcomeError,
 	} {
-		w := newWorld(t)
+		w := setup(t)
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := says(10, "ask")
 			a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
@@ -183,7 +183,7 @@ func TestQuestionsExpire(t *testing.T) {
 		if took := w.env.Now().Sub(began); took < runs.DefaultParkAfter || took > 2*runs.DefaultParkAfter {
 			t.Errorf("it was parked after %s", took)
 		}
-		later := newWorld(t)
+		later := setup(t)
 		later.env.SetStartTime(w.env.Now())
 		answers := make(chan any, 1)
 		later.env.RegisterDelayedCallback(func() {
@@ -196,7 +196,7 @@ func TestQuestionsExpire(t *testing.T) {
 		if took := later.env.Now().Sub(began); took < 24*time.Hour || took > 25*time.Hour {
 			t.Errorf("it went on after %s", took)
 		}
-		again := newWorld(t)
+		again := setup(t)
 		called := 0
 		again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			called++
@@ -220,7 +220,7 @@ func TestADecisionThatComesLate(t *testing.T) {
 	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Calls: []runs.Interrupt{
 		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
 	}}}
-	w := newWorld(t)
+	w := setup(t)
 	answers := make(chan any, 2)
 	w.env.RegisterDelayedCallback(func() {
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, answers)
@@ -237,7 +237,7 @@ func TestADecisionThatComesLate(t *testing.T) {
 func TestTooMuchToWaitFor(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{runs.MaxInterrupts, runs.MaxInterrupts + 1} {
-		w := newWorld(t)
+		w := setup(t)
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
 			for i := range n {
@@ -257,7 +257,7 @@ func TestTooMuchToWaitFor(t *testing.T) {
 // Who cancels a run that has ended takes no question away with it.
 func TestACancelIsTooLateForQuestions(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Second)
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 	w.env.RegisterDelayedCallback(func() {
@@ -272,7 +272,7 @@ func TestACancelIsTooLateForQuestions(t *testing.T) {
 // on.
 func TestTooManyWaitBehindQuestions(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	answers := make(chan any, 100)
 	w.env.RegisterDelayedCallback(func() {
 		for i := range 40 {

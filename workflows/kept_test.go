@@ -15,7 +15,7 @@ type keptByWalk struct {
 }
 
 // keep keeps what there is to keep of a move, in the record that this is going to be.
-func (k *walking) keep(m pipeline.Move) {
+func (k *pipelineFixture) keep(m pipeline.Move) {
 	for path, record := range m.Cursor.Records {
 		if record == 0 {
 			m.Cursor.Records[path] = k.seq + 1
@@ -28,7 +28,7 @@ func (k *walking) keep(m pipeline.Move) {
 	k.kept[k.seq+1] = kept
 }
 
-func (k *walking) recall(path string, record uint64) (pipeline.Done, error) {
+func (k *pipelineFixture) recall(path string, record uint64) (pipeline.Done, error) {
 	done, there := k.kept[record].done[path]
 	if !there {
 		k.t.Errorf("record %d has nothing of %s", record, path)

@@ -17,7 +17,7 @@ import (
 )
 
 // events returns the notices that were tried, in their order, each as often as it was.
-func (w *world) events() []runs.NotificationEvent {
+func (w *fixture) events() []runs.NotificationEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var events []runs.NotificationEvent
@@ -31,7 +31,7 @@ func (w *world) events() []runs.NotificationEvent {
 // wait for that.
 func TestNoticesAreToldInOrder(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(2), nil }
 	failures := 5
 	w.notify = func(runs.Notification) error {
@@ -67,7 +67,7 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 // step.
 func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
 	w.notify = func(runs.Notification) error { return errors.New("out of reach") }
 	var asked, over time.Time
@@ -100,7 +100,7 @@ func TestNoticesGoAlong(t *testing.T) {
 		"told":        {1, nil},
 		"handed over": {7, []runs.NotificationEvent{"opened", "voted", "decided"}},
 	} {
-		again := newWorld(t)
+		again := setup(t)
 		failures := tt.failures
 		var told, handed []runs.NotificationEvent
 		var mu sync.Mutex // the one that was under way when the run was over may go on beside
@@ -151,7 +151,7 @@ func TestNoticesGoAlong(t *testing.T) {
 // under way.
 func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
 	w.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventVoted {
@@ -179,7 +179,7 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 // who says the same goes on with it.
 func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	w.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
 			return errors.New("out of reach")
@@ -207,7 +207,7 @@ func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 // What cannot be told at all keeps nothing from being told.
 func TestANoticeThatFailsForGood(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
 	w.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
@@ -225,7 +225,7 @@ func TestANoticeThatFailsForGood(t *testing.T) {
 // Nobody is told of questions that the run did not end with.
 func TestQuestionsThatWereNotAsked(t *testing.T) {
 	t.Parallel()
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
 	if result, _ := w.run(input); result.Outcome != runs.OutcomeFenced || len(w.notices) != 0 {
 		t.Errorf("%+v, told was %v", result, w.events())
@@ -236,7 +236,7 @@ func TestQuestionsThatWereNotAsked(t *testing.T) {
 // could be told meanwhile.
 func TestNoticesOfAHeldRun(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 3 {
 			return says(30), nil

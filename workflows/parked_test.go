@@ -15,7 +15,7 @@ import (
 // park runs a run that is paused in its first turn to where it is parked, and returns it.
 func park(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
-	w := newWorld(t)
+	w := setup(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
 	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdatePause, runs.Pause{}, answers); close(asked) }, time.Millisecond)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10, "c"), nil }
@@ -45,9 +45,9 @@ func continuedAs(t *testing.T, err error, workflowType string, in any) {
 
 // unpark runs a parked run to where it goes on. What happens to it meanwhile happens after some
 // time.
-func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens func(*world)) runs.Input {
+func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens func(*fixture)) runs.Input {
 	t.Helper()
-	w := newWorld(t)
+	w := setup(t)
 	w.env.RegisterDelayedCallback(func() { happens(w) }, after)
 	w.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
@@ -67,11 +67,11 @@ func TestALongPauseIsParked(t *testing.T) {
 		t.Fatalf("it is parked with %+v", p)
 	}
 	const weekend = 60 * time.Hour
-	next := unpark(t, parked, weekend, func(w *world) { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, make(chan any, 1)) })
+	next := unpark(t, parked, weekend, func(w *fixture) { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, make(chan any, 1)) })
 	if got := next.Progress.Deadline.Sub(p.Deadline); next.Progress.Paused || next.Progress.Cancelled || got < weekend {
 		t.Fatalf("it goes on with %+v, its deadline %s later", next.Progress, got)
 	}
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(20), nil }
 	result, _ := w.run(next)
 	if call := w.models[0]; result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Execution != p.Execution {
@@ -84,22 +84,22 @@ func TestALongPauseIsParked(t *testing.T) {
 func TestAParkedRunListens(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)
-	for name, happens := range map[string]func(*world){
-		"signal":    func(w *world) { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) },
-		"Temporal":  func(w *world) { w.env.CancelWorkflow() },
-		"interrupt": func(w *world) { w.offer("r2", runs.OnBusyInterrupt) },
+	for name, happens := range map[string]func(*fixture){
+		"signal":    func(w *fixture) { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) },
+		"Temporal":  func(w *fixture) { w.env.CancelWorkflow() },
+		"interrupt": func(w *fixture) { w.offer("r2", runs.OnBusyInterrupt) },
 	} {
 		next := unpark(t, parked, time.Hour, happens)
 		if !next.Progress.Cancelled || name == "interrupt" != (len(next.Queue) == 1) {
 			t.Errorf("%s: it goes on with %+v", name, next)
 		}
 		next.Queue = nil
-		w := newWorld(t)
+		w := setup(t)
 		if result, finish := w.run(next); result.Outcome != runs.OutcomeCancelled || len(w.models) != 0 || finish.After != 11 {
 			t.Errorf("%s: %+v after %d calls", name, result, len(w.models))
 		}
 	}
-	next := unpark(t, parked, time.Hour, func(w *world) {
+	next := unpark(t, parked, time.Hour, func(w *fixture) {
 		w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r0"})
 		w.offer("r2", runs.OnBusyEnqueue)
 		w.update(runs.UpdateSteer, runs.Steer{RunID: "r", Input: 7}, make(chan any, 1))
@@ -114,7 +114,7 @@ func TestAParkedRunListens(t *testing.T) {
 func TestAParkedRunContinues(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)
-	w := newWorld(t)
+	w := setup(t)
 	w.env.SetContinueAsNewSuggested(true)
 	w.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var again runs.ParkedInput
@@ -125,7 +125,7 @@ func TestAParkedRunContinues(t *testing.T) {
 }
 
 // offer offers a run.
-func (w *world) offer(id string, onBusy runs.OnBusy) {
+func (w *fixture) offer(id string, onBusy runs.OnBusy) {
 	in := waiting(id)
 	w.update(runs.UpdateSubmit, runs.Submit{RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in}, make(chan any, 1))
 }

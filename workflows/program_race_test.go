@@ -54,7 +54,7 @@ func TestAnswersRaceTimers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				if err := race(ctx, a, c.step); temporal.IsCanceledError(err) != c.silent {
 					return fmt.Errorf("it is told %w", err)
 				}
@@ -147,7 +147,7 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				err := c.does(ctx, a)
 				if err != nil {
 					t.Error(err)

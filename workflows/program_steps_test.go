@@ -21,7 +21,7 @@ func tool(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
 // however long its history grows. Each sees what the ones before it came to.
 func TestProgramsDoSteps(t *testing.T) {
 	t.Parallel()
-	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		each := agents.Step{Name: "all", Map: &agents.MapStep{Items: "[1, 2, 3]", Concurrency: 1, OnError: agents.OnErrorContinue, Steps: []agents.Step{
 			{Name: "ask", Approve: &agents.ApproveStep{Message: "${string(item)}?"}}, {Name: "say", Agent: &agents.AgentStep{Name: "other"}},
 		}}}
@@ -99,7 +99,7 @@ func TestWhatProgramsAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				if err := c.does(ctx, a); !c.told(err) {
 					t.Errorf("it is told %v", err)
 				}
@@ -126,7 +126,7 @@ func TestCancelledPrograms(t *testing.T) {
 	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the log tells": {"two": "?"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
 				if err := a.Do(ctx, tool("one")); err != nil {
 					return err
 				}
@@ -163,13 +163,13 @@ func TestCancelledPrograms(t *testing.T) {
 func TestAbandonedPrograms(t *testing.T) {
 	t.Parallel()
 	var told error
-	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		told = a.Do(ctx, agents.Step{Name: "mine", Tool: "client"})
 		return told
 	})
 	answers := make(chan any, 1)
 	k.silent = true
-	k.begun = func(w *world, _ any) {
+	k.begun = func(w *fixture, _ any) {
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
 			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)

@@ -36,7 +36,7 @@ func TestProgram(t *testing.T) {
 		sums = append(sums, sum)
 		return nil
 	}
-	w := newWorldWith(t, workflows.Programs{"p": program})
+	w := setupPrograms(t, workflows.Programs{"p": program})
 	var steps []string
 	w.advance = func(in runs.Advance) (runs.Advanced, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
@@ -87,7 +87,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 		From   string `json:"from"`
 	}
 	var read []any
-	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+	w := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
 		placed := agents.Call[order]("placed", "place", nil)
 		o, err := workflows.Do(ctx, a, placed)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestProgramsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldWith(t, workflows.Programs{
+			w := setupPrograms(t, workflows.Programs{
 				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
 				"again": func(ctx workflow.Context, _ *workflows.Agent) error {
 					return workflow.NewContinueAsNewError(ctx, "again")
@@ -155,8 +155,8 @@ func TestProgramsThatFail(t *testing.T) {
 	}
 }
 
-func newWorldWith(t *testing.T, programs workflows.Programs) *world {
-	w := newWorld(t)
+func setupPrograms(t *testing.T, programs workflows.Programs) *fixture {
+	w := setup(t)
 	w.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Advance) (runs.Advanced, error) { return w.advance(in) },
 		activity.RegisterOptions{Name: runs.ActivityAdvance})

@@ -33,7 +33,7 @@ func answers(question int) runs.Decision {
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(10, "x"), nil }
 	w.tool = asksTwice(&calls)
 	told := make(chan any, 2)
@@ -53,7 +53,7 @@ func TestAToolAsks(t *testing.T) {
 		t.Errorf("the run is finished with %+v", end)
 	}
 
-	again := newWorld(t)
+	again := setup(t)
 	again.tool = asksTwice(&calls)
 	again.env.RegisterDelayedCallback(func() {
 		again.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{answers(1), answers(2)}}, told)
@@ -62,7 +62,7 @@ func TestAToolAsks(t *testing.T) {
 	if got := <-told; !cmp.Equal(got, any(runs.Decided{Results: []runs.DecisionResult{unknown, {Settled: true}}})) {
 		t.Errorf("it is answered with %+v", got)
 	}
-	end := newWorld(t)
+	end := setup(t)
 	end.tool, end.model = asksTwice(&calls), func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 	if result, _ := end.run(last); result.Outcome != runs.OutcomeSuccess || len(calls) != 3 || len(end.models) != 1 {
 		t.Fatalf("%+v after %d calls", result, len(calls))
@@ -79,7 +79,7 @@ func TestAToolAsks(t *testing.T) {
 func TestAQuestionExpires(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(10, "x"), nil }
 	w.tool = asksTwice(&calls)
 	begun := w.env.Now()
@@ -103,7 +103,7 @@ func TestAQuestionExpires(t *testing.T) {
 func TestAToolAsksInAHeldRun(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return says(10, "x"), nil
@@ -133,7 +133,7 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 func TestAnAnswerIsHeld(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	h := newHolding(t)
+	h := setupHeld(t)
 	h.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 	h.tool = asksTwice(&calls)
 	calls = make([]runs.ToolCall, 1) // the one before
@@ -155,7 +155,7 @@ func TestAnAnswerIsHeld(t *testing.T) {
 // As many tools may ask as a thread can wait for.
 func TestTooManyToolsAsk(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	in := input
 	in.Limits.ParallelTools = 40
 	var ids []string

@@ -17,14 +17,14 @@ type happened struct {
 
 // waitOut runs a run with questions through all its executions, to the one that goes on, and
 // returns what was told until then. Time goes by itself.
-func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, w *world)) ([]happened, runs.Input, []runs.Notification) {
+func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, w *fixture)) ([]happened, runs.Input, []runs.Notification) {
 	t.Helper()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return a, nil }
 	w.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
-	later := newWorld(t)
+	later := setup(t)
 	later.env.SetStartTime(w.env.Now())
 	if between != nil {
 		between(&parked, later)
@@ -76,7 +76,7 @@ func TestEscalationsWhileDown(t *testing.T) {
 	const h = time.Hour
 	a := says(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
-	_, next, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *world) {
+	_, next, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *fixture) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
 	})
 	if c := next.Resume.Calls[0]; c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 {
@@ -89,7 +89,7 @@ func TestRemindersEnd(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
-	story, _, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *world) {
+	story, _, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *fixture) {
 		w.env.RegisterDelayedCallback(func() {
 			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 		}, 100*24*time.Hour)
@@ -105,7 +105,7 @@ func TestMissedRemindersAreOne(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
-	story, _, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *world) {
+	story, _, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *fixture) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(20*time.Hour + time.Minute))
 	})
 	want := []happened{
@@ -122,7 +122,7 @@ func TestVotesAreParked(t *testing.T) {
 	t.Parallel()
 	a := panel(1)
 	a.Calls[0].Approval.Remind, a.Calls[0].Approval.Expires = 3*time.Hour, 100*time.Hour
-	story, next, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *world) {
+	story, next, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *fixture) {
 		for i, p := range []person{ann, ann, bob} {
 			w.env.RegisterDelayedCallback(func() {
 				w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))

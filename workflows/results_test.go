@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// pending returns a world whose run ends with two calls of the client's, and more, and nothing
+// setupPending returns a fixture whose run ends with two calls of the client's, and more, and nothing
 // else.
-func pending(t *testing.T, more ...string) *world {
+func setupPending(t *testing.T, more ...string) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, append([]string{"c0", "c1"}, more...)...)
 		a.WaitCount = len(a.Calls)
@@ -38,7 +38,7 @@ func waitingFor(onMissing runs.OpenPolicy) runs.Input {
 // itself.
 func TestAThreadWaitsForResults(t *testing.T) {
 	t.Parallel()
-	w := pending(t)
+	w := setupPending(t)
 	answers := make(chan any, 2)
 	for i, call := range []string{"c1", "c0"} {
 		w.env.RegisterDelayedCallback(func() {
@@ -58,7 +58,7 @@ func TestAThreadWaitsForResults(t *testing.T) {
 // nothing of; those that only were taken are.
 func TestAnInputBringsResults(t *testing.T) {
 	t.Parallel()
-	w := pending(t, "c2")
+	w := setupPending(t, "c2")
 	w.env.RegisterDelayedCallback(func() {
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71)}}, make(chan any, 1))
 		offered := waiting("r2")
@@ -93,9 +93,9 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 		{onMissing: reject, onNewInput: queue, questions: true, want: "waits"},
 		{onMissing: abandon, onNewInput: queue, questions: true, onBusy: runs.OnBusyReject, want: runs.ErrorInterrupted},
 	} {
-		w := pending(t)
+		w := setupPending(t)
 		if x.questions {
-			w = interrupted(t)
+			w = setupInterrupted(t)
 		}
 		answers := make(chan any, 1)
 		w.env.RegisterDelayedCallback(func() {
@@ -126,7 +126,7 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 	t.Parallel()
 	for _, decisions := range [][]runs.Decision{nil, {cameTo("c0", 0)}, {cameTo("c0", 0), cameTo("c1", 0)}} {
-		w := pending(t)
+		w := setupPending(t)
 		answers := make(chan any, 1)
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
@@ -144,10 +144,10 @@ func TestResultsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	in := waitingFor(runs.OpenAbandon)
 	in.Queue = []runs.Input{waiting("r2")}
-	if next := pending(t).continued(in); next.Run.ID != "r2" || next.Resume != nil {
+	if next := setupPending(t).continued(in); next.Run.ID != "r2" || next.Resume != nil {
 		t.Errorf("it goes on with %+v", next)
 	}
-	if result, _ := pending(t).run(input); result.Outcome != runs.OutcomeSuccess {
+	if result, _ := setupPending(t).run(input); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v", result)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// world is everything outside of the workflow.
-type world struct {
+// fixture is everything outside of the workflow.
+type fixture struct {
 	t     *testing.T
 	env   *testsuite.TestWorkflowEnvironment
 	model func(in runs.ModelCall) (runs.ModelAnswer, error)
@@ -46,9 +46,9 @@ var input = runs.Input{
 	Limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
 }
 
-func newWorld(t *testing.T) *world {
+func setup(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{t: t}
+	w := &fixture{t: t}
 	w.env = newEnv(t)
 	w.env.SetDataConverter(runs.DataConverter())
 	workflows.Register(w.env, nil)
@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // run executes the workflow and returns its result and what it was finished with at last.
-func (w *world) run(in runs.Input) (runs.Result, runs.Finish) {
+func (w *fixture) run(in runs.Input) (runs.Result, runs.Finish) {
 	w.t.Helper()
 	w.env.ExecuteWorkflow(runs.TypeRun, in)
 	var result runs.Result
@@ -111,7 +111,7 @@ func says(seq uint64, calls ...string) runs.ModelAnswer {
 
 func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return says(10, "c0", "c1"), nil
@@ -148,7 +148,7 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 // A cancel waits for the activity's last words: it knows what was said.
 func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	cancelled := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() { w.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
@@ -163,7 +163,7 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 
 func TestCancelWhileToolsRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return says(10, "c0", "c1"), nil }
 	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20}
@@ -180,7 +180,7 @@ func TestCancelWhileToolsRun(t *testing.T) {
 
 func TestCancelBeforeTheFirstStep(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 0)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewCanceledError()
@@ -202,7 +202,7 @@ func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 		{fenced, runs.Result{Outcome: runs.OutcomeFenced}},
 		{nil, runs.Result{Outcome: runs.OutcomeError, Code: runs.ErrorFenced, Seq: 99}},
 	} {
-		w := newWorld(t)
+		w := setup(t)
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
 		w.finish = func(bool) error { return c.finish }
 		if result, _ := w.run(input); result != c.want || len(w.finished) != 1 {
@@ -215,7 +215,7 @@ func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 // done when it can.
 func TestFinishIsPatient(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(10), nil }
 	locals, others := 0, 0
 	w.finish = func(local bool) error {
@@ -236,7 +236,7 @@ func TestFinishIsPatient(t *testing.T) {
 // Only lanes whose call has not ended are taken over: the others are done.
 func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		return says(10*uint64(in.Turn), "c0", "c1", "c2"), nil
 	}
@@ -258,7 +258,7 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 	t.Parallel()
 	const calls = 100
 	for name, fail := range map[string]int{"all": calls, "one fails": 20} {
-		w := newWorld(t)
+		w := setup(t)
 		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Turn > 1 {
 				return says(1000), nil
@@ -313,7 +313,7 @@ func TestDurationLimit(t *testing.T) {
 		duration time.Duration
 		want     string
 	}{{0, runs.CodeLimitDuration}, {time.Hour, "timeout"}} {
-		w := newWorld(t)
+		w := setup(t)
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			return runs.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
@@ -329,7 +329,7 @@ func TestDurationLimit(t *testing.T) {
 // id with another input is refused.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	var answered sync.WaitGroup
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return says(10), nil }
 	answers := map[string]string{}
@@ -371,7 +371,7 @@ func TestSubmit(t *testing.T) {
 // model each time does not make the run's last message grow.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	one := int64(1)
 	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(uint64(10*in.Turn), "c")
@@ -402,7 +402,7 @@ func TestUsage(t *testing.T) {
 // A turn's own calls are made, and its client's are left for the client: the run ends with them.
 func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
 	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateSteer, runs.Steer{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
@@ -432,7 +432,7 @@ func TestCallsOfTheClient(t *testing.T) {
 // A call of the client's that the answer doesn't name could not be left to the client.
 func TestTooManyCallsOfTheClient(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, "c0")
 		a.CallCount, a.WaitCount = 2, 1

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// fired is a firing, and everything outside of it.
-type fired struct {
+// scheduleFixture is a firing, and everything outside of it.
+type scheduleFixture struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
 	in  runs.FireInput
@@ -33,9 +33,9 @@ var (
 	itsRun  = runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "t", ID: "r"}}
 )
 
-func newFired(t *testing.T) *fired {
+func setupSchedule(t *testing.T) *scheduleFixture {
 	t.Helper()
-	f := &fired{t: t, in: firing}
+	f := &scheduleFixture{t: t, in: firing}
 	f.env = newEnv(t)
 	f.env.SetDataConverter(runs.DataConverter())
 	scheduled := temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime").ValueSet(nominal.Add(300 * time.Millisecond))
@@ -62,7 +62,7 @@ func newFired(t *testing.T) *fired {
 }
 
 // run executes the firing, and returns what came of it.
-func (f *fired) run() (result runs.FireResult, err error) {
+func (f *scheduleFixture) run() (result runs.FireResult, err error) {
 	f.t.Helper()
 	f.env.ExecuteWorkflow(runs.TypeFire, f.in)
 	if err = f.env.GetWorkflowError(); err == nil {
@@ -72,13 +72,13 @@ func (f *fired) run() (result runs.FireResult, err error) {
 }
 
 // endsAfter lets the run tell that it is over.
-func (f *fired) endsAfter(d time.Duration, ended runs.Ended) {
+func (f *scheduleFixture) endsAfter(d time.Duration, ended runs.Ended) {
 	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalEnded, ended) }, d)
 }
 
 func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 	t.Parallel()
-	f := newFired(t)
+	f := setupSchedule(t)
 	tries := 0
 	f.begin = func(in runs.FireInput) (runs.Fired, error) {
 		if tries++; tries < 3 {
@@ -103,7 +103,7 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 
 func TestAFiringFailsWithItsRun(t *testing.T) {
 	t.Parallel()
-	f := newFired(t)
+	f := setupSchedule(t)
 	f.endsAfter(time.Second, runs.Ended{Outcome: runs.OutcomeError, Code: "limit_turns"})
 	_, err := f.run()
 	var app *temporal.ApplicationError
@@ -115,7 +115,7 @@ func TestAFiringFailsWithItsRun(t *testing.T) {
 
 func TestARefusedFiringIsOver(t *testing.T) {
 	t.Parallel()
-	f := newFired(t)
+	f := setupSchedule(t)
 	f.begin = func(runs.FireInput) (runs.Fired, error) {
 		return runs.Fired{Run: itsRun.Run, Refused: runs.ErrorBusy}, nil
 	}
@@ -127,7 +127,7 @@ func TestARefusedFiringIsOver(t *testing.T) {
 // A trigger in the second of another firing is that one: its run may have told that it is over.
 func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 	t.Parallel()
-	f := newFired(t)
+	f := setupSchedule(t)
 	f.begin = func(runs.FireInput) (runs.Fired, error) {
 		return runs.Fired{Run: itsRun.Run, AlreadyBegun: true}, nil
 	}
@@ -143,7 +143,7 @@ func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 // A run whose workflow was stopped from outside tells nothing.
 func TestAFiringLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
-	f := newFired(t)
+	f := setupSchedule(t)
 	f.look = func() (runs.Status, error) {
 		if len(f.looks) < 3 {
 			return runs.Status{}, nil
@@ -166,7 +166,7 @@ func TestAFiringLooksAfterItsRun(t *testing.T) {
 func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []runs.Ended{{}, {Outcome: runs.OutcomeFenced}} {
-		f := newFired(t)
+		f := setupSchedule(t)
 		f.look = func() (runs.Status, error) {
 			return runs.Status{Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, nil
 		}
@@ -189,7 +189,7 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 		"waits for people": {runs.Status{Ended: runs.Ended{Outcome: runs.OutcomeInterrupt}}, false, false},
 		"no wait":          {runs.Status{}, false, true},
 	} {
-		f := newFired(t)
+		f := setupSchedule(t)
 		f.in.TryCancel = c.try
 		began, withdrawn := f.env.Now(), 0
 		f.withdraw = func(in runs.FireInput) (runs.Status, error) {
@@ -215,13 +215,13 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 const itsFire = "fire/shop/daily-2030-01-31T09:00:00Z"
 
 // isTold expects that a firing is told how a run ended, once.
-func (w *world) isTold(fire string, ended runs.Ended) {
+func (w *fixture) isTold(fire string, ended runs.Ended) {
 	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", runs.SignalEnded, ended).Return(nil).Once()
 }
 
 func TestARunTellsItsFiring(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewNonRetryableApplicationError("no", "auth", nil)
 	}
@@ -241,7 +241,7 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 	for name, c := range map[string]struct{ offers, want string }{
 		"a client's run": {"", itsFire}, "another firing's": {"fire/shop/daily-2", "fire/shop/daily-2"},
 	} {
-		w := interrupted(t)
+		w := setupInterrupted(t)
 		if c.want != itsFire {
 			w.isTold(itsFire, runs.Ended{})
 		}
@@ -257,7 +257,7 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 		}
 		w.env.AssertExpectations(t)
 	}
-	w := interrupted(t)
+	w := setupInterrupted(t)
 	w.env.RegisterDelayedCallback(func() {
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{
 			approves("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71},

@@ -17,15 +17,15 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// spending is a world whose model never ends and uses 60 tokens a turn.
-type spending struct {
-	*holding
+// limitFixture is a fixture whose model never ends and uses 60 tokens a turn.
+type limitFixture struct {
+	*heldFixture
 	asked []runs.LimitInterrupt
 }
 
-func newSpending(t *testing.T) *spending {
+func setupLimits(t *testing.T) *limitFixture {
 	t.Helper()
-	s := &spending{holding: newHolding(t)}
+	s := &limitFixture{heldFixture: setupHeld(t)}
 	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(in.After+1, "work")
 		n := int64(60)
@@ -37,7 +37,7 @@ func newSpending(t *testing.T) *spending {
 }
 
 // ask has people asked.
-func (s *spending) ask() {
+func (s *limitFixture) ask() {
 	s.env.RegisterActivityWithOptions(func(_ context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
 		s.asked = append(s.asked, in)
 		a := says(in.After+1, "beyond")
@@ -48,7 +48,7 @@ func (s *spending) ask() {
 }
 
 // excesses returns what people were asked about.
-func (s *spending) excesses() (all []runs.ExceededLimit) {
+func (s *limitFixture) excesses() (all []runs.ExceededLimit) {
 	for _, a := range s.asked {
 		all = append(all, a.Exceeded)
 	}
@@ -76,7 +76,7 @@ func TestASoftLimitAsks(t *testing.T) {
 		{Code: runs.CodeLimitTokens, Used: 120, Allowed: 220},
 		{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250},
 	} {
-		s := newSpending(t)
+		s := setupLimits(t)
 		s.decide(time.Minute, goesOn)
 		in = s.continued(in)
 		end := s.finished[0]
@@ -103,7 +103,7 @@ func TestASoftLimitAsks(t *testing.T) {
 		}
 		calls += len(s.calls)
 	}
-	last := newSpending(t)
+	last := setupLimits(t)
 	result, _ := last.run(in)
 	if result.Code != runs.CodeLimitTokens || len(last.models) != 1 || len(last.asked) != 0 {
 		t.Errorf("%+v after %d turns and %d questions", result, len(last.models), len(last.asked))
@@ -118,7 +118,7 @@ func TestASoftLimitAsks(t *testing.T) {
 func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
-		s := newSpending(t)
+		s := setupLimits(t)
 		s.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			n := int64(200)
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2, Usage: []runs.Usage{{Provider: "p", Model: "m", Total: &n}}}, nil
@@ -137,12 +137,12 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 	for name, decisions := range map[string][]runs.Decision{"rejected": {stops}, "expired": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSpending(t)
+			s := setupLimits(t)
 			s.decide(time.Minute, decisions...)
 			in := softInput(runs.SoftLimits{Turns: 1})
 			in.ParkAfter = 2 * time.Hour
 			next := s.continued(in)
-			again := newSpending(t)
+			again := setupLimits(t)
 			result, _ := again.run(next)
 			if result.Outcome != runs.OutcomeError || result.Code != runs.CodeLimitTurns || len(again.models) != 0 || len(again.calls) != 1 {
 				t.Errorf("%+v after %d turns and the calls %+v", result, len(again.models), again.calls)
@@ -155,7 +155,7 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 // count.
 func TestASoftLimitHolds(t *testing.T) {
 	t.Parallel()
-	s := newSpending(t)
+	s := setupLimits(t)
 	s.decide(time.Minute, goesOn)
 	in := softInput(runs.SoftLimits{Turns: 2})
 	in.Hold, in.Limits.Turns = true, 3
@@ -177,7 +177,7 @@ func TestASoftLimitHolds(t *testing.T) {
 		t.Errorf("the call of the question is %+v", c)
 	}
 
-	s = newSpending(t)
+	s = setupLimits(t)
 	s.decide(time.Minute, stops)
 	if result, _ := s.run(in); result.Code != runs.CodeLimitTurns || len(s.models) != 2 || result.Outcome != runs.OutcomeError {
 		t.Errorf("%+v after %d turns", result, len(s.models))
@@ -187,11 +187,11 @@ func TestASoftLimitHolds(t *testing.T) {
 // Who lets a run go on may say how far.
 func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
-	s := newSpending(t)
+	s := setupLimits(t)
 	edits := runs.Decision{CallID: "beyond", Kind: runs.DecisionEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
 	s.decide(time.Minute, edits)
 	in := s.continued(softInput(runs.SoftLimits{Tokens: 100}))
-	again := newSpending(t)
+	again := setupLimits(t)
 	again.decide(time.Minute, stops)
 	in = again.continued(in)
 	want := runs.ExceededLimit{Code: runs.CodeLimitTokens, Used: 180, Allowed: 250}
@@ -207,22 +207,22 @@ func TestASoftLimitIsEdited(t *testing.T) {
 // go.
 func TestASoftLimitIsCarriedOn(t *testing.T) {
 	t.Parallel()
-	s := newSpending(t)
+	s := setupLimits(t)
 	in := softInput(runs.SoftLimits{Tokens: 100})
 	in.Hold, in.ParkAfter = true, time.Minute
 	s.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
 	continuedAs(t, s.env.GetWorkflowError(), runs.TypeParked, &parked)
-	next := unpark(t, parked, time.Second, func(w *world) {
+	next := unpark(t, parked, time.Second, func(w *fixture) {
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
 	})
-	again := newSpending(t)
+	again := setupLimits(t)
 	again.env.SetContinueAsNewSuggested(true)
 	next = again.continued(next)
 	if p := next.Progress; len(again.models) != 0 || p.Spent.Turns != 2 || p.Spent.Allowed.Tokens != 220 {
 		t.Fatalf("it goes on with %+v after %d turns", next.Progress.Spent, len(again.models))
 	}
-	last := newSpending(t)
+	last := setupLimits(t)
 	last.decide(time.Second, stops)
 	result, _ := last.run(next)
 	if result.Code != runs.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}}) {
@@ -238,7 +238,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			s := newSpending(t)
+			s := setupLimits(t)
 			spends := s.model
 			s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				a, err := spends(in)
@@ -286,7 +286,7 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	t.Parallel()
 	var failed *workflows.StepError
 	var done int
-	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+	w := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
 		for ; ; done++ {
 			if err := a.Do(ctx, agents.Step{Name: "work", Agent: &agents.AgentStep{}}); err != nil {
 				errors.As(err, &failed)
@@ -294,7 +294,7 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 			}
 		}
 	}})
-	s := &spending{holding: &holding{world: w}}
+	s := &limitFixture{heldFixture: &heldFixture{fixture: w}}
 	s.ask()
 	var seq uint64
 	w.advance = func(in runs.Advance) (runs.Advanced, error) {
@@ -330,7 +330,7 @@ func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	spent := &runs.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
 	for verdict, atOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {
-		s := newSpending(t)
+		s := setupLimits(t)
 		s.decide(time.Minute, goesOn)
 		in := softInput(runs.SoftLimits{Tokens: 100})
 		in.Hold, in.Limits.Tokens = true, 130

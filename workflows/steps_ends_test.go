@@ -18,7 +18,7 @@ import (
 // what failed, what it waits for and what it has to compensate for.
 func TestStepsContinueAsNew(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `
+	k := setupPipeline(t, `
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: try, agent: one, retry: {attempts: 2, interval: 1h}}
@@ -51,10 +51,10 @@ steps:
 func TestStepsPause(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
-		k := newWalking(t, booking)
+		k := setupPipeline(t, booking)
 		var at []time.Time
 		k.answer = func(path string) (pipeline.Event, error) {
-			w := k.world
+			w := k.fixture
 			if at = append(at, w.env.Now()); path == "book" {
 				w.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
 				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
@@ -62,7 +62,7 @@ func TestStepsPause(t *testing.T) {
 			return done(`1`), nil
 		}
 		in := stepsInput()
-		k.begun = func(w *world, in any) {
+		k.begun = func(w *fixture, in any) {
 			if _, parked := in.(*runs.ParkedInput); !parked {
 				return
 			}
@@ -120,7 +120,7 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newWalking(t, c.steps)
+			k := setupPipeline(t, c.steps)
 			k.answer = func(path string) (pipeline.Event, error) {
 				if c.answers[path] == "slow" {
 					k.wait(slow)
@@ -144,9 +144,9 @@ steps:
 const slow = 100 * time.Millisecond
 
 // wait waits until it is later for the workflow.
-func (k *walking) wait(d time.Duration) {
+func (k *pipelineFixture) wait(d time.Duration) {
 	later := make(chan struct{})
-	k.world.env.RegisterDelayedCallback(func() { close(later) }, d)
+	k.fixture.env.RegisterDelayedCallback(func() { close(later) }, d)
 	<-later
 }
 
@@ -155,7 +155,7 @@ func (k *walking) wait(d time.Duration) {
 func TestStepsOfARunThatIsLost(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{runs.ErrorFenced, runs.ErrorLogLost} {
-		k := newWalking(t, booking)
+		k := setupPipeline(t, booking)
 		k.answer = byPath(map[string]string{"pay": "*" + code})
 		k.want(k.walk(stepsInput()), runs.OutcomeError, code, "book", "pay")
 	}
@@ -164,7 +164,7 @@ func TestStepsOfARunThatIsLost(t *testing.T) {
 // What fails at an advance itself ends the run: nobody knows the way.
 func TestAnAdvanceFails(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, booking)
+	k := setupPipeline(t, booking)
 	asked := 0
 	k.refuse = func(in runs.Advance) error {
 		if in.ID == "advance/2" {
@@ -181,7 +181,7 @@ func TestAnAdvanceFails(t *testing.T) {
 // A step whose time is over is got over, also if the log is down for a while just then.
 func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	k := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
 	k.answer = func(path string) (pipeline.Event, error) {
 		if path == "one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
@@ -206,7 +206,7 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 // otherwise.
 func TestStepsAreLateWhateverWasDown(t *testing.T) {
 	t.Parallel()
-	k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	k := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
 	k.answer = func(path string) (pipeline.Event, error) {
 		if path == "one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("", "worker_lost"))

@@ -13,13 +13,13 @@ import (
 func TestStepsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for turns, code := range map[int]string{3: "", stepsInput().Limits.Turns + 1: runs.CodeLimitTurns} {
-		k := newWalking(t, `
+		k := setupPipeline(t, `
 steps:
   - {name: one, agent: one, onError: continue}
   - {name: two, tool: two}
 `)
 		var ids []string
-		k.begun = func(w *world, _ any) {
+		k.begun = func(w *fixture, _ any) {
 			w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
@@ -59,7 +59,7 @@ func TestStepsUseTokens(t *testing.T) {
 		"cost":   {cost: 2*1100 + 999, turns: 3, code: runs.CodeLimitCost},
 		"calls":  {tokens: 3*110 - 1, turns: 3, code: runs.CodeLimitTokens},
 	} {
-		k := newWalking(t, `
+		k := setupPipeline(t, `
 steps:
   - {name: one, agent: one, onError: continue}
   - {name: two, tool: two}
@@ -69,7 +69,7 @@ steps:
 			return runs.Usage{Model: "m", Total: &tokens, Cost: &cost}
 		}
 		var turns int
-		k.begun = func(w *world, _ any) {
+		k.begun = func(w *fixture, _ any) {
 			w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
@@ -109,8 +109,8 @@ func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []bool{true, false} {
 		for _, calls := range [][]string{nil, {"c"}} {
-			k := newWalking(t, `steps: [{name: one, agent: one}, {name: two, tool: two}]`)
-			k.begun = func(w *world, _ any) {
+			k := setupPipeline(t, `steps: [{name: one, agent: one}, {name: two, tool: two}]`)
+			k.begun = func(w *fixture, _ any) {
 				w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 					k.cancel()
 					k.mu.Lock()

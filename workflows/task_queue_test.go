@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// placing is a world whose model makes some calls at once, and notes what becomes of them.
-type placing struct {
-	*world
+// queueFixture is a fixture whose model makes some calls at once, and notes what becomes of them.
+type queueFixture struct {
+	*fixture
 	mu       sync.Mutex
 	order    []string // begin and end of each call
 	underWay map[string]bool
@@ -28,9 +28,9 @@ type placing struct {
 	met  *sync.Cond
 }
 
-func newPlacing(t *testing.T, calls ...runs.Call) *placing {
+func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 	t.Helper()
-	p := &placing{world: newWorld(t), underWay: map[string]bool{}, queues: map[string][]string{}, meet: map[string]string{}}
+	p := &queueFixture{fixture: setup(t), underWay: map[string]bool{}, queues: map[string][]string{}, meet: map[string]string{}}
 	p.met = sync.NewCond(&p.mu)
 	p.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn > 1 {
@@ -57,7 +57,7 @@ func newPlacing(t *testing.T, calls ...runs.Call) *placing {
 	return p
 }
 
-func (p *placing) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
+func (p *queueFixture) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.order = append(p.order, "+"+in.CallID)
@@ -71,7 +71,7 @@ func (p *placing) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
 }
 
 // of returns the part of the order that is about some calls.
-func (p *placing) of(ids ...string) []string {
+func (p *queueFixture) of(ids ...string) []string {
 	var order []string
 	for _, o := range p.order {
 		if slices.Contains(ids, o[1:]) {
@@ -85,7 +85,7 @@ func (p *placing) of(ids ...string) []string {
 // beside them: those of other sequences too, and those behind them.
 func TestSequencesOfCalls(t *testing.T) {
 	t.Parallel()
-	p := newPlacing(t,
+	p := setupQueue(t,
 		runs.Call{ID: "a1", Tool: "a", Sequence: 1}, runs.Call{ID: "a2", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b1", Tool: "b", Sequence: 2}, runs.Call{ID: "a3", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b2", Tool: "b", Sequence: 2}, runs.Call{ID: "c", Tool: "c"})
@@ -113,7 +113,7 @@ func TestALongSequenceTakesOneLane(t *testing.T) {
 	for i := range 2 * runs.MaxLanes {
 		calls = append(calls, runs.Call{ID: fmt.Sprint("p", i), Tool: "p"})
 	}
-	p := newPlacing(t, calls...)
+	p := setupQueue(t, calls...)
 	p.meet["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
 	in := input
 	in.Limits.ParallelTools = len(calls)
@@ -128,7 +128,7 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 	asked := func(id string) runs.Call {
 		return runs.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &runs.Approval{Args: "x"}}
 	}
-	p := newPlacing(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
+	p := setupQueue(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
 	model := p.model
 	p.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a, err := model(in)
@@ -137,7 +137,7 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 		}
 		return a, err
 	}
-	h := &holding{world: p.world}
+	h := &heldFixture{fixture: p.fixture}
 	h.env.RegisterActivityWithOptions(func(context.Context, runs.AnnounceInterrupts) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	approved := func(id string) runs.Decision {
 		return runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"}
@@ -162,7 +162,7 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 func TestTaskQueuesThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"busy": true, "nobody": false} {
-		p := newPlacing(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
+		p := setupQueue(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
 		sent, looks := 0, []runs.AwaitQueue{}
 		p.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			if in.CallID == "a" {
@@ -194,7 +194,7 @@ func TestTaskQueuesThatNobodyServes(t *testing.T) {
 // A call whose place the answer does not tell is not made anywhere else.
 func TestCallsWithoutTheirPlaceAreNotMade(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10)
 		a.CallCount, a.OrderedCount = 2, 1

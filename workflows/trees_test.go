@@ -103,7 +103,7 @@ func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 }
 
 // stroll walks a tree without a workflow, one thing at a time, and cancels it at one of the places.
-func (k *walking) stroll(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
+func (k *pipelineFixture) stroll(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
 	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
 		m, err := pipeline.Advance(k.d, at, ev, pipeline.Env{State: k.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: k.recall})
@@ -127,7 +127,7 @@ func (k *walking) stroll(cancel string, branch []pipeline.BranchRef, items []jso
 	}
 }
 
-func (k *walking) does(a pipeline.Action, cancel string) pipeline.Event {
+func (k *pipelineFixture) does(a pipeline.Action, cancel string) pipeline.Event {
 	k.did = append(k.did, a.Path)
 	ev, err := k.answer(a.Path)
 	switch {
@@ -142,7 +142,7 @@ func (k *walking) does(a pipeline.Action, cancel string) pipeline.Event {
 	return ev
 }
 
-func (k *walking) strollBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (k *pipelineFixture) strollBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
 	for i := range a.Branches.Count {
 		var item json.RawMessage
@@ -180,7 +180,7 @@ func TestRandomTrees(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(200) {
 		d := plant(seed, 1)
-		alone, k := walkingOf(t, d), walkingOf(t, d)
+		alone, k := setupDefinition(t, d), setupDefinition(t, d)
 		r := rand.New(rand.NewPCG(seed, 2))
 		alone.answer = fate(seed, r.Uint32N(60))
 		cancel := ""
@@ -188,7 +188,7 @@ func TestRandomTrees(t *testing.T) {
 		if places := slices.Sorted(maps.Keys(alone.came)); r.IntN(3) == 0 && len(places) > 0 { // then again, as far as one of the places
 			cancel = places[r.IntN(len(places))]
 		}
-		again := walkingOf(t, d)
+		again := setupDefinition(t, d)
 		again.answer = alone.answer
 		failure := again.stroll(cancel, nil, nil, pipeline.Ended{})
 		k.answer = func(path string) (pipeline.Event, error) {
@@ -251,7 +251,7 @@ func TestRandomTreesAtOnce(t *testing.T) {
 	waited := 0
 	for seed := range uint64(100) {
 		d := plant(seed, 3)
-		alone, k := walkingOf(t, d), walkingOf(t, d)
+		alone, k := setupDefinition(t, d), setupDefinition(t, d)
 		r := rand.New(rand.NewPCG(seed, 3))
 		badness := r.Uint32N(30) * uint32(seed%2)
 		alone.answer, k.answer = fate(seed, badness), fate(seed, badness)

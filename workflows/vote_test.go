@@ -47,7 +47,7 @@ const (
 
 // decideInTurn sends decisions one by one, a second apart, and returns the results in that order
 // when the run has continued with what it returns.
-func (w *world) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionResult {
+func (w *fixture) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionResult {
 	answers := make(chan any, len(decisions))
 	for i, d := range decisions {
 		w.env.RegisterDelayedCallback(func() {
@@ -64,9 +64,9 @@ func (w *world) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionR
 	}
 }
 
-func panelWorld(t *testing.T, calls int) *world {
+func setupQuorum(t *testing.T, calls int) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(calls), nil }
 	return w
 }
@@ -85,7 +85,7 @@ func proposals(original int, edits ...int) []runs.Tally {
 // until it is decided, and only the last one counts. The same vote again changes nothing.
 func TestVotesOfDifferentPeople(t *testing.T) {
 	t.Parallel()
-	w := panelWorld(t, 1)
+	w := setupQuorum(t, 1)
 	edits := ann.says(runs.DecisionEdit, "c0", "fewer")
 	results := w.decideInTurn(ann.approves("c0"), ann.approves("c0"), edits, bob.approves("c0"), edits, ann.approves("c0"))
 	next := w.continued(input)
@@ -112,7 +112,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	}
 
 	// What was said is told as long as the run that goes on does.
-	again := newWorld(t)
+	again := setup(t)
 	late, release := make(chan any, 1), make(chan struct{})
 	again.env.RegisterDelayedCallback(func() {
 		again.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
@@ -137,7 +137,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 // Nobody in particular is one person.
 func TestTheAnonymousAreOne(t *testing.T) {
 	t.Parallel()
-	w := panelWorld(t, 1)
+	w := setupQuorum(t, 1)
 	results := w.decideInTurn(person("").approves("c0"), person("").approves("c0"), ann.approves("c0"))
 	w.continued(input)
 	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], runs.DecisionResult{Settled: true}) {
@@ -149,7 +149,7 @@ func TestTheAnonymousAreOne(t *testing.T) {
 func TestOneIsEnoughToRefuse(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
-		w := panelWorld(t, 1)
+		w := setupQuorum(t, 1)
 		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
 		next := w.continued(input)
 		c := next.Resume.Calls[0]
@@ -163,7 +163,7 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 // gone with its last vote.
 func TestVotesAreForArguments(t *testing.T) {
 	t.Parallel()
-	w := panelWorld(t, 1)
+	w := setupQuorum(t, 1)
 	results := w.decideInTurn(
 		ann.approves("c0"), bob.says(runs.DecisionEdit, "c0", "fewer"), eve.says(runs.DecisionEdit, "c0", "more"),
 		bob.says(runs.DecisionEdit, "c0", "more"), bob.says(runs.DecisionEdit, "c0", "fewer"), eve.says(runs.DecisionEdit, "c0", "fewer"))
@@ -186,7 +186,7 @@ func TestVotesAreForArguments(t *testing.T) {
 // Votes come in an input too. They count even if they are too few for it to go on.
 func TestVotesInAnInput(t *testing.T) {
 	t.Parallel()
-	w := panelWorld(t, 2)
+	w := setupQuorum(t, 2)
 	answers := make(chan any, 4)
 	offer := func(id string, who person, onBusy runs.OnBusy) {
 		in := waiting(id)
@@ -240,7 +240,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := setup(t)
 			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := panel(5)
 				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.Args = "other", 7, "more"
@@ -270,7 +270,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("calls are made (-want +got):\n%s", diff)
 			}
-			again := newWorld(t)
+			again := setup(t)
 			policies := map[string]string{}
 			again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				again.mu.Lock()
@@ -292,7 +292,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 // Calls whose arguments differ only in how they are written have equal arguments.
 func TestRememberOfEqualArguments(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := panel(3)
 		for i, c := range a.Calls {
@@ -314,7 +314,7 @@ func TestVotesFitWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	for quorum, most := range map[int]int{2: 6, 8: 2} {
 		for _, calls := range []int{most, runs.MaxInterrupts} {
-			w := newWorld(t)
+			w := setup(t)
 			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := panel(calls)
 				for i := range a.Calls {

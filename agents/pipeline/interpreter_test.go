@@ -445,7 +445,7 @@ func TestWalk(t *testing.T) {
 	for _, tt := range walkCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, tt.steps)
+			w := setup(t, tt.steps)
 			w.answer = answers(tt.answers)
 			f := w.run()
 			code := ""

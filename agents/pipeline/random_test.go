@@ -119,9 +119,9 @@ func grow(seed uint64) *agents.Definition {
 	}
 }
 
-// walkRandomly walks a tree in a world of failures.
-func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*world, *pipeline.Failure) {
-	w := worldOf(t, d)
+// walkRandomly walks a tree with random failures.
+func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*fixture, *pipeline.Failure) {
+	w := setupDefinition(t, d)
 	r := rand.New(rand.NewPCG(seed, 2))
 	w.straight, w.state = straight, json.RawMessage(`{"n":0}`)
 	if r.IntN(3) == 0 {
@@ -158,7 +158,7 @@ func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool
 
 // calls follows the calls that a walk makes.
 type calls struct {
-	w    *world
+	w    *fixture
 	made map[string]call // that are to be undone if the walk fails, by path
 }
 
@@ -196,7 +196,7 @@ func (c *calls) check(a pipeline.Action, ended bool) {
 }
 
 // Whatever tree and whatever fails: the walk ends, steps finish as they started, no place is there
-// twice, and a cursor that was stored goes the same way. The world checks all but the last by
+// twice, and a cursor that was stored goes the same way. The fixture checks all but the last by
 // itself.
 func TestWalksOfRandomTrees(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func TestBranchesAreUndoneLikeOtherSteps(t *testing.T) {
 		return done(`1`)
 	}
 	undone := func(steps string) (all []string) {
-		w := newWorld(t, steps+"\n  - {name: last, tool: t}\n")
+		w := setup(t, steps+"\n  - {name: last, tool: t}\n")
 		w.answer = answer
 		if f := w.run(); f == nil || f.Code != "last" || strings.Contains(f.Message, "compensate") {
 			t.Errorf("ended with %+v", f)

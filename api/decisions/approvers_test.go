@@ -19,14 +19,14 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// court is a Service on a log with a thread whose run, which ann asked for, has ended with a
+// fixture is a Service on a log with a thread whose run, which ann asked for, has ended with a
 // question.
-type court struct {
+type fixture struct {
 	*Service
 	thread *snapshot.Snapshot
 }
 
-func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *court {
+func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *fixture {
 	t.Helper()
 	ctx, l := t.Context(), streamtest.Open(t)
 	kept, err := catalog.Open(ctx, l)
@@ -68,7 +68,7 @@ func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval)
 	if _, _, err := l.Seal(ctx, place, end); err != nil {
 		t.Fatal(err)
 	}
-	c := &court{Service: &Service{find: &lookup.Finder{Log: l}, catalog: kept}}
+	c := &fixture{Service: &Service{find: &lookup.Finder{Log: l}, catalog: kept}}
 	if c.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval)
 }
 
 // judges tells with which code somebody's decision is refused, or "".
-func (c *court) judges(t *testing.T, who *auth.Principal, v Request) string {
+func (c *fixture) judges(t *testing.T, who *auth.Principal, v Request) string {
 	t.Helper()
 	ctx := t.Context()
 	if who != nil {
@@ -85,7 +85,7 @@ func (c *court) judges(t *testing.T, who *auth.Principal, v Request) string {
 	return c.judgesIn(ctx, t, v)
 }
 
-func (c *court) judgesIn(ctx context.Context, t *testing.T, v Request) string {
+func (c *fixture) judgesIn(ctx context.Context, t *testing.T, v Request) string {
 	t.Helper()
 	err := c.mayDecide(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
 	var p *problem.Problem
@@ -116,7 +116,7 @@ func TestWhoMayDecide(t *testing.T) {
 		time.Minute: {"": person("bob"), "not_an_approver": person("eve", "manager", "financier")},
 		time.Hour:   {"": person("eve", "manager"), "not_an_approver": person("eve", "clerk")},
 	} {
-		c := newCourt(t, time.Now().Add(-asked), 0, rule)
+		c := setup(t, time.Now().Add(-asked), 0, rule)
 		for want, who := range cases {
 			for _, v := range []Request{approves, {Decision: "reject"}, {Decision: "cancel"}} {
 				if got := c.judges(t, who, v); got != want {
@@ -136,13 +136,13 @@ func TestWhoMayDecide(t *testing.T) {
 // Who asked for the run doesn't decide where the rule says so, and neither does who may be them.
 func TestWhoAskedForTheRun(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, time.Now(), 0, agents.Approval{NotByRequester: true})
+	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	for want, who := range map[string]*auth.Principal{"": person("bob"), "not_by_requester": person("ann", "any")} {
 		if got := c.judges(t, who, approves); got != want {
 			t.Errorf("%s is answered %q, want %q", who.Subject, got, want)
 		}
 	}
-	if got := newCourt(t, time.Now(), 0, agents.Approval{}).judges(t, person("ann"), approves); got != "" {
+	if got := setup(t, time.Now(), 0, agents.Approval{}).judges(t, person("ann"), approves); got != "" {
 		t.Errorf("who asked is answered %q", got)
 	}
 	anonymous := &stream.Input{}
@@ -159,7 +159,7 @@ func TestEditsUnderOtherRules(t *testing.T) {
 	clerks := agents.Approval{When: "args.amount > 50", Approvers: []string{"bob"}}
 	more := agents.Approval{When: "args.amount > 10", Approvers: []string{"bob"}, Remind: time.Hour}
 	two := agents.Approval{When: "args.amount > 5", Approvers: []string{"bob"}, NotByRequester: true}
-	c := newCourt(t, time.Now(), 1, chief, clerks, more, two)
+	c := setup(t, time.Now(), 1, chief, clerks, more, two)
 	for args, want := range map[string]string{
 		`{"amount":70}`: "", `{"amount":20}`: "", `{"amount":1}`: "", `{"amount":101}`: "other_approval", `{}`: "other_approval", `{"amount":6}`: "other_approval",
 	} {
@@ -194,7 +194,7 @@ func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (p
 // Arguments that the tool would refuse are refused before anything is written, with their place.
 func TestEditsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
+	c := setup(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
 	c.schemas = small{}
 	const amount = "/resume/1/payload/editedArgs/amount"
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whoever might decide there
@@ -213,7 +213,7 @@ func TestEditsThatDoNotFit(t *testing.T) {
 // conversation any more.
 func TestEditsThatComeLate(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
+	c := setup(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
 	c.schemas = small{}
 	question := c.thread.Interrupts[0]
 	c.thread.Answered, c.thread.Interrupts, c.thread.Entries = c.thread.Interrupts, nil, nil
@@ -230,12 +230,12 @@ func TestEditsThatComeLate(t *testing.T) {
 // A question that no rule asks is anybody's, and one whose rule cannot be found is nobody's.
 func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, time.Now(), 3, agents.Approval{})
+	c := setup(t, time.Now(), 3, agents.Approval{})
 	var p *problem.Problem
 	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("a rule that is not there: %v", err)
 	}
-	c = newCourt(t, time.Now(), 0, agents.Approval{})
+	c = setup(t, time.Now(), 0, agents.Approval{})
 	c.thread.Entries = nil
 	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
 		t.Error("an edit of a call that is not there is taken")
@@ -249,7 +249,7 @@ func TestQuestionsWithoutARule(t *testing.T) {
 // Who only answers a question does not ask for what comes of it: that stays with who asked first.
 func TestWhoAnswersAsksForNothing(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, time.Now(), 0, agents.Approval{NotByRequester: true})
+	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	ctx := auth.With(t.Context(), *person("bob"))
 	for answers, want := range map[bool]string{true: "ann", false: "bob"} {
 		if p, err := c.Requester(ctx, c.thread, answers); err != nil || p == nil || p.Subject != want {

@@ -32,7 +32,7 @@ steps:
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, steps)
+			w := setup(t, steps)
 			var repairs []string
 			w.answer = func(a pipeline.Action, n int) pipeline.Event {
 				if len(a.Agent.Schema) == 0 {
@@ -74,7 +74,7 @@ steps:
       - {name: c, tool: c}
   - {name: after, tool: x}
 `
-	w := newWorld(t, steps)
+	w := setup(t, steps)
 	start := w.now
 	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
 		switch {
@@ -99,7 +99,7 @@ steps:
 		t.Errorf("deadlines (-want +got):\n%s", diff)
 	}
 
-	w = newWorld(t, steps)
+	w = setup(t, steps)
 	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
 		if a.Path == "group/a" {
 			w.now = w.now.Add(time.Minute)
@@ -120,7 +120,7 @@ steps:
   - {name: book, tool: b, compensate: {tool: cancel}}
   - {name: group, retry: {attempts: 5}, onError: continue, steps: [{name: pay, tool: p, compensate: {tool: refund}}, {name: ship, tool: s, onError: continue}]}
 `
-	w := newWorld(t, steps)
+	w := setup(t, steps)
 	w.cancel = 3
 	f := w.run()
 	if f == nil || f.Code != "cancelled" {
@@ -131,7 +131,7 @@ steps:
 		t.Errorf("did (-want +got):\n%s", diff)
 	}
 	// A cancelled compensation is not the end of the others.
-	w = newWorld(t, steps)
+	w = setup(t, steps)
 	w.cancel = 4
 	w.answer = answers(map[string]string{"book~undo": `1`, "group/ship": `1`})
 	w.d.Steps = append(w.d.Steps, agents.Step{Name: "last", Tool: "last"})
@@ -156,7 +156,7 @@ func TestFailuresNameTheStep(t *testing.T) {
 		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t}]}}]`:                           `step "all": it broke`,
 		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t, args: {x: "${state.no}"}}]}}]`: `step "one": args: `,
 	} {
-		w := newWorld(t, steps)
+		w := setup(t, steps)
 		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Tool != nil && a.Tool.Tool == "t" {
 				return failed("x")
@@ -167,7 +167,7 @@ func TestFailuresNameTheStep(t *testing.T) {
 			t.Errorf("%s: ended with %+v, want %s", steps, f, want)
 		}
 	}
-	w := newWorld(t, `steps: [{name: one, tool: t}]`)
+	w := setup(t, `steps: [{name: one, tool: t}]`)
 	w.answer = func(pipeline.Action, int) pipeline.Event {
 		return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: "x"}}
 	}
@@ -178,7 +178,7 @@ func TestFailuresNameTheStep(t *testing.T) {
 
 func TestCancelledBranches(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, `
+	w := setup(t, `
 steps:
   - name: all
     map: {items: "['a','b','c']", steps: [{name: one, tool: o, compensate: {tool: undo, args: {item: "${item}"}}}, {name: two, tool: t}]}
@@ -188,7 +188,7 @@ steps:
 		t.Errorf("ended with %+v", f)
 	}
 	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
-	// The world tells that the run is cancelled with the branches that were: the second is one of
+	// The fixture tells that the run is cancelled with the branches that were: the second is one of
 	// them.
 	if diff := cmp.Diff(want, w.did); diff != "" {
 		t.Errorf("did (-want +got):\n%s", diff)
@@ -205,7 +205,7 @@ steps:
   - {name: c, tool: c}
 `
 	for _, odd := range []string{``, `null`, `7`, `"x"`, `[1]`, `{"steps":4,"keep":1}`, `{"steps":[]}`, `{"steps":{"a":{"old":1},"rows":3},"keep":1}`} {
-		w := newWorld(t, steps)
+		w := setup(t, steps)
 		w.state = json.RawMessage(odd)
 		if odd == "" {
 			w.state = json.RawMessage("null")
@@ -231,7 +231,7 @@ steps:
 func TestOutputsOfATreeWithinAnother(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {
-		w := newWorld(t, `
+		w := setup(t, `
 steps:
   - {name: a, tool: a, compensate: {tool: undo, args: {a: "${steps.a}"}}}
   - {name: rows, map: {items: "[1,2]", steps: [{name: b, tool: b, args: {a: "${steps.a}", n: "${size(steps)}"}}]}}
@@ -274,7 +274,7 @@ steps:
 // outputs stay.
 func TestOutputsAtTheSameMoment(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
+	w := setup(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
 	next := func(at pipeline.Cursor, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
 		t.Helper()
 		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{State: w.state, Items: items, Now: w.now})
@@ -304,7 +304,7 @@ func TestOutputsAtTheSameMoment(t *testing.T) {
 
 func TestRunsBeginWithoutOutputs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)
+	w := setup(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)
 	w.d.Steps[0].When = "!has(steps.old)"
 	w.state = json.RawMessage(`{"steps":{"old":1},"mine":2}`)
 	w.run()
@@ -332,7 +332,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, tt.steps)
+			w := setup(t, tt.steps)
 			w.state = json.RawMessage(tt.state)
 			w.answer = func(pipeline.Action, int) pipeline.Event { return done(tt.answer) }
 			f := w.run()
@@ -348,7 +348,7 @@ func TestLimits(t *testing.T) {
 
 func TestCursorsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	d := newWorld(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).d
+	d := setup(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).d
 	for i, tt := range []struct {
 		at pipeline.Cursor
 		ev pipeline.Event
@@ -379,7 +379,7 @@ func TestCursorsThatDoNotFit(t *testing.T) {
 
 func TestInline(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, `
+	w := setup(t, `
 approvals: [{tools: [pay]}]
 limits: {turns: 3, tokens: 7}
 steps:
@@ -433,13 +433,13 @@ func TestTreesThatNobodyHasChecked(t *testing.T) {
 		"no patch":           {agents.Step{Name: "a", Set: []agents.Op{{Op: "put", Path: "/a"}}}, "invalid_expression"},
 		"empty compensation": {agents.Step{Name: "a", Steps: []agents.Step{{Name: "b", Tool: "t", Compensate: &agents.Step{}}, {Name: "c"}}}, "invalid_step"},
 	} {
-		w := worldOf(t, &agents.Definition{Name: "a", Model: "p/m", Steps: []agents.Step{tt.step}})
+		w := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Steps: []agents.Step{tt.step}})
 		f := w.run()
 		if code := codeOf(f); code != tt.code {
 			t.Errorf("%s: %+v, want %q", name, f, tt.code)
 		}
 	}
-	if f := worldOf(t, &agents.Definition{Name: "a"}).run(); f != nil {
+	if f := setupDefinition(t, &agents.Definition{Name: "a"}).run(); f != nil {
 		t.Errorf("no steps: %+v", f)
 	}
 }

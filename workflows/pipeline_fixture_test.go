@@ -23,11 +23,11 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// walking is an agent that consists of steps, with all that its workflows ask for, over as many
+// pipelineFixture is an agent that consists of steps, with all that its workflows ask for, over as many
 // executions as they take. Advances walk the tree for real, over a state in memory. It watches over
 // what the log insists on: each step comes behind the last record of its lane, closes what is open
 // there, and names the one that has failed there.
-type walking struct {
+type pipelineFixture struct {
 	t *testing.T
 	d *agents.Definition
 	// answer is what the step at a path comes to. EventCancelled is that of a step that finds the
@@ -44,11 +44,11 @@ type walking struct {
 	// is. It holds mu.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
-	begun func(w *world, in any)
+	begun func(w *fixture, in any)
 	asks  []runs.Interrupt // what people decide about, a second later
 
 	mu       sync.Mutex
-	world    *world // of the execution that is under way
+	fixture  *fixture // of the execution that is under way
 	state    json.RawMessage
 	seq      uint64
 	ends     map[string]uint64        // by lane
@@ -66,10 +66,10 @@ type walking struct {
 	told     []string     // +name and -name
 }
 
-// newProgram returns an agent that is a program.
-func newProgram(t *testing.T, program workflows.Program) *walking {
+// setupProgram returns an agent that is a program.
+func setupProgram(t *testing.T, program workflows.Program) *pipelineFixture {
 	t.Helper()
-	k := walkingOf(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
+	k := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
 	k.programs = workflows.Programs{"p": program}
 	return k
 }
@@ -80,17 +80,17 @@ func programInput() runs.Input {
 	return in
 }
 
-func newWalking(t *testing.T, steps string) *walking {
+func setupPipeline(t *testing.T, steps string) *pipelineFixture {
 	t.Helper()
 	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: ['*']\n"+steps))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return walkingOf(t, d)
+	return setupDefinition(t, d)
 }
 
-func walkingOf(t *testing.T, d *agents.Definition) *walking {
-	return &walking{
+func setupDefinition(t *testing.T, d *agents.Definition) *pipelineFixture {
+	return &pipelineFixture{
 		t: t, d: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
 		written: map[string]runs.Advanced{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
@@ -114,14 +114,14 @@ func stepsInput() runs.Input {
 }
 
 // walk runs the agent to its end, in as many executions as it takes.
-func (k *walking) walk(in runs.Input) runs.Result {
+func (k *pipelineFixture) walk(in runs.Input) runs.Result {
 	k.t.Helper()
 	next, workflowType := any(in), runs.TypeRun
 	for range 300 {
 		k.begin(next)
-		k.world.env.ExecuteWorkflow(workflowType, next)
+		k.fixture.env.ExecuteWorkflow(workflowType, next)
 		var again *workflow.ContinueAsNewError
-		if err := k.world.env.GetWorkflowError(); !errors.As(err, &again) {
+		if err := k.fixture.env.GetWorkflowError(); !errors.As(err, &again) {
 			return k.result(err)
 		}
 		workflowType, next = again.WorkflowType.Name, new(runs.Input)
@@ -136,12 +136,12 @@ func (k *walking) walk(in runs.Input) runs.Result {
 	return runs.Result{}
 }
 
-func (k *walking) result(err error) (result runs.Result) {
+func (k *pipelineFixture) result(err error) (result runs.Result) {
 	k.t.Helper()
 	if err != nil {
 		k.t.Fatalf("workflow: %v after %v", err, k.did)
 	}
-	if err := k.world.env.GetWorkflowResult(&result); err != nil {
+	if err := k.fixture.env.GetWorkflowResult(&result); err != nil {
 		k.t.Fatal(err)
 	}
 	if end := k.finishes[len(k.finishes)-1]; k.broken[end.Run.ID+" []"] == "" && end.After != k.ends[end.Run.ID+" []"] {
@@ -150,10 +150,10 @@ func (k *walking) result(err error) (result runs.Result) {
 	return result
 }
 
-// begin is the world of one execution.
-func (k *walking) begin(in any) {
-	w, was := newWorld(k.t), k.world
-	k.world = w
+// begin is the fixture of one execution.
+func (k *pipelineFixture) begin(in any) {
+	w, was := setup(k.t), k.fixture
+	k.fixture = w
 	if was != nil {
 		w.env.SetStartTime(was.env.Now())
 	}
@@ -201,12 +201,12 @@ func (k *walking) begin(in any) {
 }
 
 // decide has people say what the answers of the questions are.
-func (k *walking) decide(waits *runs.Interrupts) {
+func (k *pipelineFixture) decide(waits *runs.Interrupts) {
 	if waits == nil || k.silent {
 		return
 	}
 	k.asks = append(k.asks, waits.Calls...)
-	w := k.world
+	w := k.fixture
 	w.env.RegisterDelayedCallback(func() {
 		var said runs.Decide
 		for _, c := range waits.Calls {
@@ -238,7 +238,7 @@ func lane(s runs.Step) string {
 
 // behind fails the test unless a step comes where the lane that its agent speaks on ends, and
 // closes what is open.
-func (k *walking) behind(s runs.Step) {
+func (k *pipelineFixture) behind(s runs.Step) {
 	at, wrong := lane(s), s.After != k.ends[lane(s)]
 	if s.After == 0 && s.Child != nil {
 		wrong = s.Child.Since < k.ends[at]
@@ -251,7 +251,7 @@ func (k *walking) behind(s runs.Step) {
 
 // behindBroken returns where a lane ends behind a step that has failed there. If that had not
 // begun, it does with this.
-func (k *walking) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
+func (k *pipelineFixture) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 	at := lane(s)
 	switch k.broken[at] {
 	case "":
@@ -265,14 +265,14 @@ func (k *walking) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 }
 
 // write returns a record on a lane.
-func (k *walking) write(at, open string) uint64 {
+func (k *pipelineFixture) write(at, open string) uint64 {
 	k.seq++
 	k.ends[at], k.open[at] = k.seq, open
 	return k.seq
 }
 
 // breaks has a step that has begun fail for good, with an error of Temporal's or a code.
-func (k *walking) breaks(s runs.Step, step string, err error) error {
+func (k *pipelineFixture) breaks(s runs.Step, step string, err error) error {
 	k.broken[lane(s)] = step
 	k.write(lane(s), s.Name)
 	var app *temporal.ApplicationError
@@ -283,7 +283,7 @@ func (k *walking) breaks(s runs.Step, step string, err error) error {
 	return temporal.NewNonRetryableApplicationError("it broke", err.Error(), nil)
 }
 
-func (k *walking) speak(in runs.ModelCall) (runs.ModelAnswer, error) {
+func (k *pipelineFixture) speak(in runs.ModelCall) (runs.ModelAnswer, error) {
 	ev, err := k.answer(in.Place.Path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -301,7 +301,7 @@ func (k *walking) speak(in runs.ModelCall) (runs.ModelAnswer, error) {
 }
 
 // call makes a call, and goes on with what comes next, if it is to and that does not fail.
-func (k *walking) call(in runs.ToolCall) (runs.ToolAnswer, error) {
+func (k *pipelineFixture) call(in runs.ToolCall) (runs.ToolAnswer, error) {
 	a, err := k.makeCall(in)
 	if err != nil || in.Chained == nil || a.Outcome != runs.OutcomeSuccess {
 		return a, err
@@ -314,7 +314,7 @@ func (k *walking) call(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return a, nil
 }
 
-func (k *walking) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
+func (k *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	ev, err := done(`{"approved":false}`), error(nil)
 	switch {
 	case in.Decision == nil, in.Decision.Kind == runs.DecisionToolResult:
@@ -346,7 +346,7 @@ func (k *walking) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return a, nil
 }
 
-func (k *walking) advance(in runs.Advance) (runs.Advanced, error) {
+func (k *pipelineFixture) advance(in runs.Advance) (runs.Advanced, error) {
 	if k.refuse != nil {
 		if err := k.refuse(in); err != nil {
 			return runs.Advanced{}, err
@@ -357,7 +357,7 @@ func (k *walking) advance(in runs.Advance) (runs.Advanced, error) {
 	renews := k.renews != nil && k.renews()
 	k.mu.Unlock()
 	if renews {
-		w := k.world
+		w := k.fixture
 		w.env.RegisterDelayedCallback(func() { w.env.SetContinueAsNewSuggested(true) }, 0)
 	}
 	if k.advanced != nil && err == nil {
@@ -366,7 +366,7 @@ func (k *walking) advance(in runs.Advance) (runs.Advanced, error) {
 	return next, err
 }
 
-func (k *walking) move(in runs.Advance) (next runs.Advanced, err error) {
+func (k *pipelineFixture) move(in runs.Advance) (next runs.Advanced, err error) {
 	at := lane(in.Step)
 	if next, again := k.written[in.Run.ID+" "+in.ID]; again {
 		return next, nil
@@ -393,7 +393,7 @@ func (k *walking) move(in runs.Advance) (next runs.Advanced, err error) {
 }
 
 // step goes on in the tree to the next thing to do.
-func (k *walking) step(in runs.Advance) (runs.Advanced, error) {
+func (k *pipelineFixture) step(in runs.Advance) (runs.Advanced, error) {
 	ev, items, ended := pipeline.Event{}, []json.RawMessage(nil), pipeline.Ended{}
 	if in.Position.Event != nil {
 		ev = *in.Position.Event
@@ -434,7 +434,7 @@ func (k *walking) step(in runs.Advance) (runs.Advanced, error) {
 }
 
 // tree returns what is walked: the agent's steps, or those of its program.
-func (k *walking) tree(in runs.Advance) *agents.Definition {
+func (k *pipelineFixture) tree(in runs.Advance) *agents.Definition {
 	tree := in.Tree
 	if tree != nil {
 		k.trees[k.seq+1] = tree // the record that this is going to be
@@ -456,7 +456,7 @@ func value(in runs.Advance, env pipeline.Env) (next runs.Advanced) {
 	return next
 }
 
-func (k *walking) tell(changes []pipeline.Change) {
+func (k *pipelineFixture) tell(changes []pipeline.Change) {
 	for _, c := range changes {
 		switch {
 		case c.Started != "":
@@ -473,7 +473,7 @@ func (k *walking) tell(changes []pipeline.Change) {
 }
 
 // take returns what a workflow is told to do.
-func (k *walking) take(in runs.Advance, d *agents.Definition, m pipeline.Move) runs.Advanced {
+func (k *pipelineFixture) take(in runs.Advance, d *agents.Definition, m pipeline.Move) runs.Advanced {
 	next, do := runs.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	leaf := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
 	leaf.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}

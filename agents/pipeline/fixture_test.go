@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// world does what a tree asks for: agents, tools and people answer as the test says.
-type world struct {
+// fixture does what a tree asks for: agents, tools and people answer as the test says.
+type fixture struct {
 	t     *testing.T
 	d     *agents.Definition
 	state json.RawMessage
@@ -47,17 +47,17 @@ type world struct {
 	slept []time.Duration
 }
 
-func newWorld(t *testing.T, steps string) *world {
+func setup(t *testing.T, steps string) *fixture {
 	t.Helper()
 	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: ['*']\n"+steps))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return worldOf(t, d)
+	return setupDefinition(t, d)
 }
 
-func worldOf(t *testing.T, d *agents.Definition) *world {
-	return &world{
+func setupDefinition(t *testing.T, d *agents.Definition) *fixture {
+	return &fixture{
 		t: t, d: d, state: json.RawMessage(`{}`), input: json.RawMessage(`{"threadId":"t"}`),
 		msgs: json.RawMessage(`[{"role":"user","content":"hello"},{"role":"assistant","content":"yes?"}]`),
 		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), asked: map[string]int{}, paths: map[string]bool{}, details: map[uint64]string{},
@@ -90,13 +90,13 @@ func answers(byPath map[string]string) func(pipeline.Action, int) pipeline.Event
 }
 
 // run walks the whole tree.
-func (w *world) run() *pipeline.Failure {
+func (w *fixture) run() *pipeline.Failure {
 	w.t.Helper()
 	f, _ := w.walk(nil, nil, pipeline.Ended{})
 	return f
 }
 
-func (w *world) walk(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
+func (w *fixture) walk(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	w.t.Helper()
 	at, ev := pipeline.Cursor{Branch: branch, Home: w.home}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
@@ -126,7 +126,7 @@ func (w *world) walk(branch []pipeline.BranchRef, items []json.RawMessage, ended
 }
 
 // keep stores what a move wants to be kept, as a record has it.
-func (w *world) keep(m pipeline.Move) {
+func (w *fixture) keep(m pipeline.Move) {
 	w.t.Helper()
 	w.kept = append(w.kept, m.Done)
 	failures := m.Cursor.Failures()
@@ -150,7 +150,7 @@ func (w *world) keep(m pipeline.Move) {
 	}
 }
 
-func (w *world) recall(path string, record uint64) (pipeline.Done, error) {
+func (w *fixture) recall(path string, record uint64) (pipeline.Done, error) {
 	done, there := w.kept[record-1][path]
 	if !there {
 		return done, fmt.Errorf("record %d has nothing of %s", record, path)
@@ -159,7 +159,7 @@ func (w *world) recall(path string, record uint64) (pipeline.Done, error) {
 }
 
 // through returns what is left of a cursor that was stored, with the details that its records have.
-func (w *world) through(at pipeline.Cursor) pipeline.Cursor {
+func (w *fixture) through(at pipeline.Cursor) pipeline.Cursor {
 	w.t.Helper()
 	raw, err := json.Marshal(at)
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *world) through(at pipeline.Cursor) pipeline.Cursor {
 	return back
 }
 
-func (w *world) tell(changes []pipeline.Change, open []string) []string {
+func (w *fixture) tell(changes []pipeline.Change, open []string) []string {
 	w.t.Helper()
 	for _, c := range changes {
 		switch {
@@ -198,7 +198,7 @@ func (w *world) tell(changes []pipeline.Change, open []string) []string {
 	return open
 }
 
-func (w *world) do(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (w *fixture) do(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	w.t.Helper()
 	switch {
 	case a.Sleep > 0:
@@ -223,7 +223,7 @@ func (w *world) do(at pipeline.Cursor, a pipeline.Action, items []json.RawMessag
 var pathRule = regexp.MustCompile(`^[a-z0-9_~/.-]{1,400}$`)
 
 // once fails the test if a place is come by again, or has no path.
-func (w *world) once(path string) {
+func (w *fixture) once(path string) {
 	w.t.Helper()
 	if w.paths[path] || !pathRule.MatchString(path) {
 		w.t.Errorf("path %q after %v", path, w.did)
@@ -231,7 +231,7 @@ func (w *world) once(path string) {
 	w.paths[path] = true
 }
 
-func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (w *fixture) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	w.t.Helper()
 	w.once(a.Path)
 	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
