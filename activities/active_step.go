@@ -14,7 +14,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// leaf returns a step that is about to begin.
+// This file prepares the next action of a pipeline: it turns a pipeline.Action into the part of
+// runs.Advanced that the workflow carries out, and stores its content for the activities that
+// follow.
+
+// leaf returns the active step of an action, with the agent of the pipeline. takeAgent replaces the
+// agent if the step names another one.
 func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
 		AgentRef: runs.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: runs.LimitsOfSubagent(w.definition.Limits)},
@@ -23,8 +28,10 @@ func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
 	}
 }
 
-// scope marks the messages of a step, in whichever run. The same steps may run for several calls of
-// a run: their agents do not see each other's messages.
+// scope returns the mark of the messages of a step. It derives from the run that began the
+// pipeline, so later runs that continue the pipeline use the same one. A pipeline that works for a
+// call adds its home: several calls of a run may work through the same steps, and their agents do
+// not see each other's messages.
 func (w *walker) scope(at string) string {
 	origin := w.place.Run
 	origin.ID = w.in.Position.Origin
@@ -34,10 +41,14 @@ func (w *walker) scope(at string) string {
 	return origin.Identify("step", at)
 }
 
-// takeAgent begins the agent of a step, or sends its invalid answer back. An agent with steps, or a
-// program, is called like a subagent.
+// takeAgent begins the agent of a step, whose turns the workflow runs in the same execution. An
+// agent that is itself a pipeline or a program becomes a call of a subagent (takeCall). If the
+// answer of the agent was invalid, takeAgent keeps the step active and stores the validation errors
+// as a further prompt. An agent that is not published is a lackingError.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
+		// The agent continues with its own messages and turns. The prompt follows the answer that
+		// was invalid.
 		w.next.Active, w.next.Prompts = was, true
 		w.kept.Prompt, w.kept.Behind = do.Agent.Repair, w.in.Position.Answered
 		return nil
@@ -49,7 +60,9 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		leaf.Place.Inline, leaf.Limits = true, runs.LimitsOfSubagent(d.Limits)
-		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits // limits that are left out are those of the run
+		// Inline fills in the limits of the pipeline's agent. Tokens and cost have no default here:
+		// without a limit of the step, those of the run apply.
+		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits
 		leaf.Limits.Tokens, leaf.Limits.Cost = own.Tokens, int64(own.Cost)
 	} else {
 		p, err := w.activities.Agents.Latest(ctx, do.Agent.Name)
@@ -60,6 +73,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		if len(p.Steps) > 0 || p.Workflow != "" {
+			// The subagent would be one level deeper than this pipeline's agent.
 			if b := w.in.Child; b != nil && b.Depth+1 >= runs.MaxDepth {
 				return errTooDeep
 			}
@@ -72,7 +86,10 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	return nil
 }
 
-// storeModelInput stores what the agent is asked, and which agent's step defines its answer.
+// storeModelInput stores the prompt of an agent step in the record, and the pipeline's agent and
+// revision if the step requires a schema from an agent that it names: the model call of that agent
+// then finds the schema by them. next.Prompts tells the workflow that the record has one of the
+// two.
 func (w *walker) storeModelInput(do *pipeline.Agent) {
 	if do.Prompt != nil {
 		w.kept.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
@@ -83,11 +100,14 @@ func (w *walker) storeModelInput(do *pipeline.Agent) {
 	w.next.Prompts = do.Prompt != nil || w.kept.Agent != ""
 }
 
-// errTooDeep tells that subagents would nest too deep.
+// errTooDeep is the error of an agent step whose subagent would exceed runs.MaxDepth. unobtainable
+// turns it into a failure of the step.
 var errTooDeep = errors.New("activities: too many agents work for one another")
 
-// takeCall begins the tool call or the approval of a step: as the only call of a message, like a
-// model's. to is the subagent of an agent step.
+// takeCall begins a step that is a tool call, an approval or a subagent. It writes the call as the
+// only call of an assistant message, so clients, decisions and tools treat it like a model's call.
+// The workflow finds it in next.Answer. to is the subagent of an agent step, and is omitted
+// otherwise.
 func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Delegate) error {
 	n := narration.New(w.place.Run, w.in.ID, nil)
 	leaf := w.leaf(do)
@@ -104,6 +124,8 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 		arguments, err = w.task(do.Agent)
 	default:
 		step := pipeline.StepAt(w.definition, do.Path)
+		// A call with a compensation must end, so that it is known whether it has to be
+		// compensated. Compensations themselves are not compensated.
 		leaf.OutlastsCancel = step != nil && step.Compensate != nil && w.next.Cursor.Undoing == nil
 		tool, arguments = do.Tool.Tool, do.Tool.Args
 		err = w.offer(ctx, n)
@@ -121,7 +143,8 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 	return nil
 }
 
-// task encodes the task of a subagent: its prompt, or the user's last message.
+// task returns the arguments for a subagent's call: the prompt of the step, or the text of the last
+// user message, with the validation errors of an invalid answer.
 func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 	task := w.said
 	if do.Prompt != nil {
@@ -137,7 +160,8 @@ func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 	return raw, nil
 }
 
-// requestApproval makes the call an approval.
+// requestApproval configures the narrator for an approve step: the step's rule gates the call of
+// the reserved tool pipeline.ApproveTool. The message for approvers is stored in the record.
 func (w *walker) requestApproval(n *narration.Narrator, do pipeline.Action) error {
 	d, err := pipeline.Rules(w.definition, do.Path)
 	if err != nil {
@@ -149,7 +173,9 @@ func (w *walker) requestApproval(n *narration.Narrator, do pipeline.Action) erro
 	return nil
 }
 
-// offer sets the tools, subagents and approval rules of the agent.
+// offer configures the narrator with the tools, subagents, client tools and approval rules of the
+// pipeline's agent, as CallModel does for a model's calls. The error is a lackingError if a tool of
+// the agent is missing.
 func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	a := w.activities
 	ours, err := a.offer(ctx, w.definition)
@@ -174,9 +200,12 @@ func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 }
 
 // mayAsk bounds how many branches run concurrently if they may need human input: the interrupts of
-// all have to fit into one payload.
+// all of them must fit into one payload.
 const mayAsk = 8
 
+// takeBranches begins the branches of a parallel or map step. The record keeps their items. It also
+// checks the tenant's day, because branches cannot ask people: next.Exceeded is set if people have
+// to approve more before the branches begin.
 func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
 	f := &runs.Branches{Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline}
@@ -184,18 +213,21 @@ func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err erro
 		f.Concurrency = min(f.Concurrency, mayAsk)
 	}
 	step := pipeline.StepAt(w.definition, do.Path)
+	// Branches that compensate (b.Ends) are not compensated themselves.
 	f.Compensates = b.Ends == nil && step.Compensates()
 	w.next.Branches, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
 	if w.in.Day == nil || !callsModel(step) {
 		return nil
 	}
+	// A hard budget that is used up is not the failure of this step: the first branch that calls a
+	// model fails with it.
 	if w.next.Exceeded, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
-		return nil // the first of the branches that calls a model fails with it
+		return nil
 	}
 	return err
 }
 
-// callsModel reports whether a step calls a model.
+// callsModel reports whether a step, or a step within it, has an agent.
 func callsModel(s *agents.Step) bool {
 	found := false
 	s.Each(func(inner *agents.Step) { found = found || inner.Agent != nil })

@@ -26,60 +26,86 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Definitions finds the definition of an agent's revision.
+// This file has the dependencies of all activities, their registration, the places where they write
+// in the log, and the frame of an attempt: heartbeats, cancellation, and the context for the last
+// writes.
+
+// Definitions finds published agents. The errors are catalog.ErrUnknownAgent and
+// catalog.ErrUnknownRevision for an agent or a revision that is not published. The activities use
+// it concurrently.
 type Definitions interface {
+	// Revision returns the definition of one revision of an agent. Revisions never change.
 	Revision(ctx context.Context, agent, revision string) (*agents.Definition, error)
-	// Latest is the current revision of an agent, for subagents and handoffs.
+	// Latest returns the current revision of an agent. Subagents, handoffs and agent steps use it.
 	Latest(ctx context.Context, agent string) (catalog.Published, error)
 }
 
-// Activities are the side effects of runs. All fields must be set before Register. It is safe for
-// concurrent use.
+// Activities implements all activities of a worker. It holds dependencies and no state of its own,
+// so one value serves all runs, concurrently. Set the fields before Register and do not change them
+// afterwards. The creator owns and closes the dependencies. Log, Snapshots, Agents, Models, Tools
+// and Cancels are required; the other fields say what their zero value means.
 type Activities struct {
+	// Log is the log of all runs. Snapshots computes conversations and state from the same log.
 	Log       *stream.Log
-	Snapshots *snapshot.Store // of Log
+	Snapshots *snapshot.Store
 	Agents    Definitions
-	Models    map[string]llm.Model // by provider
-	Tools     *tools.Registry
-	Cancels   *stream.Cancels
-	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 =
-	// DefaultToolGrace.
+	// Models are the providers that this worker can call, by the name before the slash in an
+	// agent's model ("openai" in "openai/gpt-5"). A provider that is missing fails the run.
+	Models map[string]llm.Model
+	// Tools are the tools that this worker can call. A step that needs another tool waits for a
+	// worker that has it, for ToolGrace.
+	Tools *tools.Registry
+	// Cancels delivers the announcements of cancelled runs. They arrive before Temporal's
+	// cancellation, which waits for a heartbeat.
+	Cancels *stream.Cancels
+	// ToolGrace is how long a step is retried that lacks a tool, an agent or a task queue, since
+	// Temporal scheduled it. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
-	// Inbox lists the open interrupts. Webhooks has the receivers of their events, and
-	// StartDelivery starts the delivery of one event to one receiver, once. nil = there are none.
+	// Inbox lists the open interrupts of all threads; nil = Notify does nothing. Webhooks has the
+	// receivers of interrupt events; nil = there are none. StartDelivery starts the workflow that
+	// delivers one event to one receiver, and does nothing if it was started before. It is required
+	// if Webhooks is set.
 	Inbox         *inbox.Store
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
-	// Queues knows which task queues have workers. nil = all have.
+	// Queues knows which task queues have workers. nil = all queues are taken as served.
 	Queues Queues
-	// Schedules has the definitions of schedules, and Dispatch starts their runs.
+	// Schedules has the definitions of schedules, and Dispatch starts and cancels their runs. Only
+	// the activities of schedule.fire.v1 use them (schedule.go).
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
-	// Prices are those of models, nil = unknown. Budget bounds what tenants use in a day, nil =
-	// unbounded.
+	// Prices are the prices of models; nil = all are unknown. Budget bounds what a tenant may use
+	// in a day, and counts it; nil = unbounded and not counted.
 	Prices *budget.File
 	Budget *budget.Ledger
-	// Presence announces the attempts of this worker, so that others take over if it dies. nil = no
-	// worker could.
+	// Presence announces the attempts of this worker, so that another worker can fail them within
+	// seconds if this one dies. nil = they fail when their heartbeat timeout is over.
 	Presence Presence
 }
 
-// Queues knows which task queues have workers, except for the one of all workers.
+// Queues knows which task queues have workers. The task queue of all workers (runs.TaskQueue) is
+// not among them. Implementations are safe for concurrent use.
 type Queues interface {
+	// Served reports whether a worker has announced that it serves the queue.
 	Served(queue string) bool
 }
 
-// Presence notes attempts by their task tokens.
+// Presence announces attempts to other workers, by their Temporal task tokens. Implementations are
+// safe for concurrent use.
 type Presence interface {
+	// Begin announces an attempt, and returns when the announcement is stored. The caller calls end
+	// when the attempt is over.
 	Begin(ctx context.Context, token []byte) (end func(), err error)
 }
 
-// RegisterTools registers the activity of a worker with a task queue of its own: tool calls.
+// RegisterTools registers the only activity of a worker with a task queue of its own: tool calls.
+// Such a worker has some tools and needs no models.
 func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
-// Register registers all activities.
+// Register registers all activities under their names in package runs. The names are in histories
+// of Temporal, so they never change; the names of the Go methods may.
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: runs.ActivityCallModel})
 	a.RegisterTools(r)
@@ -97,33 +123,41 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 }
 
+// runOf returns a run as the log names it.
 func runOf(r runs.Ref) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: r.Tenant, ID: r.Thread}, ID: r.ID}
 }
 
-// agentPlace returns the place of the agent of a step.
+// agentPlace returns where the agent of a step writes. That is the main lane, or the lane of a
+// subagent or branch, which the lane indexes from the run's own agent downwards name together. step
+// is the ID of the step that writes there; it need not be s.ID.
 func agentPlace(s runs.Step, step string) stream.Place {
 	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
 	if b := s.Child; b != nil {
 		for _, i := range b.Lanes {
 			p.Lane = p.Lane.Subagent(i)
 		}
+		// Lanes are reused. Records up to Since belong to an earlier child on this lane.
 		p.Since, p.Subagent = b.Since, subagentID(b.CallID)
 	}
 	return p
 }
 
-// toolPlace returns the place of a tool call of that agent.
+// toolPlace returns where a tool call writes: one of the tool lanes of the step's agent.
 func toolPlace(in runs.ToolCall) stream.Place {
 	p := agentPlace(in.Step, in.ID)
 	p.Lane, p.After = p.Lane.Tool(in.Lane), in.LaneAfter
 	if in.LaneAfter == 0 {
+		// The workflow knows no record of this lane. All records that the lane may have are of
+		// earlier turns, and those are older than the turn's own record After.
 		p.Since = max(p.Since, in.After)
 	}
 	return p
 }
 
-// enter is attend, and ends the attempt if the run is cancelled.
+// enter is attend for work that a cancel of the run ends: the returned context ends with
+// stream.ErrCancelled. A compensating step is not ended, because a cancel of the run is what it may
+// compensate for. The caller calls leave.
 func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.attend(ctx)
 	if err != nil || s.Compensates {
@@ -133,7 +167,9 @@ func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context,
 	return ctx, func() { release(); end() }, nil
 }
 
-// cancelRequested reports whether a cancel of the step's run was requested.
+// cancelRequested reports whether the log has a request to cancel the step's run. Unlike the
+// context of enter it also finds a cancel from before the attempt began. It is false for
+// compensating steps.
 func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, error) {
 	if s.Compensates {
 		return false, nil
@@ -141,10 +177,13 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
-// attend begins an attempt of a step: it sends heartbeats, and announces the attempt so that
-// another worker takes over if this one dies. The caller calls leave.
+// attend begins an attempt: it starts the heartbeats, and announces the attempt to other workers.
+// It blocks until the announcement is stored. The returned context ends when Temporal cancels the
+// activity or has given the attempt up. The caller calls leave, which stops both and waits for the
+// goroutine.
 func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(), err error) {
-	ctx, stop := heartbeat(ctx) // first: what follows waits for the log
+	// The heartbeats start first: Begin waits for the log, and an outage must not cost the attempt.
+	ctx, stop := heartbeat(ctx)
 	gone := func() {}
 	if a.Presence != nil {
 		if gone, err = a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken); err != nil {
@@ -155,7 +194,7 @@ func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(
 	return ctx, func() { stop(); gone() }, nil
 }
 
-// heartbeatInterval allows three heartbeats within the timeout.
+// heartbeatInterval allows three heartbeats within the heartbeat timeout of workflows (30 s).
 const heartbeatInterval = 10 * time.Second
 
 // heartbeat sends heartbeats on a timer, because models are silent for long. The context ends when
@@ -182,39 +221,47 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 			}
 		}
 	})
+	// stop also ends the context: work that outlives the attempt must not continue.
 	return ctx, func() { cancel(context.Canceled); wait.Wait() }
 }
 
-// sendHeartbeat sends one heartbeat, and retries until the next is due. It carries how often the
-// step has failed, for the next attempt.
+// sendHeartbeat sends one heartbeat, and retries until the next one is due. Its detail is the
+// number of the step's failures (see failuresBefore), so that the next attempt knows it. A
+// heartbeat without details would erase the number.
 func sendHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()
 	return sendBeat(ctx, failuresBefore(ctx))
 }
 
-// sendBeat is replaced by tests before anything runs: the client of Temporal's test environment
-// ends the process.
+// sendBeat makes the call to Temporal. Tests replace it before any activity runs: the client of
+// Temporal's test environment ends the process.
 var sendBeat = func(ctx context.Context, failures int) error {
 	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failures)
 }
 
-// over reports whether the answer to a heartbeat ends the attempt. No answer does not.
+// over reports whether the answer to a heartbeat ends the attempt: Temporal has cancelled the
+// activity, or does not know the attempt. Other errors mean that Temporal did not answer. They do
+// not end it.
 func over(err error) bool {
 	var gone *serviceerror.NotFound
 	return temporal.IsCanceledError(err) || errors.As(err, &gone)
 }
 
-// closing bounds how long an activity may write after its context has ended.
+// closing is how long an activity may continue to write after its context has ended.
 const closing = 10 * time.Second
 
-// errUnsaid tells that the log did not take the last records in time.
+// errUnsaid is the cause of a context of contextAfter whose time is over: the log did not take the
+// last records. It is a stream.ErrUnavailable, so it does not count as a failure of the step, and
+// Temporal retries.
 var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
 
-// contextAfter returns a context for records that must be written after ctx has ended. Until ctx
-// ends, the log is waited for without a bound: the answer of a model, or of a tool that may not be
-// called twice, must not be lost in an outage.
+// contextAfter returns a context for records that must be written although ctx may have ended.
+// While ctx is active the context has no bound: the answer of a model, or of a tool that must not
+// be called twice, must survive an outage of the log. After ctx has ended, it lasts for closing.
+// The caller calls the cancel function, which also releases the timer.
 func contextAfter(ctx context.Context) (context.Context, context.CancelFunc) {
+	// WithoutCancel keeps the values of ctx, such as the trace.
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		over := time.NewTimer(closing)

@@ -16,13 +16,22 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Advance is pipeline.advance.v1: it takes the result of an action and finds the next one. It
-// writes one record: the steps that begin and end, the changes of the state, and the tool call or
-// approval of the next step. A later attempt finds that record, or nothing.
+// This file is the activity that advances a pipeline or the steps of a program. Package
+// agents/pipeline decides what comes next; it is pure. The activity gives it the state, the
+// conversation and the event, and writes what it decides. active_step.go begins the next step,
+// outcome.go reads how the last one ended, environment.go has the variables of expressions, done.go
+// and stored_advance.go what the log keeps for later steps.
+
+// Advance is pipeline.advance.v1: it takes the event with which the active step ended, changes the
+// state, and finds the next action. It writes one record with all of that: the steps that begin and
+// end, the changes of the state, and the tool call or approval of the next step. It calls no model
+// and no tool. A later attempt finds the record and returns its answer, or nothing was changed.
 func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx) // it is short: the workflow handles a cancel afterwards
+	// The activity is short, so a cancel of the run does not end it. The workflow handles the
+	// cancel afterwards.
+	work, leave, err := a.attend(ctx)
 	if err != nil {
 		return next, fail(ctx, err)
 	}
@@ -31,8 +40,13 @@ func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Ad
 	return next, fail(ctx, err)
 }
 
+// advance takes over what failed steps left, opens the run or child if this is its first step, and
+// walks until the record is written. A walk is repeated from the beginning if another branch has
+// changed the state that it depends on. CallTool calls it for a chained advance.
 func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
 	place := agentPlace(in.Step, in.ID)
+	// Lanes whose activity failed may have late attempts. They are fenced before the result is
+	// judged. Nothing else reports what their subagents have used.
 	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
 		return runs.Advanced{}, err
@@ -40,6 +54,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	if in.After, err = a.comeBehind(ctx, place, in); err != nil {
 		return runs.Advanced{}, err
 	}
+	// The model calls of the failed step are counted here, because its activity returned no answer.
 	if in.FailedStep != nil {
 		more, err := a.unreported(ctx, place)
 		if err != nil {
@@ -62,6 +77,8 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	if err != nil {
 		return runs.Advanced{}, err
 	}
+	// Each walk begins with a new walker, because a walk that was refused as stale has changed its
+	// own.
 	for {
 		w := &walker{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
 		if err := w.walk(ctx); err != nil {
@@ -74,8 +91,9 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	}
 }
 
-// comeBehind begins the step after one that has failed, if one has, and returns the last record of
-// the lane.
+// comeBehind returns the last record of the lane after which this step writes. If the step before
+// has failed, its activity may never have opened it: comeBehind opens it, with its steered
+// messages, and voids what an unfinished attempt left.
 func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
@@ -90,7 +108,9 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Adv
 	return a.Log.Succeed(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
-// walked returns the agent of the steps.
+// walked returns the definition with the steps of the position: those of the agent, or those that
+// its program has begun. in.Tree has the steps of a program in their first advance, the log has
+// them later.
 func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
@@ -102,14 +122,17 @@ func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Defin
 	return a.withTree(ctx, d, runOf(in.Run).Thread, in.Position.Tree)
 }
 
-// openWalk writes the opening of the run, or of the subagent, if the steps begin.
+// openWalk writes the first record of the run, of the subagent or of the branch, if its steps begin
+// with this advance. It returns the last record of the lane for Begin.
 func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	switch b := in.Child; {
 	case in.Announces != nil:
 		return a.announce(ctx, p, in.Step, *in.Announces)
 	case in.Beginning != (runs.Beginning{}):
 		o := opening(in.Agent, in.Revision, in.Beginning)
-		if in.Resumes { // the outputs of the run before stay: later steps and compensations use them
+		// The outputs of the run before stay in the state, whatever the input says: later steps and
+		// compensations use them.
+		if in.Resumes {
 			o.Keeps = pipeline.Outputs
 		}
 		return a.Snapshots.OpenRun(ctx, p, o, false)
@@ -123,23 +146,43 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advan
 	return in.After, nil
 }
 
-// walker is one call of Advance.
+// walker is one try of Advance: it collects what the record will have. One goroutine uses it, for
+// one walk. It owns nothing that must be closed: the activity owns the attempt.
 type walker struct {
+	// The inputs. thread is the snapshot that the walk reads, set by walk.
 	activities *Activities
 	in         runs.Advance
 	place      stream.Place
 	definition *agents.Definition
 	thread     *snapshot.Snapshot
-	said       string // the text of the user's last message
+	// said is the text of the last user message of the input: the task of an agent step without a
+	// prompt. input sets it.
+	said string
 
-	next   runs.Advanced
-	told   []agui.Event
-	sets   bool // a change depends on the value of the state
+	// The outputs: next is the answer to the workflow, told are the events, kept is what later
+	// steps need, result is the record with all of them.
+	next runs.Advanced
+	told []agui.Event
+	// sets tells that a change depends on the value of the state, so the record is written only if
+	// the state is unchanged.
+	sets   bool
 	kept   storedAdvance
 	result stream.Result
 }
 
+// walk finds the next action and fills the outputs. It writes nothing but a checkpoint. It does one
+// of these:
+//
+//   - refuse an invalid step of a program, as a failure
+//   - reopen the steps of a suspended pipeline, or close them because the child suspends
+//   - evaluate an expression of a program
+//   - advance
+//
+// A step that lacks an agent or a tool for good fails within the walk, so that its onError steps
+// may run. The loop continues with that failure as the event.
 func (w *walker) walk(ctx context.Context) (err error) {
+	// The snapshot must contain the last record of the agent's lane, of the child's beginning, and
+	// of the branches that have ended.
 	after := max(w.in.After, w.place.Since)
 	if f := w.in.Position.Branches; f != nil {
 		after = max(after, f.Last)
@@ -147,10 +190,13 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if w.thread, err = w.activities.Snapshots.Latest(ctx, w.place.Run.Thread, after); err != nil {
 		return err
 	}
-	_ = w.activities.Snapshots.Checkpoint(ctx, w.place.Run.Thread, w.thread, false) // an optimization
+	// Without a checkpoint later readers fold more records, so a failure is ignored.
+	_ = w.activities.Snapshots.Checkpoint(ctx, w.place.Run.Thread, w.thread, false)
 	if w.in.Closes != "" {
 		w.tell(&agui.StepFinished{StepName: w.in.Closes})
 	}
+	// The steps of a program come from its code at run time. Validation errors are failures that
+	// the program receives.
 	if w.in.Tree != nil {
 		if w.next.Failed = invalidStep(w.definition); w.next.Failed != nil {
 			w.next.Cursor = w.in.Position.Cursor
@@ -163,6 +209,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	case len(w.in.Suspended) > 0:
 		return w.suspend()
 	}
+	// Later advances and model calls of this program step read the tree from this record.
 	w.kept.Tree = w.in.Tree
 	env, err := w.env(ctx)
 	if err != nil {
@@ -184,6 +231,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		// Expressions of the next round of the loop see the changes of this one.
 		for _, c := range move.Changes {
 			w.change(c)
 			if env.State, err = applyChange(env.State, c); err != nil {
@@ -191,6 +239,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 			}
 		}
 		w.next.Cursor, w.sets = move.Cursor, w.sets || move.Sets
+		// Compensations may need the outputs of the steps that this move has finished.
 		w.storeDone(move.Done)
 		err = w.answerAction(ctx, move.Action)
 		why := unobtainable(err)
@@ -201,10 +250,12 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	}
 }
 
-// maxReason bounds the message about an invalid step, in bytes.
+// maxReason bounds the message about an invalid step, in bytes, because it becomes part of the
+// history.
 const maxReason = 500
 
-// invalidStep returns what is wrong with a step of a program; nil = nothing.
+// invalidStep validates the step of a program and returns why it is invalid; nil = it is valid. A
+// tree of a program has one step.
 func invalidStep(d *agents.Definition) *pipeline.Failure {
 	err := d.ValidateStep(d.Steps[0])
 	if err == nil {
@@ -214,7 +265,8 @@ func invalidStep(d *agents.Definition) *pipeline.Failure {
 	return &pipeline.Failure{Code: "invalid_step", Message: strings.ToValidUTF8(why[:min(len(why), maxReason)], "")}
 }
 
-// applyChange returns a state after a change.
+// applyChange returns the state after the patch of a change; changes that begin or end steps have
+// none. An error is a defect: the interpreter makes patches that apply.
 func applyChange(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) {
 	if c.Patch == nil {
 		return state, nil
@@ -229,8 +281,9 @@ func applyChange(state json.RawMessage, c pipeline.Change) (json.RawMessage, err
 	return next, nil
 }
 
-// unobtainable returns the failure of a step that lacks an agent or a tool for good; nil = it lacks
-// none.
+// unobtainable returns the failure of a step that cannot have the agent or tool that it needs: the
+// grace is over, or subagents would nest too deep. nil = err is another error, or the activity is
+// retried within the grace.
 func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
@@ -242,8 +295,10 @@ func unobtainable(err error) *pipeline.Failure {
 	return nil
 }
 
+// tell adds events to the record.
 func (w *walker) tell(events ...agui.Event) { w.told = append(w.told, events...) }
 
+// change adds the event for a change: a step begins or ends, or the state changes.
 func (w *walker) change(c pipeline.Change) {
 	switch {
 	case c.Started != "":
@@ -255,7 +310,8 @@ func (w *walker) change(c pipeline.Change) {
 	}
 }
 
-// reopen tells clients again of the open steps, in a run or a child that continues a suspended one.
+// reopen begins the open steps again for clients, in the run or child that continues a suspended
+// one. The position stays the same.
 func (w *walker) reopen() error {
 	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range open {
@@ -265,8 +321,8 @@ func (w *walker) reopen() error {
 	return err
 }
 
-// suspend tells clients that the open steps of a child end, because the child waits for interrupts.
-// The next run reopens them.
+// suspend ends the open steps of a child that ends with its interrupts, the innermost first, and
+// reports a branch as suspended. The next run reopens them.
 func (w *walker) suspend() error {
 	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range slices.Backward(open) {
@@ -274,7 +330,8 @@ func (w *walker) suspend() error {
 	}
 	w.next.Cursor = w.in.Position.Cursor
 	if w.in.Child.BranchPath == "" {
-		return err // the end of the call is written elsewhere
+		// The activity Answer writes the end of a subagent, with the step of its call.
+		return err
 	}
 	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
 	for _, call := range w.in.Suspended {
@@ -284,7 +341,9 @@ func (w *walker) suspend() error {
 	return err
 }
 
-// answerAction tells the workflow the next action.
+// answerAction prepares the next action for the workflow, which carries it out. Without an action
+// the pipeline has ended, or has failed with do.Failed. The error may be one for which unobtainable
+// returns a failure.
 func (w *walker) answerAction(ctx context.Context, do pipeline.Action) error {
 	switch {
 	case do.Agent != nil:
@@ -297,12 +356,14 @@ func (w *walker) answerAction(ctx context.Context, do pipeline.Action) error {
 		w.next.Sleep = do.Sleep
 		return nil
 	}
+	// No action is left: the pipeline has ended.
 	w.next.Failed = do.Failed
 	w.end()
 	return nil
 }
 
-// end closes a branch that has ended.
+// end adds the event that ends a branch, and stores what its compensation needs. Other pipelines
+// are ended by Finish or Answer.
 func (w *walker) end() {
 	b := w.in.Child
 	if b == nil || b.BranchPath == "" {
@@ -316,7 +377,8 @@ func (w *walker) end() {
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
-// failures returns those of the answer.
+// failures returns all failures in the answer: those in the cursor, and the one that the pipeline
+// ends with. They are pointers into the answer.
 func (w *walker) failures() []*pipeline.Failure {
 	all := w.next.Cursor.Failures()
 	if w.next.Failed != nil {
@@ -325,7 +387,8 @@ func (w *walker) failures() []*pipeline.Failure {
 	return all
 }
 
-// readDetails reads the details of the failures that steps may use.
+// readDetails sets the details of the failures that steps may use. A detail may have content, so
+// the workflow carries only the number of the record that has it.
 func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 	failures := w.next.Cursor.Failures()
 	if event.Failure != nil {
@@ -352,8 +415,11 @@ func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 	return nil
 }
 
-// finish writes the record.
+// finish writes the done record and returns the answer. The error is stream.ErrStale, and nothing
+// is written, if the state has changed since w.thread was read. Only branches and subagents need
+// that check: the run's own agent has no concurrent writer of the state while it advances.
 func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
+	// This move made the detail. The record keeps it, and withSequence sets the record's number.
 	for _, f := range w.failures() {
 		if f.Detailed && f.Record == 0 {
 			w.kept.Detail = f.Detail
@@ -366,11 +432,13 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 	if w.result.Kept, err = json.Marshal(w.kept); err != nil {
 		return w.next, fmt.Errorf("activities: encode what a step keeps: %w", err)
 	}
+	// Branches refer to the record for their items, so that record always keeps something.
 	if string(w.result.Kept) == "{}" && w.next.Branches == nil {
 		w.result.Kept = nil
 	}
 	write := attempt.Finish
-	if w.sets && w.in.Child != nil { // other branches may change the state
+	// The mark of the snapshot must still be the last one.
+	if w.sets && w.in.Child != nil {
 		write = func(ctx context.Context, result *stream.Result, events ...agui.Event) (uint64, error) {
 			return attempt.FinishOn(ctx, w.thread.Mark, result, events...)
 		}
@@ -382,13 +450,17 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 	return withSequence(w.next, seq, w.in.Tree != nil), nil
 }
 
+// recordedAdvance returns the answer in the done record of an earlier attempt. tree tells that the
+// record has the steps of a program.
 func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.Advanced, error) {
 	var next runs.Advanced
 	err := recorded(ctx, done, &next)
 	return withSequence(next, done.Seq, tree), err
 }
 
-// withSequence sets the sequence of the record where the answer refers to itself.
+// withSequence sets the sequence of the done record wherever the answer refers to its own record.
+// The answer is encoded before the log assigns the sequence, so both finish and recordedAdvance
+// call it.
 func withSequence(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
 	next.Seq = seq
 	keptAs(next.Cursor.Records, seq)
@@ -403,9 +475,11 @@ func withSequence(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
 	if next.Branches != nil {
 		next.Branches.Record = seq
 	}
+	// The active step finds its tree in this record.
 	if next.Active != nil && tree {
 		next.Active.Place.Tree = seq
 	}
+	// The agent finds its prompt in this record.
 	if l := next.Active; l != nil && next.Prompts {
 		l.Place.Prompts = append(l.Place.Prompts, seq)
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Hold is interrupt.announce.v1: it tells readers what a held run waits for. It returns the last
-// record of the main lane.
+// Hold is interrupt.announce.v1: it announces to readers what a held run waits for, with custom
+// events in an open record. The AG-UI run stays open. It returns the sequence of that record. A
+// later attempt finds the record.
 func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -22,6 +23,8 @@ func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq 
 	return seq, fail(ctx, err)
 }
 
+// hold writes the record. Interrupts that people decide are shown in full, client tool calls by
+// their IDs; decided ones are left out.
 func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 	open := *in.Interrupts
 	open.Calls = nil
@@ -48,7 +51,9 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 		events = append(events, &agui.StepFinished{StepName: in.Closes})
 	}
 	place := agentPlace(in.Step, in.ID)
-	if in.Concurrent { // others write on the agent's lane
+	// Children of the run still work, and the agent's lane may have another writer. The lane for
+	// interrupts has one writer, the thread.
+	if in.Concurrent {
 		place.Lane = stream.LaneAsks
 	}
 	return a.Log.Open(ctx, place, nil, append(events, told...)...)

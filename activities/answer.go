@@ -17,16 +17,22 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// This file ends subagents. When a child workflow has ended, or ends with interrupts, its workflow
+// schedules Answer, which closes the subagent's lanes and writes the result of the call that the
+// subagent worked for.
+
 // Results of subagents that did not succeed.
 const (
+	// delegateFailed begins the result; the code and the message follow.
 	delegateFailed    = "The agent did not finish its work"
 	delegateCancelled = "The agent's work was cancelled."
 	delegateSilent    = "The agent ended without an answer."
 )
 
-// Answer is subagent.answer.v1: it ends a subagent, and its call with the subagent's last message.
-// First it takes over the lanes that the subagent left open. A failed subagent is a failed tool
-// call: the calling model continues.
+// Answer is subagent.answer.v1: it ends a subagent, and writes its last message as the result of
+// its call. First it takes over the lanes that the subagent left open, and counts their model
+// calls. A failed subagent is a failed tool call: the calling model continues. A subagent that ends
+// with interrupts leaves its call without a result; the next run continues it.
 func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -39,6 +45,8 @@ func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer
 	return answer, fail(ctx, err)
 }
 
+// answer writes the done record on the lane of the call, not on the subagent's lanes. What precedes
+// Begin may be repeated: taking over lanes again changes nothing, and the usage is the same.
 func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
 	opened, err := a.openToolStep(ctx, in.Call)
 	if err != nil {
@@ -50,6 +58,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	}
 	in.Usage = runs.Sum(in.Usage, used)
 	var closing []agui.Event
+	// An agent's last step is open; the steps of a pipeline have been closed by its advances.
 	if begun != "" && !in.IsPipeline {
 		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Child.CallID)})
 	}
@@ -61,15 +70,19 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 		return recordedToolAnswer(ctx, done)
 	}
 	defer attempt.Close()
+	// in.After is the subagent's last record: the snapshot must contain its last message.
 	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, max(opened, in.After))
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
+	// The run ends with the interrupts of this subagent; the next run continues the subagent.
 	if in.Outcome == runs.OutcomeInterrupt {
 		return suspend(ctx, in, closing, attempt, opened)
 	}
 	call, err := findCall(thread, in.Call)
 	if err == nil {
+		// The call was approved before the subagent began. This sets the edited arguments in the
+		// record of the result.
 		_, _, err = a.executeDecision(ctx, in.Call, &call)
 	}
 	if err != nil {
@@ -78,25 +91,30 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	closing = append(closing, removeOutputs(in.Child.CallID, thread.State)...)
 	result := workResult(in, thread)
 	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+	// The end of the subagent and the result of its call are one record.
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
 }
 
-// removeOutputs removes the outputs of a program that worked for a call. The last step of a
-// pipeline has removed its own.
+// removeOutputs returns the event that removes the step outputs of a program from the state, if the
+// state has any. Programs have no last advance; the last advance of a pipeline has removed its
+// outputs.
 func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 	var at struct {
 		Steps map[string]json.RawMessage `json:"steps"`
 	}
 	home := agents.AgentPrefix + callID
-	if err := json.Unmarshal(state, &at); err != nil || at.Steps[home] == nil { // there is nothing that it could stand in
+	// A state of another form has no outputs.
+	if err := json.Unmarshal(state, &at); err != nil || at.Steps[home] == nil {
 		return nil
 	}
 	patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%s"}]`, pipeline.Outputs, home)
 	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
-// endSpeaking takes over what the subagent left open. It returns the ID of the subagent's step, and
-// the usage that its workflow does not know. step is "" if the subagent was never announced.
+// endSpeaking takes over the lanes that the subagent left open, its own and those of its calls. If
+// the run was cancelled, the text of an unfinished model call is kept, otherwise it is retracted.
+// It returns the ID of the subagent's last step ("" = the subagent was never announced to clients),
+// and the usage that the subagent's workflow does not know.
 func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
 	p := agentPlace(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
@@ -105,6 +123,7 @@ func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (s
 	if used, err = a.takeOver(ctx, p, in.Unfinished); err != nil {
 		return "", nil, err
 	}
+	// Without a record on its lane the subagent has called no model.
 	if p.Step == "" {
 		return "", used, nil
 	}
@@ -115,7 +134,8 @@ func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (s
 	return p.Step, runs.Sum(used, more), err
 }
 
-// workResult returns the result of the call.
+// workResult returns the result of the call for the calling model: the subagent's last message, or
+// what happened instead.
 func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result {
 	switch in.Outcome {
 	case runs.OutcomeSuccess:
@@ -131,7 +151,8 @@ func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result 
 	return resultOf(thread.Entries[at].Message)
 }
 
-// suspend ends a subagent that waits for interrupts, without a result of its call.
+// suspend ends a subagent that waits for interrupts. The done record has the IDs of the interrupts,
+// and no result of the call.
 func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
 	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	recorded, err := json.Marshal(told)
@@ -147,7 +168,8 @@ func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, 
 	return told, err
 }
 
-// farewell returns the events that end the subagent, if it has begun.
+// farewell returns the events that end the subagent for clients, after events; none if clients
+// never saw it begin.
 func farewell(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
 	if !begun {
 		return nil

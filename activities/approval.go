@@ -15,7 +15,13 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// gate returns the gate of an agent's rules, evaluated on the current state and input.
+// This file decides which tool calls need an approval, and makes AG-UI interrupts of them. The gate
+// runs while a model call or a tool step is written; interrupts runs later, when the run is held or
+// ends.
+
+// gate returns the function that checks a tool call against the agent's approval rules; nil = the
+// agent has none. It evaluates the rules on the state and the input of thread. A call that an
+// earlier approval covers ("remember") passes.
 func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
@@ -29,6 +35,7 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 		return nil, fmt.Errorf("activities: encode input: %w", err)
 	}
 	return func(tool, arguments string) *runs.Approval {
+		// The first rule that applies asks; below 0 = none does.
 		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
 		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
@@ -37,8 +44,9 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 	}, nil
 }
 
-// approval returns what the workflow knows of a rule: numbers and durations. The API checks who may
-// decide.
+// approval returns what the workflow needs of a rule to wait for decisions: digests, numbers and
+// durations. The names of approvers stay in the definition, because the API checks who may decide.
+// rule is the index of the rule in d.
 func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	r := d.Approvals[rule]
 	expires, then := r.Deadline()
@@ -46,13 +54,16 @@ func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 		Rule: rule, Args: runs.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
 		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: runs.OnExpiry(then),
 	}
+	// Arguments that differ only in form have the same canonical digest. Most have the canonical
+	// form already.
 	if digest := canonicalDigest(arguments); digest != asks.Args {
 		asks.Canonical = digest
 	}
 	return asks
 }
 
-// interrupts returns those that a run ends with, in the order of the calls.
+// interrupts returns the open interrupts that people decide, as AG-UI shows them, in the order of
+// the calls. Client tool calls are no AG-UI interrupts, and decided ones were announced before.
 func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
 	for _, c := range w.Calls {
@@ -60,7 +71,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 		var err error
 		switch {
 		case c.Decision != nil:
-			continue // announced while other branches worked
+			continue
 		case c.Asked != nil:
 			i, err = a.raisedInterrupt(ctx, w, c)
 		case c.Approval != nil:
@@ -83,16 +94,19 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 	return questions, nil
 }
 
-// questionID returns the ID of an interrupt.
+// questionID returns the ID of an interrupt, which clients use in their decisions. question is
+// runs.Interrupt.Question.
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
-// approvalInterrupt returns the interrupt of a tool call that needs an approval, or of an approve
-// step.
+// approvalInterrupt returns the interrupt of a tool call that needs an approval, of an approve
+// step, or of an exceeded limit. The three differ in their message and in the schema of the
+// decision.
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if w.Exceeded != nil {
 		message, schema = a.limitMessage(*w.Exceeded), limitSchema(a.figuresOf(*w.Exceeded))
 	} else if record := w.Source(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
+		// The message of an approve step is content: the advance that began the step has stored it.
 		var k storedAdvance
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
 			return agui.Interrupt{}, err
@@ -103,7 +117,8 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
 }
 
-// interruptSource returns the source of an interrupt, from which the API knows who may decide.
+// interruptSource returns the metadata of an interrupt: the rule, by which the API finds out who
+// may decide, and the digest of the arguments that are to be approved.
 func interruptSource(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	by := w.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
@@ -119,7 +134,7 @@ func interruptSource(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error
 	return agui.Metadata{"perdure.argsDigest": digest, stream.MetadataApproval: rule}, nil
 }
 
-// approvalSchema is the schema of a decision about a tool call.
+// approvalSchema is the JSON Schema of a decision about a tool call. Clients make forms of it.
 const approvalSchema = `{"type":"object","required":["approved"],"properties":{` +
 	`"approved":{"type":"boolean","description":"Whether the call may be made."},` +
 	`"editedArgs":{"type":"object","description":"Arguments to make it with, instead of the model's."},` +

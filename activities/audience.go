@@ -9,14 +9,22 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// audience returns the part of the conversation that an agent is told. The run's own agent is told
-// all messages except for those of subagents; a subagent its task and its own messages. The agent
-// of a step is told as much, or only its prompt and its own messages.
+// audience returns the entries of the conversation that an agent's model receives:
+//
+//   - the run's own agent: all messages except those of subagents
+//   - a subagent: its task, then its own messages
+//   - a branch: the messages of the agent that it belongs to, and its own
+//   - the agent of an isolated step: its prompts and its own messages
+//
+// Messages about limits are for people only. The prompts of a step's agent are inserted in their
+// places.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
 	}
 	var entries []snapshot.Entry
+	// The task is not part of the conversation: it is the argument of the call, which belongs to
+	// the calling agent.
 	if b := in.Child; b != nil && b.BranchPath == "" {
 		task, err := a.task(ctx, b, thread)
 		if err != nil {
@@ -32,6 +40,7 @@ func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *sn
 	return a.askAgain(ctx, in, entries)
 }
 
+// heardAlone returns the entries of an isolated step: the messages with its scope, and its prompts.
 func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	var entries []snapshot.Entry
 	for _, e := range thread.Entries {
@@ -42,8 +51,9 @@ func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *
 	return a.askAgain(ctx, in, entries)
 }
 
-// askAgain inserts the prompts of a step's agent at their places: at the beginning, or after an
-// answer that was not valid.
+// askAgain inserts the prompts of a step's agent, which are in records of advances and not in the
+// conversation: the first one at the beginning, one with validation errors after the answer that
+// was invalid. Agents outside of pipelines have none.
 func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.Place == nil {
 		return entries, nil
@@ -53,7 +63,9 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
 			return nil, err
 		}
-		if k.Prompt == "" && !in.Place.Isolated { // it only names the agent whose step it is
+		// Such a record only names the agent whose step defines the output. An isolated agent has a
+		// prompt even if it is empty.
+		if k.Prompt == "" && !in.Place.Isolated {
 			continue
 		}
 		at := 0

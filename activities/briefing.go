@@ -12,11 +12,15 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// maxVisibleState bounds the state that a model is shown, in bytes.
+// This file makes the system message of a model call.
+
+// maxVisibleState bounds the state that a model is sent, in bytes of compact JSON. Of a larger
+// state the model receives the size only.
 const maxVisibleState = 64 << 10
 
 // briefing returns the system message: the agent's instructions, the required output, the context
-// of the input, and the state if the model may see it.
+// that the client sent with the input, and the state if the definition makes it visible, in this
+// order. "" = there is none of them.
 func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *snapshot.Snapshot) (string, error) {
 	var sections []string
 	if d.Instructions != "" {
@@ -25,6 +29,7 @@ func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output 
 	if output != nil {
 		sections = append(sections, outputSection(output))
 	}
+	// The snapshot knows whether the input has a context, which saves reading the input.
 	if thread.Context {
 		in, err := a.Log.Input(ctx, thread.Input)
 		if err != nil {
@@ -38,6 +43,7 @@ func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output 
 	return strings.Join(sections, "\n\n"), nil
 }
 
+// contextSection returns the section with the context of the input; none if there is no context.
 func contextSection(entries []agui.Context) []string {
 	if len(entries) == 0 {
 		return nil
@@ -50,12 +56,14 @@ func contextSection(entries []agui.Context) []string {
 	return []string{b.String()}
 }
 
+// stateSection returns the section with the state.
 func stateSection(state json.RawMessage) string {
 	const about = "The state that you share with the application, as JSON:"
 	var b bytes.Buffer
 	if err := json.Compact(&b, state); err != nil {
+		// The log has JSON only, so this is a defect; the model call goes on without the state.
 		b.Reset()
-		b.WriteString("null") // the log has JSON only
+		b.WriteString("null")
 	}
 	if b.Len() > maxVisibleState {
 		return fmt.Sprintf("The state that you share with the application has %d bytes, too many to be shown here.", b.Len())

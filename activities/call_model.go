@@ -20,7 +20,14 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// CallModel is model.call.v1: it streams one completion of the agent's model into the log.
+// This file is one model call, from the opening of its step to its done record. The workflow
+// schedules it once for each turn. callModel has the frame of the attempt, narrate makes the
+// request and reads the stream. usage.go counts what the call costs.
+
+// CallModel is model.call.v1: it streams one completion of the agent's model into the log. The
+// answer has the IDs of the message and its tool calls, the approvals that the calls need, and the
+// usage, but no content. A cancelled call is an answer with OutcomeCancelled. The provider's errors
+// are retried as failModel decides.
 func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -33,6 +40,9 @@ func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer r
 	return answer, fail(ctx, err)
 }
 
+// callModel opens the step, takes the lane, calls the model and writes the done record. It counts
+// the usage for the tenant's day after the done record is written. If the worker dies in between,
+// the next attempt finds the done record and counts.
 func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 	place := agentPlace(in.Step, in.ID)
 	var err error
@@ -43,6 +53,8 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	if err != nil {
 		return runs.ModelAnswer{}, err
 	}
+	// An earlier attempt has finished, and its worker may have died before it counted the usage.
+	// The ledger counts a step once.
 	if done != nil {
 		answer, err := recordedModelAnswer(ctx, done)
 		return answer, errors.Join(err, a.countAnswer(ctx, in, answer))
@@ -52,6 +64,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	defer cancel()
 	n := narration.New(place.Run, in.ID, attempt)
 	n.Scope = scopeOf(in.Place)
+	// The metrics of an attempt whose worker died are recorded by its successor.
 	if attempt.Resumed() {
 		if err := a.meterBefore(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
@@ -59,16 +72,21 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	}
 	summarizes, err := a.narrate(work, in, n, attempt)
 	switch {
+	// A cancel is no failure: the done record below keeps the text and the calls that the model has
+	// emitted.
 	case err != nil && cancelled(work, err):
 		n.Answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
 		return runs.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
 	}
+	// Earlier attempts and summaries were billed as well. The workflow learns of them by this
+	// answer only.
 	if attempt.Resumed() || summarizes {
 		if n.Answer.OtherUsage, err = a.usedBefore(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
 	}
+	// The model was paid for: the done record is written even if the run was cancelled meanwhile.
 	last, end := contextAfter(work)
 	defer end()
 	answer, err := n.Finish(last)
@@ -78,6 +96,9 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	return answer, a.countAnswer(ctx, in, answer)
 }
 
+// openModelStep writes the lifecycle events before the call: of the run if this is its first step
+// (Beginning), of the subagent if this is its first step (Announces), else of the step. It returns
+// the last record of the lane for Begin.
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (uint64, error) {
 	if in.Announces != nil {
 		return a.announce(ctx, p, in.Step, *in.Announces)
@@ -88,11 +109,14 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
-// narrate calls the model, unless a limit has to be approved first. It is cancelled before the call
-// if a cancel was requested before the run began. summarizes tells that the step may have had a
-// summary made.
+// narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
+// It does not call the model if a cancel was requested (stream.ErrCancelled), or if people have to
+// approve more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
+// also if it fails. summarizes tells that the step may have had a summary made, whose usage then
+// counts as well.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	run := runOf(in.Run)
+	// The cancel may be older than the worker's subscription to announcements.
 	wanted, err := a.cancelRequested(ctx, in.Step)
 	if err != nil {
 		return summarizes, err
@@ -106,13 +130,17 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	}
 	after := in.After
 	if in.Child != nil {
+		// A child's lane may still be empty. The conversation must contain the record that began
+		// the child.
 		after = max(after, in.Child.Since)
 	}
 	conversation, err := a.Snapshots.Latest(ctx, run.Thread, after)
 	if err != nil {
 		return summarizes, err
 	}
-	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false) // an optimization: its failure does not matter
+	// Without a checkpoint later readers fold more records, so a failure is ignored.
+	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false)
+	// The budget is checked before the summary and the call, because both cost money.
 	if n.Answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.Answer.Exceeded != nil || err != nil {
 		return summarizes, err
 	}
@@ -125,6 +153,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 		return summarizes, err
 	}
 	n.Offer(req.Tools)
+	// Client tools end the run, so only the run's own agent may call them.
 	if in.Child == nil {
 		if n.Clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
 			return summarizes, err
@@ -144,7 +173,9 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	if n.Gate, err = a.gate(ctx, definition, conversation); err != nil {
 		return summarizes, err
 	}
+	// All that may fail without the provider has been done. From here on events are emitted.
 	n.Predict(definition.State.Predict)
+	// The key is the same for all attempts, so a provider that supports it does not bill a retry.
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	provider, _ := definition.ModelProvider()
 	if err := n.TellDropped(ctx, prompt.DroppedFrom(provider, req.Model, model, heard)); err != nil {
@@ -153,11 +184,14 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: req.Model})
 	c := a.newModelCall(attempt, definition.Model, chat)
 	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.Tell(ctx, chunk) }))
+	// A cancelled call also finishes with a done record, so it needs no last note.
 	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
 	return summarizes, err
 }
 
-// request returns the request without messages, and the tools that the model is offered.
+// request returns the agent's model, a request without messages and output, and the worker's tools
+// that the model is offered. It fails with a *llm.Error that is final if this worker has no such
+// provider, and with a lackingError if it lacks a tool.
 func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, []tools.Tool, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
@@ -171,8 +205,10 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 	return model, &llm.Request{Model: name, ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}, offered, nil
 }
 
-// offerAgents adds subagents and handoffs to the tools. At the limit of handoffs they are still
-// offered, because the conversation has calls of them, but are not carried out.
+// offerAgents adds the subagents and handoffs of an agent to the tools that the model is offered,
+// and tells the narrator which calls are theirs. At runs.MaxHandoffs handoffs are still offered,
+// because the conversation has calls of them and a provider refuses calls of unknown tools. Their
+// calls then get a result that says so.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	delegates, err := a.delegates(ctx, d, in.Child)
 	if err != nil {
@@ -189,8 +225,8 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	return offered, nil
 }
 
-// messages returns those of the request, as far as they fit, and the whole conversation of the
-// agent.
+// messages returns the messages of the request, cut to the agent's context size, and all entries of
+// the conversation that the agent receives. It may call a model for a summary.
 func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
 	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
@@ -204,14 +240,15 @@ func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool
 	return prompt.Messages(told, room), entries, err
 }
 
-// cancelled reports whether work ended because the run is cancelled, by the announcement or by
-// Temporal. A stopping worker and a fence are no cancel.
+// cancelled reports whether work ended because the run is cancelled: by the announcement, or by
+// Temporal. A worker that stops and a fence also end the context, but are not a cancel.
 func cancelled(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(err, stream.ErrCancelled) || errors.Is(cause, stream.ErrCancelled) || temporal.IsCanceledError(cause)
 }
 
-// recordedModelAnswer returns the answer of an attempt that had finished before.
+// recordedModelAnswer returns the answer in the done record of an earlier attempt. Seq is not part
+// of the record, because the record does not know its own sequence.
 func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAnswer, error) {
 	var answer runs.ModelAnswer
 	err := recorded(ctx, done, &answer)
@@ -219,7 +256,7 @@ func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAn
 	return answer, err
 }
 
-// recorded decodes the answer of a finished attempt.
+// recorded decodes the answer of a done record into answer, a pointer.
 func recorded(ctx context.Context, done *stream.Record, answer any) error {
 	var result stream.Result
 	if err := done.Result(ctx, &result); err != nil {

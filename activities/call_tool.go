@@ -21,8 +21,14 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// CallTool is tool.call.v1: it makes one tool call, and writes its result to the log. A failure of
-// the tool is a result for the model. The call of a tool step also advances the pipeline.
+// This file is one tool call of a model or of a tool step. The workflow schedules the calls of a
+// turn in parallel, each on a lane of its own. callTool has the frame of the attempt, runTool calls
+// the tool. Decisions are in decided.go, questions of tools in question.go.
+
+// CallTool is tool.call.v1: it makes one tool call, and writes the result to the log. A failure of
+// the tool is a result for the model, not an error. Errors are an unavailable server behind a tool
+// with attempts left, and failures of the log. The call of a tool step also advances the pipeline
+// if in.Chained is set.
 func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -32,13 +38,17 @@ func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer run
 		return answer, fail(ctx, err)
 	}
 	defer leave()
+	// The advance saves an activity. If it fails, or its answer does not fit, the workflow
+	// schedules it under the same step ID.
 	if answer, err = a.callTool(work, in); err == nil {
-		answer.Advanced, _ = a.chained(ctx, in, answer, began) // an optimization: otherwise the workflow schedules the advance
+		answer.Advanced, _ = a.chained(ctx, in, answer, began)
 	}
 	return answer, fail(ctx, err)
 }
 
-// enterCall is enter, but lets a lasting call end.
+// enterCall is enter, except that a cancel of the run does not end a call that outlasts it: a
+// compensation has to know whether the call took effect. Temporal's cancellation cannot end it
+// either, because the workflow schedules it in a disconnected context.
 func (a *Activities) enterCall(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
 	if in.OutlastsCancel {
 		return a.attend(ctx)
@@ -46,6 +56,9 @@ func (a *Activities) enterCall(ctx context.Context, in runs.ToolCall) (context.C
 	return a.enter(ctx, in.Step)
 }
 
+// callTool opens the step, takes the lane, carries out the decision about the call, and makes the
+// call unless the decision is its result. It ends with one of two done records: the result of the
+// call, or a question of the tool (OutcomeInterrupt).
 func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 	opened, err := a.openToolStep(ctx, in)
 	if err != nil {
@@ -61,6 +74,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
+	// The arguments of the call, the state and the decisions are content: they come from the log.
 	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, opened)
 	if err != nil {
 		return runs.ToolAnswer{}, err
@@ -73,6 +87,8 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
+	// The run was cancelled, and this activity only records the decision. After a Resumed attempt
+	// the tool may have been called.
 	if outcome == "" && in.Cancelled {
 		result, outcome = tools.Failed(callCancelled), runs.OutcomeCancelled
 		if attempt.Resumed() {
@@ -85,12 +101,15 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	}
 	handed := false
 	switch {
+	// The decision, or the cancel, is the outcome. The tool is not called.
 	case outcome != "":
 	case in.HandOverTo != "":
 		result, outcome, handed, err = a.handOver(ctx, in, call)
 	default:
 		result, outcome, err = a.runTool(ctx, in, call, asked, thread.State, attempt)
 	}
+	// A question ends the call without a result. The workflow schedules the call again with the
+	// answer.
 	if asks, ok := errors.AsType[*tools.Raised](err); ok && asked.number() < tools.MaxQuestions {
 		return asked.raise(ctx, in, call, attempt, asks, opened)
 	} else if ok {
@@ -102,9 +121,15 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	return finishTool(ctx, in, call, attempt, result, runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
 }
 
+// openToolStep writes the lifecycle events of the step that all calls of a turn share; the first of
+// the concurrent activities writes them. A call may also be the first step of a run (Opens) or of a
+// subagent (Announces), when decisions resume it. It returns the record that the conversation must
+// contain.
 func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64, error) {
 	place := agentPlace(in.Step, in.Open)
 	if in.Chained != nil {
+		// The chained advance writes to the same lane. A late attempt must find its own step open,
+		// and not be fenced by the advance of an earlier attempt.
 		place.Then = in.Chained.ID
 	}
 	if in.Announces != nil {
@@ -118,15 +143,22 @@ func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64
 
 // Results of calls that did not end by themselves.
 const (
+	// outcomeUnknown: an attempt died after it had begun the call.
 	outcomeUnknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
-	callCancelled  = "The call was cancelled."
-	callAbandoned  = "The call was cancelled but did not stop. Whether it took effect is unknown."
-	callOverdue    = "The call did not end in its time. Whether it took effect is unknown."
-	callBroken     = "The call broke off. Whether it took effect is unknown."
+	// callCancelled: the call was not made, or the tool returned when its context ended.
+	callCancelled = "The call was cancelled."
+	// callAbandoned: the tool ignored the end of its context.
+	callAbandoned = "The call was cancelled but did not stop. Whether it took effect is unknown."
+	// callOverdue: the tool ignored its own timeout.
+	callOverdue = "The call did not end in its time. Whether it took effect is unknown."
+	// callBroken: all attempts failed, and the error has no text for the model.
+	callBroken = "The call broke off. Whether it took effect is unknown."
 )
 
-// runTool calls the tool. A tool that may have had its effect, and is not idempotent, is not called
-// again.
+// runTool calls the tool, and returns its result with the outcome. A tool that is not idempotent is
+// not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
+// asks people, a lackingError if this worker does not have the tool, and otherwise a failure after
+// which the call may be attempted again.
 func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
@@ -136,9 +168,13 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	if err != nil {
 		return tools.Result{}, "", err
 	}
+	// The model has made up the name, or the call is of a subagent or handoff that cannot be
+	// carried out.
 	if tool == nil {
 		return tools.Failed(notCallable(definition, call)), runs.OutcomeError, nil
 	}
+	// A tool that is not idempotent is called at most once: the model learns that the outcome is
+	// unknown.
 	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil
 	}
@@ -149,6 +185,7 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	}
+	// Reports are events of this attempt. Close stops those of a tool that was abandoned.
 	reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
 	defer reports.Close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
@@ -159,12 +196,14 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	_, asks := errors.AsType[*tools.Raised](err)
 	end(kindOf(cmp.Or(err, result.Cause)))
 	switch {
+	// A question is the expected end of a call, not a failure of the tool.
 	case asks:
 		return tools.Result{}, "", err
 	case errors.Is(err, errAbandoned) && cancelled(ctx, err):
 		return tools.Failed(callAbandoned), runs.OutcomeCancelled, nil
 	case err != nil && cancelled(ctx, err):
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
+	// After the last attempt the model continues with the failure as the result.
 	case err != nil && lastAttempt(ctx, tool.Spec(), err):
 		return finalFailure(err), runs.OutcomeError, nil
 	case err != nil:
@@ -175,7 +214,9 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	return result, runs.OutcomeSuccess, nil
 }
 
-// findCall reads the call of the model. Its arguments are content, so they come from the log.
+// findCall returns the call of the model with its arguments, by its ID or, without one, by its
+// index in the message. It searches from the end, because calls are of recent messages. The error
+// is final: a call that the workflow knows must be in the conversation.
 func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error) {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		m := thread.Entries[i].Message
@@ -193,7 +234,10 @@ func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error
 	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", runs.CodeInternal, nil)
 }
 
-// finishTool writes the result and some events, also of a cancelled call, whose context has ended.
+// finishTool writes the done record: the result as a tool message, the decision that was carried
+// out, and the events, of which before precede the result. It works after ctx has ended, because
+// the tool may have had its effect. It sets answer.Seq after the encoding: the record does not know
+// its own sequence.
 func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
@@ -208,8 +252,11 @@ func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
+	// The record of the decision is in the same record as the result: both count, or neither.
 	told.Decided, told.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
 	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
+	// The handoff takes effect with the result of its call. Later steps and runs read it from the
+	// snapshot.
 	if answer.HandedOver {
 		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}
 		shown, err := told.Handoff.Event()
@@ -222,6 +269,7 @@ func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	return answer, err
 }
 
+// recordedToolAnswer returns the answer in the done record of an earlier attempt.
 func recordedToolAnswer(ctx context.Context, done *stream.Record) (runs.ToolAnswer, error) {
 	var answer runs.ToolAnswer
 	err := recorded(ctx, done, &answer)

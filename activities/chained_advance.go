@@ -9,12 +9,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// chainedPatience bounds an advance in the activity of a call. A longer one gets an activity of its
-// own, because the workflow has to learn of the call's end.
+// A tool step is followed by an advance of the pipeline, with no decision of the workflow in
+// between. The activity of the call then makes the advance itself, which saves the round trip of an
+// activity. In the log they are two steps with a done record each, so a retry finds what was done.
+// workflows/chained_advance.go is the other half.
+
+// chainedPatience bounds the advance in the activity of a call. The workflow has to learn of the
+// call's end: a longer advance gets an activity of its own.
 const chainedPatience = 5 * time.Second
 
-// chained advances after the call of a step. began is when this attempt began. nil = the workflow
-// schedules the advance.
+// chained makes the advance after the call of a tool step. began is when this attempt began. It
+// returns nil if in asks for no advance, if the call was cancelled or asks people, or if the answer
+// does not fit into one payload; the workflow then schedules the advance, and finds its done record
+// if it was written. The caller treats an error like nil.
 func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.Advanced, err error) {
 	defer contain(ctx, &err)
 	switch {
@@ -23,7 +30,9 @@ func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.
 	case answer.Outcome != runs.OutcomeSuccess && answer.Outcome != runs.OutcomeError:
 		return nil, nil // cancelled, or with a question: the workflow decides
 	}
-	info := activity.GetInfo(ctx) // the deadline is of Temporal's clock, not of this machine's
+	// Deadlines are of the workflow's clock. Only durations of this machine's clock are added to
+	// it.
+	info := activity.GetInfo(ctx)
 	now := in.Chained.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(began))
 	ctx, cancel := context.WithTimeout(ctx, chainedPatience)
 	defer cancel()

@@ -12,19 +12,21 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Client tools come with each input, and run in the client: the run ends with their calls, and the
-// next input has the results.
+// Client tools come with each input, and run in the client. The run ends, or is held, with their
+// calls, and the next input or a decision has the results.
 
-// maxClientTools bounds how many client tools a model is offered.
+// maxClientTools bounds how many client tools a model is offered. Further ones are left out.
 const maxClientTools = 128
 
-// callable matches names that all providers accept.
+// callable matches names of tools that all providers accept.
 var callable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// clientTools returns the tools of the input that the agent allows. A client tool with the name of
-// another tool, or with a name that a provider refuses, is left out.
+// clientTools returns the client tools of the input that the patterns of the agent allow, in the
+// order of the input. ours are the other tools of the request, which have precedence. A tool whose
+// name a provider would refuse is left out, because it would fail the whole request.
 func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, ours []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)
+	// The snapshot knows whether the input has tools, which saves reading the input.
 	if !thread.Tools || len(patterns) == 0 {
 		return nil, nil
 	}
@@ -32,6 +34,8 @@ func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thre
 	if err != nil {
 		return nil, err
 	}
+	// Names must be unique in a request. Tools of the worker have precedence over those of the
+	// client.
 	taken := map[string]bool{}
 	for _, t := range ours {
 		taken[t.Name] = true
@@ -46,9 +50,11 @@ func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thre
 	return theirs, nil
 }
 
+// allows reports whether one of the agent's patterns for client tools matches a name.
 func allows(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(strings.TrimPrefix(p, agents.ClientPrefix), name) // an invalid pattern allows nothing
+		// An invalid pattern allows nothing.
+		ok, _ := path.Match(strings.TrimPrefix(p, agents.ClientPrefix), name)
 		return ok
 	})
 }

@@ -15,14 +15,20 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// codeNoPrice is the code of RUN_ERROR if a model has no price and costs are limited.
+// This file connects model calls with money: it checks the budget before a call, counts the usage
+// of a step after it, and shows the cost in a run's last event.
+
+// codeNoPrice is the code of RUN_ERROR if costs are limited and the model has no price.
 const codeNoPrice = "price_unknown"
 
+// errNoPrice is final: a limit of costs cannot be kept for a model without a price.
 var errNoPrice = errors.New("activities: what models cost is limited, and this one has no price")
 
-// mayPay reports whether a model may be called: the tenant has budget left and, if costs are
-// limited, the model has a price. It returns the exceeded limit that people have to approve first.
-// day is what they have approved of the tenant's day; nil = they are not asked.
+// mayPay checks whether a model may be called. The error is errNoPrice if costs are limited and the
+// model has no price, or budget.ErrExceeded if the tenant's day is used up; both end the run. It
+// returns the exceeded soft limit if people have to approve more first; nil = the call may be made.
+// day is what people have approved so far; nil = this run cannot ask people, and soft limits do not
+// apply. model has its provider's prefix.
 func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
 	if _, known := a.Prices.Price(model); limited && !known {
@@ -31,8 +37,7 @@ func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string
 	return a.dayBeyond(ctx, in.Run.Tenant, day)
 }
 
-// dayBeyond returns the exceeded limit of the tenant's day, nil = none. The error tells that the
-// tenant has no budget left.
+// dayBeyond checks the tenant's day only; see mayPay for the results.
 func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
@@ -49,11 +54,13 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.Day
 	return &runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
-// count adds the usage of a step to its tenant's day, once for each step. It is called after the
-// log has the usage: if an attempt dies in between, the next one counts.
+// count adds the usage of a step to its tenant's day, once for each step: the ledger knows the
+// steps that it has counted. Call it after the log has the usage, so that an attempt after a crash
+// counts the same. It also works after ctx has ended.
 func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
 	cost, _ := runs.Cost(usage)
 	estimated, _ := runs.Estimated(usage)
+	// A cancelled call was billed as well.
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
 	return a.Budget.Count(ctx, run.Thread.Tenant, run.Identify("use", step), budget.Use{
@@ -61,12 +68,13 @@ func (a *Activities) count(ctx context.Context, run stream.Run, step string, usa
 	})
 }
 
-// countAnswer is count for a model call.
+// countAnswer counts the usage of a model call with all that its answer reports.
 func (a *Activities) countAnswer(ctx context.Context, in runs.ModelCall, answer runs.ModelAnswer) error {
 	return a.count(ctx, runOf(in.Run), in.ID, usageIn(answer))
 }
 
-// priced adds the cost of a call to its usage, if both are known.
+// priced sets the cost of a call, if the model has a price and the provider has reported tokens.
+// model has its provider's prefix.
 func (a *Activities) priced(model string, u runs.Usage) runs.Usage {
 	price, known := a.Prices.Price(model)
 	if !known || u.Input == nil && u.Output == nil && u.Total == nil {
@@ -79,6 +87,7 @@ func (a *Activities) priced(model string, u runs.Usage) runs.Usage {
 	return u
 }
 
+// currency returns the currency of the prices, such as USD; "" = there are no prices.
 func (a *Activities) currency() string {
 	if a.Prices == nil {
 		return ""
@@ -90,12 +99,14 @@ func (a *Activities) currency() string {
 // only.
 const metadataCost = "perdure.cost"
 
-// usageMetadata returns the metadata about usage in a run's last event; nil = none.
+// usageMetadata returns the metadata of a run's last event with its cost, and with the part of the
+// usage that is estimated; nil = neither is known.
 func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 	metadata := agui.Metadata{}
 	if err := a.costMetadata(metadata, usage); err != nil {
 		return nil, err
 	}
+	// AG-UI's usage does not distinguish estimates, so the metadata repeats their part.
 	var cut snapshot.EstimatedUsage
 	for _, u := range usage {
 		if e := u.Estimated; e != nil {
@@ -115,6 +126,7 @@ func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 	return metadata, nil
 }
 
+// costMetadata adds the cost to the metadata; nothing if no cost is known.
 func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) error {
 	sum, known := runs.Cost(usage)
 	if !known {
@@ -127,9 +139,10 @@ func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) er
 		}
 	}
 	told, err := json.Marshal(struct {
-		Amount    agents.Money `json:"amount"`
-		Currency  string       `json:"currency,omitempty"`
-		Estimated agents.Money `json:"estimated,omitempty"` // the part that is estimated
+		Amount   agents.Money `json:"amount"`
+		Currency string       `json:"currency,omitempty"`
+		// Estimated is the part of Amount that is estimated.
+		Estimated agents.Money `json:"estimated,omitempty"`
 	}{agents.Money(sum), a.currency(), estimated})
 	if err != nil {
 		return fmt.Errorf("activities: encode cost: %w", err)

@@ -15,22 +15,32 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// This file carries out decisions about interrupts: the workflow passes the kind of the decision
+// and the number of the record that has its content.
+
 // Results of calls that were not made.
 const (
+	// The reason of the approver follows, if there is one.
 	callRejected = "A person did not approve this call. It was not made."
 	callExpired  = "Nobody approved this call in time. It was not made."
 	callSkipped  = "This call was left out, since nobody decided about it in time."
 	callGivenUp  = "Whoever was asked to approve this call gave no answer. It was not made."
 )
 
-// executeDecision carries out the decision about a call. No outcome means that the call is made,
-// with the arguments that were approved or edited.
+// executeDecision carries out the decision about a call. An empty outcome means that the call is
+// made: there was no decision, or an approval. For an edit it sets call.Arguments. Another outcome
+// comes with the result of the call, which is not made.
+//
+// The error is final if the arguments are not those that were approved: then the conversation has
+// changed since, or there is a defect.
 func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
-	if d == nil || in.Question > 0 { // the tool handles the answer to its question
+	// The answer to a question of a tool is for the tool; see inquiry.
+	if d == nil || in.Question > 0 {
 		return tools.Result{}, "", nil
 	}
 	said := &stream.Decision{}
+	// A decision without content, such as one by time, has no proposal.
 	if d.Input > 0 {
 		var err error
 		if said, err = a.Log.Decision(ctx, d.Input); err != nil {
@@ -42,11 +52,13 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 		if d.Kind == runs.DecisionEdit {
 			call.Arguments = string(said.Args)
 		}
+		// What people approved is what is executed.
 		if runs.DigestArgs(call.Arguments) != d.Args {
 			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the call's arguments are not those that were approved", runs.CodeInternal, nil)
 		}
 		return tools.Result{}, "", nil
 	case runs.DecisionAnswer, runs.DecisionToolResult:
+		// The decision has no content to use as a result.
 		if said.Result == nil {
 			return tools.Failed(callGivenUp), runs.OutcomeError, nil
 		}
@@ -68,7 +80,7 @@ func expired(then runs.OnExpiry) string {
 	return callExpired
 }
 
-// resultOf returns a tool message as the result of a tool.
+// resultOf returns a tool message, or the last message of a subagent, as the result of a tool.
 func resultOf(m agui.Message) tools.Result {
 	result := tools.Result{IsError: m.Error != ""}
 	if m.Content.IsText() {
@@ -79,6 +91,8 @@ func resultOf(m agui.Message) tools.Result {
 	return result
 }
 
+// withReason adds the approver's reason to a text for the model, quoted, so that it cannot be taken
+// for the text itself.
 func withReason(what, reason string) string {
 	if reason = strings.TrimSpace(reason); reason == "" {
 		return what
@@ -90,7 +104,8 @@ func withReason(what, reason string) string {
 	return fmt.Sprintf("%s They said: %s", what, quoted)
 }
 
-// editedArguments returns the call with the arguments of an approver; nil = they were not edited.
+// editedArguments returns the edited arguments for the done record, by the ID of the call; nil =
+// the approver did not edit them. Snapshots replace the arguments in the conversation by them.
 func editedArguments(in runs.ToolCall, call agui.ToolCall) map[string]string {
 	if in.Decision == nil || in.Decision.Kind != runs.DecisionEdit {
 		return nil
@@ -98,7 +113,8 @@ func editedArguments(in runs.ToolCall, call agui.ToolCall) map[string]string {
 	return map[string]string{call.ID: call.Arguments}
 }
 
-// decisionRecord returns what the log keeps of a decision about a call; nil = there was none.
+// decisionRecord returns the decision for the done record; nil = there was none. It refers to the
+// proposals with the content, and has the approval for further calls ("remember").
 func decisionRecord(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	d := in.Decision
 	if d == nil {
@@ -109,6 +125,8 @@ func decisionRecord(in runs.ToolCall, tool, arguments string) *stream.Decided {
 		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Input})
 	}
 	if in.Remember != "" {
+		// The approval covers further calls under the digest of its rule; without Args it covers
+		// all arguments.
 		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.Remember}
 		if d.Remember == runs.RememberArguments {
 			decided.Remembered.Args = canonicalDigest(arguments)

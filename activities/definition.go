@@ -9,17 +9,22 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// definition is that of the step's agent: a published one, or one that a step defines inline.
+// This file finds the definition that applies to a step, or to an interrupt: of a published agent,
+// of an agent that a step defines inline, or with the steps of a program.
+
+// definition returns the definition of the step's agent: a published one, or one that a step
+// defines inline.
 func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Definition, error) {
 	asked := stream.ApprovalSource{Agent: s.Agent, Revision: s.Revision}
 	if at := s.Place; at != nil && at.Inline {
+		// An inline agent is part of the definition of its pipeline, which s.Agent names.
 		asked.Step, asked.Tree = at.Path, at.Tree
 	}
 	return a.interruptDefinition(ctx, runOf(s.Run).Thread, asked)
 }
 
-// interruptDefinition returns the definition with the rules of an interrupt: of the agent, or of
-// one of its steps.
+// interruptDefinition returns the definition whose rules an interrupt's source names: the agent's,
+// or that of one of its steps.
 func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
 	if err != nil || by.Step == "" {
@@ -31,7 +36,8 @@ func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, b
 	return pipeline.Rules(d, by.Step)
 }
 
-// withTree returns the agent with the steps of its program.
+// withTree returns the agent with the steps of its program, which the record of the advance that
+// began them keeps. record = 0 returns d unchanged.
 func (a *Activities) withTree(ctx context.Context, d *agents.Definition, t stream.Thread, record uint64) (*agents.Definition, error) {
 	if record == 0 {
 		return d, nil

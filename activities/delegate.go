@@ -19,8 +19,12 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// subagentID returns the subagentRunId of the subagent of a call. It depends on the call only, so a
-// subagent keeps it in a later run.
+// This file has the beginning of subagents: which agents a model may call, how a subagent is
+// announced to clients, and what its task is. answer.go has their end, the workflow agent.child.v1
+// their work.
+
+// subagentID returns the AG-UI subagentRunId of the subagent that works for a call, or of a branch.
+// It depends on the call only, so a subagent keeps it when a later run continues it.
 func subagentID(callID string) string {
 	if rest, ok := strings.CutPrefix(callID, "call_"); ok {
 		return "sub_" + rest
@@ -28,10 +32,12 @@ func subagentID(callID string) string {
 	return "sub_" + callID
 }
 
-// delegates returns the agents that an agent may give tasks, in their current revisions. An agent
-// that is not published is waited for, like a tool.
+// delegates returns the subagents that an agent's model may call, in their current revisions. It
+// returns none at the maximal depth of subagents. An agent that is not published is a lackingError:
+// it is waited for, like a tool.
 func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Delegate, error) {
-	if branch != nil && len(branch.Lanes)+1 >= runs.MaxDepth {
+	// Branches do not count: they hand no work on.
+	if branch != nil && branch.Depth+1 >= runs.MaxDepth {
 		return nil, nil
 	}
 	var all []narration.Delegate
@@ -48,7 +54,8 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 	return all, nil
 }
 
-// delegateOf returns a published agent as a subagent.
+// delegateOf returns a published agent as a subagent. The workflow gets its limits, but no soft
+// ones: a subagent does not ask people whether it may continue.
 func delegateOf(p catalog.Published) narration.Delegate {
 	return narration.Delegate{
 		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
@@ -56,7 +63,8 @@ func delegateOf(p catalog.Published) narration.Delegate {
 	}
 }
 
-// notCallable returns the result of a call that cannot be made.
+// notCallable returns the result, for the model, of a call whose tool the agent does not have. A
+// call of a subagent or a handoff comes here if the workflow could not carry it out.
 func notCallable(d *agents.Definition, call agui.ToolCall) string {
 	if slices.Contains(agents.Delegates(d.Tools), call.Name) {
 		if _, err := narration.TaskOf(call.Arguments); err != nil {
@@ -70,7 +78,9 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 	return fmt.Sprintf("There is no tool %.64q.", call.Name)
 }
 
-// announce opens the first step of a subagent, after the step of its call.
+// announce writes the first record of a subagent on its own lane, with SUBAGENT_STARTED, after the
+// step of the call that it works for is open. The first activity of the child workflow calls it. It
+// returns the record for Begin.
 func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) (uint64, error) {
 	if _, err := a.openToolStep(ctx, call); err != nil {
 		return 0, err
@@ -87,6 +97,7 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.revision": revision}}, SubagentRunID: p.Subagent, Name: in.Agent,
 		Description: d.Description, ParentToolCallID: in.Child.CallID, ParentMessageID: in.Child.MessageID,
 	}
+	// The call is one of another subagent.
 	if parent := call.Child; parent != nil {
 		started.ParentSubagentRunID = subagentID(parent.CallID)
 	}
@@ -97,13 +108,16 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 	return a.Log.Open(ctx, p, nil, events...)
 }
 
-// task returns the task of a subagent, as the model wrote it or an approver edited it.
+// task returns the task of a subagent: the argument of its call, as the model wrote it or an
+// approver edited it. The error is final if the conversation has no such call or the arguments have
+// no task, because the workflow has checked both.
 func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.Snapshot) (string, error) {
 	of := runs.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
 	call, err := findCall(thread, of)
 	if err != nil {
 		return "", err
 	}
+	// The call needed an approval: what people approved, or edited, is the task.
 	if b.Args != "" {
 		of.Decision = &runs.Decision{Kind: runs.DecisionApprove, Input: b.Edit, Args: b.Args}
 		if b.Edit > 0 {

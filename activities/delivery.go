@@ -14,7 +14,11 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Deliver is webhook.send.v1: it sends one event to one receiver, once.
+// Deliver is webhook.send.v1: it sends one event to one receiver, once. The workflow
+// webhook.deliver.v1 retries it for up to 24 hours, after the pause that the receiver asked for, if
+// any. An answer that rules out a repetition is final, and so is an event that the inbox has
+// dropped. A webhook that this worker does not know is retried, because another worker may know it.
+// The receiver sees the same event ID in every attempt.
 func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.Delivered, err error) {
 	defer contain(ctx, &err)
 	out, err = a.deliver(ctx, in)
@@ -30,19 +34,22 @@ func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.De
 	return out, fail(ctx, err)
 }
 
-// message is the body of a webhook, as Standard Webhooks defines it.
+// message is the body of a webhook, as Standard Webhooks defines it. Type is "approval." with the
+// type of the event.
 type message struct {
-	Type      string    `json:"type"` // approval.opened …
+	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Data      data      `json:"data"`
 }
 
-// data is the data of a webhook's event.
+// data is the member "data" of a message.
 type data struct {
 	Tenant   string         `json:"tenant"`
 	Approval inbox.Approval `json:"approval"`
 }
 
+// deliver reads the event from the inbox and sends it. The approval is shown as the event left it,
+// not as it is now.
 func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delivered, error) {
 	if a.Webhooks == nil || a.Inbox == nil {
 		return runs.Delivered{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
@@ -51,6 +58,7 @@ func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delive
 	if err != nil {
 		return runs.Delivered{}, err
 	}
+	// From here on, log lines and spans name the run.
 	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
 	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
 	if err != nil {

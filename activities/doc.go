@@ -1,13 +1,31 @@
-// Package activities does what workflows decide. It holds the only side effects of a run: calling
-// the model, calling tools, and writing to the log.
+// Package activities has the Temporal activities: the side effects that workflows schedule. An
+// activity calls a model or a tool, writes to the log, publishes notifications, or starts runs.
+// Package workflows decides which activity runs next.
 //
 //	workflow ──ModelCall{step, after}──► CallModel ──chunks──► narrator ──events──► lane ──► log
-//	         ◄──ModelAnswer{seq, ids}──┘     ▲ conversation, by reduction of the log
+//	         ◄──ModelAnswer{seq, ids}──┘     ▲ conversation: the snapshot of the log
+//
+// An activity that does a step of a run goes through these stages:
+//
+//   - It decorates its context with the run (inStep), defers contain, and starts heartbeats
+//     (attend, or enter for work that a cancel ends).
+//   - It writes the lifecycle events of the step (openStep and its variants, stream.Log.Open). The
+//     first attempt writes them; later attempts find them.
+//   - It takes the lane with stream.Log.Begin. If an earlier attempt has written the done record,
+//     the activity returns the answer in that record and does nothing else.
+//   - It does the work and writes the done record, which has the finished messages and the answer.
 //
 // Rules:
-//   - Content comes from the log and goes to the log. What goes back to the workflow is references.
-//   - Whoever writes takes the lane over first; a step that an earlier attempt finished is answered
-//     from its last record and not done again.
-//   - Errors are mapped once, in errors.go: retryable, not, or fenced.
-//   - Cancelled work is a result, not an error: what was said is kept and closed.
+//
+//   - Content comes from the log and goes to the log. The workflow receives references, numbers and
+//     codes, because its history is kept by Temporal.
+//   - Everything before Begin must be repeatable. Everything after Begin is fenced: the writes of
+//     an attempt that another one has replaced are refused.
+//   - An activity returns its error through fail (errors.go), which decides whether Temporal
+//     retries it.
+//   - Cancelled work is a result with the outcome cancelled, not an error. The events that the
+//     model or tool has emitted so far stay in the log, and the step is closed.
+//
+// Package prompt makes the request for a model, package narration turns chunks and reports into
+// AG-UI events.
 package activities

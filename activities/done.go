@@ -9,10 +9,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// The Done of a finished step is in the record of the move that finished it, and that of a branch
-// in the branch's last record. Compensations find them by the sequences in the cursor.
+// Compensations need the outputs that a finished step had, long after the state has changed. The
+// record of the advance that finished a step keeps them as pipeline.Done; the last record of a
+// branch keeps those of its steps. The cursor, which the workflow carries, has only the sequences
+// of these records.
 
-// storeDone stores the Done of a move in its record.
+// storeDone adds the Done values of a move to the record of this advance.
 func (w *walker) storeDone(done map[string]pipeline.Done) {
 	if w.kept.Done == nil && len(done) > 0 {
 		w.kept.Done = map[string]pipeline.Done{}
@@ -20,7 +22,8 @@ func (w *walker) storeDone(done map[string]pipeline.Done) {
 	maps.Copy(w.kept.Done, done)
 }
 
-// keptAs sets the sequence of the record in the cursor, where a move stored something.
+// keptAs sets the sequence of this advance's record in a cursor, where a move has stored something
+// (0).
 func keptAs(records map[string]uint64, seq uint64) {
 	for path, record := range records {
 		if record == 0 {
@@ -29,6 +32,9 @@ func keptAs(records map[string]uint64, seq uint64) {
 	}
 }
 
+// recall returns the Done of a step, from the record that keeps it; 0 = this advance has stored it
+// in the same walk. The error is stream.ErrLogLost if it is missing. Expressions of compensations
+// call it.
 func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
 	k := w.kept
 	if record > 0 {
@@ -44,7 +50,8 @@ func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeli
 	return done, nil
 }
 
-// branchEnd returns the end of a branch, by its last record; 0 = none.
+// branchEnd returns the end of a branch from its last record: which of its steps have
+// compensations. Record 0 is a branch without any.
 func (w *walker) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, error) {
 	var k storedAdvance
 	if record == 0 {
@@ -55,7 +62,8 @@ func (w *walker) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, 
 	return k.Ended, err
 }
 
-// branchesEnded adds the ends of branches that may have to be compensated to an event.
+// branchesEnded adds the items of a map and the ends of branches to an event, if the branches have
+// compensations. Only records have them, because they are too large for a workflow.
 func (w *walker) branchesEnded(ctx context.Context, event *pipeline.Event) error {
 	f := w.in.Position.Branches
 	if f == nil || !f.Compensates {

@@ -12,13 +12,18 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// env has the variables of expressions.
+// This file has the variables that expressions of a pipeline see: input, messages, state, caller,
+// items.
+
+// env returns the variables. It reads the input, and the items of the branches around the position,
+// from the log. It also sets w.said.
 func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	env := pipeline.Env{State: w.thread.State, Now: w.in.Now}
 	var err error
 	if env.Input, env.Caller, err = w.input(ctx); err != nil {
 		return env, err
 	}
+	// An empty conversation is [] for expressions, not null.
 	messages := []agui.Message{}
 	for _, e := range w.thread.Entries {
 		if isHeardBy(w.in.Child, e) {
@@ -29,16 +34,21 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 		return env, fmt.Errorf("activities: encode messages: %w", err)
 	}
 	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return w.recall(ctx, path, record) }
+	// Items[i] is the record of the advance that began the i-th branch, which keeps the items of
+	// all its siblings.
 	for i, fork := range w.in.Position.Cursor.Branch {
 		var k storedAdvance
 		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, w.in.Position.Items[i], &k); err != nil {
 			return env, err
 		}
+		// A branch of a parallel step has no item.
 		item := json.RawMessage("null")
 		if fork.Index < len(k.Items) {
 			item = k.Items[fork.Index]
 		}
 		env.Items = append(env.Items, item)
+		// A branch that compensates learns at its beginning what the branch had done that it
+		// compensates.
 		begins := i == len(w.in.Position.Cursor.Branch)-1 && w.in.Position.Event != nil && w.in.Position.Event.Kind == pipeline.EventBegun
 		if begins && fork.Index < len(k.Ends) {
 			if env.Ended, err = w.branchEnd(ctx, k.Ends[fork.Index]); err != nil {
@@ -49,7 +59,9 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	return env, nil
 }
 
-// input is that of the run which began the steps, or the task of a subagent, and the caller.
+// input returns the variable input and the caller: the accepted input of the run that began the
+// pipeline, with the messages that were new. For a pipeline that is a subagent, the only message is
+// its task. It sets w.said.
 func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
 	var by *agents.Caller
@@ -59,6 +71,8 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 			return nil, nil, err
 		}
 		in, by = proposed.Input, (*agents.Caller)(proposed.Requester)
+		// The proposal has the input without messages. Only those that the thread did not have are
+		// in the tail.
 		for _, s := range proposed.Accepted.Tail {
 			if s.Message != nil {
 				in.Messages = append(in.Messages, *s.Message)
@@ -84,8 +98,8 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 	return raw, by, nil
 }
 
-// isHeardBy reports whether an agent is told a message: the run's agent is not told those of
-// subagents, a branch is told those of the agent that it belongs to.
+// isHeardBy reports whether an agent receives a message: the run's agent (b nil) all but those of
+// subagents, a subagent its own, a branch its own and those of the agent that it belongs to.
 func isHeardBy(b *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {

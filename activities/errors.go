@@ -20,13 +20,27 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// This file maps the errors of activities to Temporal's errors, which decide about further
+// attempts.
+//
+//	error                                      attempts                    counts as a failure
+//	───────────────────────────────────────────────────────────────────────────────────────────
+//	stream.ErrOver, ErrLogLost, no price, …    none                        not relevant
+//	stream.ErrFenced, stream.ErrUnavailable    until Temporal's limits     no
+//	*lackingError                              until the grace is over     no
+//	the worker stops                           at once                      no
+//	retryable *llm.Error, *UnavailableError    failAttempts                yes
+//	anything else                              failAttempts                yes
+
 // failAttempts bounds how often a step may fail by itself: model providers recover in minutes or
-// not at all. Outages of the log and of Temporal, and deaths of workers, do not count.
+// not at all. Outages of the log and of Temporal, and deaths of workers, do not count; Temporal's
+// own limit of attempts (100) bounds them.
 const failAttempts = 8
 
-// fail maps an error to what Temporal does with it. It is the only place that decides this. The
-// message becomes part of the history, so it has a code and a status, and nothing that a model, a
-// tool or a server said.
+// fail returns the error that an activity returns to Temporal; nil for nil. It counts the failure
+// if it is one of the step, and makes the last allowed one final. A *temporal.ApplicationError of
+// this package passes unchanged. The text becomes part of the history, so it has a code and a
+// status, and nothing that a model, a tool or a server has sent. Call it once for each attempt.
 func fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -41,6 +55,7 @@ func fail(ctx context.Context, err error) error {
 		unavailable *tools.UnavailableError
 	)
 	switch {
+	// ErrOver wraps ErrFenced, so it comes first.
 	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("the step is in other hands", runs.ErrorFenced, nil)
 	case errors.Is(err, stream.ErrFenced):
@@ -62,8 +77,10 @@ func fail(ctx context.Context, err error) error {
 		return temporal.NewApplicationErrorWithOptions("the agent needs what is not available: "+lacking.what(), "tool_unavailable", temporal.ApplicationErrorOptions{
 			NonRetryable: lacking.retry == 0, NextRetryDelay: lacking.retry,
 		})
+	// A tool may have wrapped an outage of the log in its own error.
 	case errors.As(err, &unavailable) && !errors.Is(err, stream.ErrUnavailable):
 		return failTool(unavailable, last)
+	// The retry delay is short: another worker can take the step over at once.
 	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
@@ -71,15 +88,17 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure("the step took too long", "timeout", last)
 	}
-	// Only an error of this package comes unwrapped. One that a tool made is foreign.
+	// An error of this package arrives unwrapped. An ApplicationError that a tool has wrapped is
+	// foreign: its text may have content.
 	if app, ok := err.(*temporal.ApplicationError); ok { //nolint:errorlint // see above
 		return app
 	}
 	return failure(fmt.Sprintf("a step failed (%T)", root(err)), runs.CodeInternal, last)
 }
 
-// contain turns a panic into a failure, for defer. The value of a panic may have content, which
-// must not get into the history.
+// contain turns a panic of an activity into a failure of the step, and logs the stack. It is
+// deferred. The value of a panic may have content, so it is neither logged nor put into the
+// history.
 func contain(ctx context.Context, err *error) {
 	if recover() == nil {
 		return
@@ -88,15 +107,18 @@ func contain(ctx context.Context, err *error) {
 	*err = failure("a step panicked", runs.CodeInternal, countFailure(ctx))
 }
 
-// ownFault reports whether an attempt failed by the step itself.
+// ownFault reports whether an attempt failed by the step itself, as opposed to its worker, the log,
+// another attempt, or the lack of a tool. Only such failures count towards failAttempts and the
+// attempts of a tool.
 func ownFault(ctx context.Context, err error) bool {
 	stopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
 	_, lacking := errors.AsType[*lackingError](err)
 	return !stopped && !lacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
-// failuresBefore returns how often the step has failed by itself. Attempts pass it on in
-// heartbeats, because Temporal counts all attempts.
+// failuresBefore returns how often earlier attempts of the step have failed by themselves. Attempts
+// pass the number on as the detail of their heartbeats, because Temporal counts all attempts alike.
+// A heartbeat that got lost loses a failure, which allows one attempt more.
 func failuresBefore(ctx context.Context) (n int) {
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &n) // without details it is 0
@@ -104,8 +126,9 @@ func failuresBefore(ctx context.Context) (n int) {
 	return n
 }
 
-// countFailure adds a failure of the step, and reports whether it was the last one allowed.
-// Finishing a run and notifying people are never given up.
+// countFailure records one more failure of the step for the next attempt, and reports whether it
+// was the last one allowed. Ends of runs and notifications are never given up, so their failures do
+// not count.
 func countFailure(ctx context.Context) (last bool) {
 	switch activity.GetInfo(ctx).ActivityType.Name {
 	case runs.ActivityFinish, runs.ActivityNotify:
@@ -116,11 +139,13 @@ func countFailure(ctx context.Context) (last bool) {
 	return failures >= failAttempts
 }
 
+// failure returns an error for Temporal. code is the type by which workflows recognize it, words
+// its message. final tells that there is no further attempt.
 func failure(words, code string, final bool) error {
 	return temporal.NewApplicationErrorWithOptions(words, code, temporal.ApplicationErrorOptions{NonRetryable: final})
 }
 
-// root returns the innermost error: its type tells more than its message may.
+// root returns the innermost error of a chain. Its type may be shown where its message may not.
 func root(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -131,13 +156,16 @@ func root(err error) error {
 	}
 }
 
+// failTool returns the error for Temporal of a tool whose server is unavailable. The delay that the
+// server asked for is bounded, because a step must not sleep for days.
 func failTool(e *tools.UnavailableError, last bool) error {
 	return temporal.NewApplicationErrorWithOptions("what a tool reaches for is not available", "tool_unavailable", temporal.ApplicationErrorOptions{
 		NonRetryable: last, NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	})
 }
 
-// kindOf returns the name of an error for telemetry, without its message.
+// kindOf returns the kind of an error for telemetry: a code or a Go type, without the message,
+// which may have content. It is "" for nil and for a question of a tool, which is no failure.
 func kindOf(err error) string {
 	var model *llm.Error
 	_, asks := errors.AsType[*tools.Raised](err)

@@ -5,10 +5,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// invalidExpression is the code of an expression that fails.
+// invalidExpression is the code of the failure that a program gets for an expression without a
+// value.
 const invalidExpression = "invalid_expression"
 
-// evaluate returns the value of a program's expression.
+// evaluate evaluates the expression of a program over the variables at its position, and sets
+// next.Value. A failure is a result for the program: next.Failed is set. The message has nothing of
+// the value, which may have content.
 func (w *walker) evaluate(env pipeline.Env) error {
 	value, err := pipeline.Value(w.in.Expression, w.in.Position.Cursor, env)
 	switch {

@@ -14,27 +14,43 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane
-// whose step did not finish, so that a worker that comes back is fenced. The first terminal record
-// counts, whoever wrote it: Finish returns it.
+// This file ends runs. The thread's workflow schedules Finish as the last activity of each run:
+// first as a local activity and, unless that is fenced, again as an activity with unlimited
+// attempts, because a run must end.
+
+// This file ends runs. The thread's workflow schedules Finish as the last activity of each run,
+// first as a local activity and, if that fails, as an activity with unlimited attempts: a run must
+// end.
+
+// Finish is run.finish.v1: it writes the terminal record of a run. First it takes over every lane
+// whose step did not finish, so that late attempts are fenced, and counts the model calls of those
+// steps. If the run has a terminal record already, Finish writes nothing and returns how that
+// record ended the run: the first one counts.
 //
-// If the log has lost records of the run, the run ends with log_lost.
-func (a *Activities) Finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
+// If the log has lost records of the run, Finish ends the run with the code log_lost instead. The
+// error is fail's; a failure never counts as the last one (see countFailure).
+func (a *Activities) Finish(ctx context.Context, in runs.Finish) (finished runs.Finished, err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
-	finished, err := a.finish(ctx, in)
+	defer contain(ctx, &err)
+	finished, err = a.finish(ctx, in)
 	if errors.Is(err, stream.ErrLogLost) {
+		// After = 0 lets the second try accept a log without the records that the workflow knows.
 		in.After, in.Outcome, in.Code, in.Message = 0, runs.OutcomeError, runs.ErrorLogLost, "the log lacks what the run had written"
 		finished, err = a.finish(ctx, in)
 	}
 	return finished, fail(ctx, err)
 }
 
+// finish takes over lanes, counts usage, and seals the run. Each stage may be repeated: a later
+// attempt finds the lanes taken over, counts the same usage, and returns the terminal record.
 func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
 	run := runOf(in.Run)
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "finish", Execution: in.Execution, After: in.After}
+	// The index of threads lists the agent that has the thread at the end.
 	if in.HandedOver {
 		place.Agent = in.Agent
 	}
+	// No step of the run has reported a record, so the run may not be open.
 	if in.After == 0 {
 		if err := a.openLost(ctx, place, in); err != nil {
 			return runs.Finished{}, err
@@ -52,7 +68,8 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	if err != nil {
 		return runs.Finished{}, err
 	}
-	if in.Code != runs.ErrorLogLost { // a log without records of the run cannot tell what the workflow knows
+	// A log without records of the run cannot add to what the workflow knows.
+	if in.Code != runs.ErrorLogLost {
 		in.Usage = runs.Sum(in.Usage, used, more)
 	}
 	if len(in.Steered) > 0 {
@@ -68,6 +85,7 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	if err != nil {
 		return runs.Finished{}, err
 	}
+	// Clients whose answers lost learn it before the last event.
 	otherwise, err := a.toldOtherwise(ctx, in)
 	if err != nil {
 		return runs.Finished{}, err
@@ -76,6 +94,8 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	if err != nil {
 		return runs.Finished{}, err
 	}
+	// Another attempt, or the API for a dead workflow, has ended the run. Its usage and outcome
+	// stand.
 	if earlier != nil {
 		return finishedBefore(ctx, earlier)
 	}
@@ -84,12 +104,15 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
-// takeOver takes over the lanes of unfinished calls and of their subagents. It returns the usage of
-// those subagents, which nothing else reports.
+// takeOver supersedes the lanes of calls that did not finish, with those of their subagents and
+// branches. speaking is the place of the agent that made the calls. It returns the usage of these
+// subagents and branches, which no answer has reported. A branch has no tool lane of its own to
+// take over.
 func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []runs.Lane) (used []runs.Usage, err error) {
 	for _, lane := range lanes {
 		p := speaking
 		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
+		// Without a known record, this use of the lane began after the agent's last record.
 		if lane.After == 0 {
 			p.Since = max(p.Since, speaking.After)
 		}
@@ -108,6 +131,8 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 		if p.Since = lane.After; lane.After == 0 {
 			p.Since = max(speaking.Since, speaking.After)
 		}
+		// Subagents have subagents: the lanes of all of them begin with the lane of the outermost
+		// one.
 		below, err := a.Log.SpeakingLanes(ctx, p.Run, p.Lane)
 		if err != nil {
 			return nil, err
@@ -124,8 +149,9 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 	return used, nil
 }
 
-// openLost opens a run whose first step failed before it could: the first event of a run is
-// RUN_STARTED. A run that is open is left as it is, if this execution opened it.
+// openLost opens a run whose first step failed before it could, because the first event of a run is
+// RUN_STARTED. It does nothing if this execution has opened the run. The error is stream.ErrOver if
+// another execution has: the run is its.
 func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finish) error {
 	begun, err := a.Log.Begun(ctx, p.Run)
 	switch {
@@ -140,12 +166,15 @@ func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finis
 	if err != nil {
 		return err
 	}
-	p.Step = in.First // a late attempt of the first step finds the run open, and is then stopped by the terminal record
+	// With the ID of the first step, a late attempt of that step finds the run open. The terminal
+	// record then stops it.
+	p.Step = in.First
 	_, err = a.Snapshots.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
 	return err
 }
 
-// toldLate returns the events of a run whose input has late answers only.
+// toldLate returns the events of a run whose input has only answers to interrupts that were decided
+// before: they tell the client which decisions stand. It returns nil for other runs.
 func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Finish) ([]agui.Event, error) {
 	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
@@ -161,7 +190,8 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Fini
 	return a.Snapshots.LateEvents(ctx, input.Late, thread)
 }
 
-// toldOtherwise returns the events of a run whose answers lost against concurrent decisions.
+// toldOtherwise returns the events for answers of the run's input that lost against concurrent
+// decisions: they tell the client which decisions stand.
 func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.Event, error) {
 	if !in.Answers {
 		return nil, nil
@@ -177,21 +207,25 @@ func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.
 	return a.Snapshots.LateEvents(ctx, input.Answers, thread)
 }
 
-// noteSteering adds the steered messages of a run that ends before a model is told them: the next
-// run is.
+// noteSteering adds the steered messages to the conversation that no model call of this run has
+// received. The next run's model calls receive them.
 func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
 	p.Step = "finish/steered"
 	_, err := a.Log.Open(ctx, p, stream.Steering{Inputs: steered})
 	return err
 }
 
-// checkpoint is an optimization: its failure does not matter.
+// checkpoint stores a snapshot of the thread at the end of a run. Errors are ignored: without a
+// checkpoint, readers fold more records.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
 	if r, err := a.Snapshots.At(ctx, t, seq); err == nil {
 		_ = a.Snapshots.Checkpoint(ctx, t, r, true)
 	}
 }
 
+// terminalEvent returns RUN_FINISHED, or RUN_ERROR for OutcomeError, with the usage and the
+// interrupts of the run. A run that waits only for client tool calls finishes with success and the
+// IDs of those calls.
 func (a *Activities) terminalEvent(ctx context.Context, in runs.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
 	metadata, err := a.usageMetadata(in.Usage)
@@ -222,7 +256,8 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.Finish) (agui.Ev
 	return end, nil
 }
 
-// detail reads the detail of a failure; "" = none, or the log has lost it.
+// detail reads the detail of a failure from the record that has it; "" = there is none, or the log
+// has lost it. A detail may have content, so it goes from the log to the log only.
 func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64) (string, error) {
 	if record == 0 {
 		return "", nil
@@ -230,6 +265,7 @@ func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64)
 	return a.Log.Detail(ctx, t, record)
 }
 
+// pendingCalls returns the IDs of the client tool calls without a result. w may be nil.
 func pendingCalls(w *runs.Interrupts) []string {
 	if w == nil {
 		return nil
@@ -243,7 +279,23 @@ func pendingCalls(w *runs.Interrupts) []string {
 	return ids
 }
 
-// finishedBefore reads how a run ended before, and when its interrupts were announced.
+// announcedAt returns when an interrupt was announced: an approval, or the question of a tool. It
+// is zero for calls of the client's tools, which have no deadline.
+func announcedAt(q agui.Interrupt) (time.Time, error) {
+	approval, err := stream.ApprovalSourceOf(q)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if approval != nil {
+		return approval.AskedAt, nil
+	}
+	question, err := stream.QuestionSourceOf(q)
+	return question.AskedAt, err
+}
+
+// finishedBefore returns how an existing terminal record ended the run, and when its interrupts
+// were announced and expire. The workflow takes these times over: it does not remember the attempt
+// that wrote the record.
 func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, error) {
 	end, err := rec.Ending(ctx)
 	finished := runs.Finished{Outcome: runs.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
@@ -251,12 +303,14 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, err
 		return finished, err
 	}
 	for _, q := range end.Interrupts {
-		by, err := stream.ApprovalSourceOf(q)
+		asked, err := announcedAt(q)
 		if err != nil {
 			return finished, err
 		}
-		if by != nil && by.AskedAt.After(finished.AskedAt) { // interrupts of children were announced before the end
-			finished.AskedAt = by.AskedAt
+		// Interrupts of children may have been announced before the run ended. The latest time is
+		// the run's.
+		if asked.After(finished.AskedAt) {
+			finished.AskedAt = asked
 		}
 		if q.ExpiresAt == "" {
 			continue
@@ -273,11 +327,14 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, err
 	return finished, nil
 }
 
+// tokenUsage returns usage as AG-UI has it, without entries of which no provider has reported
+// anything.
 func tokenUsage(usage []runs.Usage) []agui.TokenUsage {
 	var out []agui.TokenUsage
 	for _, u := range usage {
+		// No provider has reported anything of these calls.
 		if u.Provider == "" && u.Model == "" && u.Input == nil && u.Output == nil && u.Total == nil {
-			continue // calls without a report of their provider
+			continue
 		}
 		out = append(out, agui.TokenUsage{
 			Provider: u.Provider, Model: u.Model, InputTokens: u.Input, OutputTokens: u.Output, TotalTokens: u.Total,

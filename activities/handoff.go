@@ -13,8 +13,13 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// takers returns the agents to which an agent may hand over the thread, in their current revisions.
-// Subagents and agents of steps have none.
+// This file has handoffs: tool calls after which the thread belongs to another agent. CallModel
+// offers them, the workflow makes the first one of a turn after all other calls, and CallTool
+// carries it out here.
+
+// takers returns the agents to which an agent's model may hand over the thread, in their current
+// revisions. Only the run's own agent has any: subagents and agents of steps do not own the thread.
+// An agent that is not published is a lackingError.
 func (a *Activities) takers(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
@@ -39,6 +44,7 @@ func (a *Activities) takers(ctx context.Context, d *agents.Definition, s runs.St
 	return all, nil
 }
 
+// handoffDescription returns the description of the tool by which a model hands over to an agent.
 func handoffDescription(p catalog.Published) string {
 	text := fmt.Sprintf("Hands the conversation over to the agent %s, which speaks from then on.", p.Name)
 	if p.Description != "" {
@@ -47,10 +53,12 @@ func handoffDescription(p catalog.Published) string {
 	return text
 }
 
-// handOver carries out a handoff: it returns the result of the call, and whether the thread was
-// handed over.
+// handOver carries out a handoff. It has no effect by itself: finishTool writes it with the result
+// of the call, and later steps read it from the snapshot. handed reports whether the thread changes
+// its agent.
 func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handed bool, err error) {
-	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" { // an approver may have edited them
+	// The narrator has checked the model's arguments, but an approver may have edited them.
+	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return tools.Failed(complaint), runs.OutcomeError, false, nil
 	}
 	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
@@ -60,7 +68,7 @@ func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.T
 	return tools.Result{Content: said}, runs.OutcomeSuccess, true, nil
 }
 
-// notHandedOver returns the result of a call that does not hand over the thread.
+// notHandedOver returns the result, for the model, of a handoff that is not carried out.
 func notHandedOver(call agui.ToolCall) string {
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return complaint

@@ -15,15 +15,22 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// recollection is what the log has about the interrupts of a run.
+// This file describes an interrupt for people: it collects from the log what the inbox, the audit
+// and webhooks show of it. notify.go publishes the description.
+
+// recollection has what the log knows about the interrupts of a notification. One Notify uses it,
+// for all interrupts, and then drops it.
 type recollection struct {
 	activities *Activities
 	notice     runs.Notification
-	thread     *snapshot.Snapshot // at the run's end
-	requester  string
+	// thread is the snapshot at the record that announced the interrupts. requester is the subject
+	// that asked for the run; "" = an anonymous caller.
+	thread    *snapshot.Snapshot
+	requester string
 }
 
-// recall reads the context of a notification, as of the run's end: later edits do not count.
+// recall reads the context of a notification as of the record that announced the interrupts: later
+// inputs may edit the conversation, and do not count.
 func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recollection, error) {
 	thread, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
@@ -42,7 +49,8 @@ func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recolle
 	return r, nil
 }
 
-// approval returns what people are shown of an open interrupt.
+// approval returns what people are shown of an interrupt: the question or rule, the call with its
+// arguments, and the votes and decisions. c is its state at the time of the event.
 func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.Approval, error) {
 	in := r.notice
 	a := &inbox.Approval{
@@ -64,6 +72,7 @@ func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.A
 		return nil, err
 	}
 	a.ToolName, a.Args, a.ArgsTruncated = r.findCall(c)
+	// Tallies are votes for the same arguments; votes for different edits do not add up.
 	for _, t := range c.Tallies() {
 		a.Proposals = append(a.Proposals, proposal(t, a.ArgsDigest))
 	}
@@ -71,7 +80,8 @@ func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.A
 	return a, err
 }
 
-// proposal returns what people are shown of the votes for some arguments.
+// proposal returns the votes for one set of arguments. original is the digest of the model's
+// arguments: votes for others are for an edit.
 func proposal(t runs.Tally, original string) inbox.Proposal {
 	p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(runs.DecisionEdit), Votes: t.Votes, Missing: t.Missing}
 	if t.Args == original {
@@ -80,13 +90,15 @@ func proposal(t runs.Tally, original string) inbox.Proposal {
 	return p
 }
 
-// raised adds the question of a tool.
+// raised adds the question of a tool. The agent is the one whose tool asks, which may be a
+// subagent.
 func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	q, err := r.activities.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {
 		return err
 	}
 	a.Reason, a.Message, a.ResponseSchema, a.ArgsDigest = q.Reason, q.Message, q.ResponseSchema, q.Args
+	// The announced interrupt knows the agent whose tool asks.
 	if i := slices.IndexFunc(r.thread.Interrupts, func(asked agui.Interrupt) bool { return asked.ID == a.ID }); i >= 0 {
 		by, err := stream.QuestionSourceOf(r.thread.Interrupts[i])
 		if err != nil {
@@ -97,7 +109,9 @@ func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Ap
 	return nil
 }
 
-// rule adds the message and the approval rule. A subagent has rules of its own.
+// rule adds the approval rule and the message of an interrupt about making a call. The source in
+// the interrupt's metadata names the rule. A subagent has rules of its own, so without a source
+// those of the run's agent apply.
 func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.Args, cmp.Or(c.Approval.Quorum, 1)
 	by := &stream.ApprovalSource{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
@@ -116,9 +130,11 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 	if err != nil {
 		return err
 	}
+	// The path of a limit is no step that people know; the message names the limit.
 	if a.Agent, a.Step = by.Agent, by.Step; a.Step == pipeline.LimitPath {
-		a.Step = "" // the message names the limit
+		a.Step = ""
 	}
+	// Escalations add approvers.
 	if by.Rule < len(definition.Approvals) {
 		rule := definition.Approvals[by.Rule]
 		a.NotByRequester = rule.NotByRequester
@@ -127,7 +143,9 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 	return nil
 }
 
-// findCall finds the tool call in the conversation. A call that was cut is known by its tool only.
+// findCall returns the tool and the arguments of the call from the conversation. truncated tells
+// that the arguments are not shown: they are too large, or an edit has cut the message, of which
+// only the tool is known.
 func (r *recollection) findCall(c runs.Interrupt) (tool string, args json.RawMessage, truncated bool) {
 	for i := len(r.thread.Entries) - 1; i >= 0; i-- {
 		for _, call := range r.thread.Entries[i].Message.ToolCalls {
@@ -140,7 +158,8 @@ func (r *recollection) findCall(c runs.Interrupt) (tool string, args json.RawMes
 	return c.Tool, nil, true
 }
 
-// shownArgs are arguments within their bounds. A model may have written invalid JSON.
+// shownArgs returns arguments as the inbox shows them; nil and true if they exceed inbox.MaxArgs.
+// Arguments that are not valid JSON become a JSON string: a model may write anything.
 func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
 	args = json.RawMessage(arguments)
 	if !json.Valid(args) {
@@ -156,15 +175,18 @@ func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
 	return args, false
 }
 
-// decisions returns the votes that count. The last event has the decision itself.
+// decisions returns the votes and, for an event that settles the interrupt, the decision. Their
+// content, the person and the time come from the log, where the API has written them as proposals.
 func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(r.notice.Event).Settles() {
+		// The vote that completed the quorum is the decision.
 		all = slices.DeleteFunc(all, func(d runs.Decision) bool { return d.Digest == c.Decision.Digest })
 		all = append(all, *c.Decision)
 	}
 	decisions := []inbox.Decision{}
 	for _, d := range all {
+		// Without a proposal, such as for a decision by time, the time is that of the event.
 		decision := inbox.Decision{Decision: string(d.Kind), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: d.Args}
 		if c.Approval != nil {
 			decision.ArgsDigest = cmp.Or(d.Args, c.Approval.Args)
@@ -182,6 +204,7 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 				return nil, err
 			}
 		} else if d.Kind == runs.DecisionCancel {
+			// A cancel has no proposal: its request is a record of the run.
 			if err := r.cancelled(ctx, &decision); err != nil {
 				return nil, err
 			}
@@ -191,7 +214,8 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 	return decisions, nil
 }
 
-// addDecisionContent adds the content of a decision: edited arguments, or the answer.
+// addDecisionContent adds the edited arguments or the answer; beyond inbox.MaxArgs it sets
+// Truncated instead.
 func addDecisionContent(d *inbox.Decision, said *stream.Decision) error {
 	d.Args, d.Content = said.Args, said.Content
 	if said.Result != nil && said.Result.Content.IsText() {
@@ -207,7 +231,8 @@ func addDecisionContent(d *inbox.Decision, said *stream.Decision) error {
 	return nil
 }
 
-// cancelled adds the caller that cancelled the run, and the reason.
+// cancelled adds the caller that cancelled the run, the time and the reason, if the log has a
+// request to cancel.
 func (r *recollection) cancelled(ctx context.Context, d *inbox.Decision) error {
 	c, err := r.activities.Log.CancelOf(ctx, runOf(r.notice.Run))
 	if c == nil || err != nil {

@@ -11,18 +11,21 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// customInterrupt is the name of the event for interrupts before AG-UI defined them.
+// customInterrupt is the name of the custom event that stood for an interrupt before AG-UI defined
+// interrupts.
 const customInterrupt = "on_interrupt"
 
-// legacyInterrupts returns the interrupts of a run as such events, if the run's agent has such
-// clients. The value is a text with JSON, which those clients parse.
+// legacyInterrupts returns such an event for each interrupt of the run's last event, if the agent's
+// definition sets LegacyInterrupts; else none. The value is a JSON string that contains JSON, which
+// old clients parse. end also has the interrupts as AG-UI defines them.
 func (a *Activities) legacyInterrupts(ctx context.Context, in runs.Finish, end agui.Event) ([]agui.Event, error) {
 	finished, ok := end.(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {
 		return nil, nil
 	}
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
-	if errors.Is(err, catalog.ErrUnknownRevision) { // the run must end all the same
+	// The run must end even if its definition is gone.
+	if errors.Is(err, catalog.ErrUnknownRevision) {
 		return nil, nil
 	}
 	if err != nil || !d.LegacyInterrupts {
@@ -34,6 +37,7 @@ func (a *Activities) legacyInterrupts(ctx context.Context, in runs.Finish, end a
 		if err != nil {
 			return nil, fmt.Errorf("activities: encode question: %w", err)
 		}
+		// The second encoding makes a JSON string of the JSON.
 		value, err := json.Marshal(string(text))
 		if err != nil {
 			return nil, fmt.Errorf("activities: encode question: %w", err)

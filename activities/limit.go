@@ -14,12 +14,19 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
+// This file asks people whether a run may exceed a soft limit. The workflow notices the limit and
+// schedules AskLimit; the interrupt is an approval of a call to the reserved tool
+// pipeline.ApproveTool, so decisions about it work like those about tool calls.
+
 // AskLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only
-// call of a message. A later attempt finds that record, or nothing.
+// call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
+// finds the done record and returns its answer, or nothing was written.
 func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx) // it is short: the workflow handles a cancel afterwards
+	// The activity is short, so a cancel of the run does not end it. The workflow handles the
+	// cancel afterwards.
+	work, leave, err := a.attend(ctx)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
@@ -28,6 +35,8 @@ func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answ
 	return answer, fail(ctx, err)
 }
 
+// ask opens the step, takes the lane and writes the message. The limit may be exceeded before the
+// run's first model call, so ask may open the run.
 func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	place := agentPlace(in.Step, in.ID)
 	if in.Beginning == (runs.Beginning{}) {
@@ -57,7 +66,8 @@ func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer ru
 	return a.putQuestion(ctx, in, attempt, rules, string(args))
 }
 
-// putQuestion writes the message with that call.
+// putQuestion writes the message with the call. The step's rule gates the call, so the answer has
+// the approval. args are the figures of the limit, as JSON.
 func (a *Activities) putQuestion(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
 	n := narration.New(runOf(in.Run), in.ID, attempt)
 	n.Scope = scopeOf(in.Place)
@@ -71,8 +81,11 @@ func (a *Activities) putQuestion(ctx context.Context, in runs.LimitInterrupt, at
 	return n.Answer, err
 }
 
+// figuresOf returns the figures of a limit as people see them: named, in their units, with the
+// currency of a cost.
 func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
 	limit := x.Limit
+	// x.Limit is set for limits of the tenant's day only; the others are known by their code.
 	switch x.Code {
 	case runs.CodeLimitTokens:
 		limit = pipeline.LimitTokens
@@ -91,10 +104,11 @@ func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
 	return f
 }
 
-// limitMessage returns the message of the interrupt.
+// limitMessage returns the question for people.
 func (a *Activities) limitMessage(x runs.ExceededLimit) string {
 	f := a.figuresOf(x)
 	used, allowed := pipeline.FigureText(f.Used), pipeline.FigureText(f.Allowed)
+	// These are the values for a limit of tokens.
 	verb, unit := "used", " tokens"
 	money := strings.TrimRight(" "+f.Currency, " ")
 	switch f.Limit {
@@ -112,7 +126,9 @@ func (a *Activities) limitMessage(x runs.ExceededLimit) string {
 	return fmt.Sprintf("The run has %s %s%s. May it go on, up to %s%s?", verb, used, unit, allowed, unit)
 }
 
-// limitSchema returns the schema of a decision about a limit.
+// limitSchema returns the JSON Schema of a decision about a limit. An approver may edit the new
+// limit, which must be above what is used; the API checks that for durations and costs, which a
+// schema cannot compare.
 func limitSchema(f pipeline.Figures) string {
 	allowed := `"type":"integer","exclusiveMinimum":` + string(f.Used)
 	switch f.Limit {

@@ -10,7 +10,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// inRun adds the run, the agent and the attempt to the spans and log lines of ctx.
+// This file connects activities with telemetry: spans and log lines carry the run.
+
+// inRun returns a context whose spans and log lines have the run, the agent and, in an activity,
+// the attempt. revision may be empty.
 func inRun(ctx context.Context, r runs.Ref, agent, revision string) context.Context {
 	of := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
 	if activity.IsActivity(ctx) {
@@ -24,7 +27,7 @@ func inStep(ctx context.Context, s runs.Step) context.Context {
 	return inRun(ctx, s.Run, s.Agent, s.Revision)
 }
 
-// logger returns the activity's logger with the attributes of the run.
+// logger returns the activity's logger with the attributes of inRun.
 func logger(ctx context.Context) log.Logger {
 	var attrs []any
 	for _, a := range telemetry.RunFrom(ctx).Attrs() {

@@ -16,9 +16,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// modelError is a failed model call. Record is the record with the provider's message; 0 = none.
+// This file is about failed model calls: what operators find in the worker's log, what the run's
+// history gets, and what the log keeps for the run's last event.
+
+// modelError is a failed model call, with the name of its model. The activity's error has the code
+// and the status; record is the record with the provider's message, 0 = there is none.
 type modelError struct {
-	model  string // provider/model, as in the definition
+	// model is the model as in the definition, with its provider.
+	model  string
 	record uint64
 	err    error
 }
@@ -26,7 +31,8 @@ type modelError struct {
 func (e *modelError) Error() string { return e.model + ": " + e.err.Error() }
 func (e *modelError) Unwrap() error { return e.err }
 
-// ofModel adds the model's name to an error of its provider.
+// ofModel adds the model's name to an error of its provider. It returns other errors, and nil,
+// unchanged.
 func ofModel(name string, err error) error {
 	if _, ok := errors.AsType[*llm.Error](err); ok {
 		return &modelError{model: name, err: err}
@@ -34,8 +40,9 @@ func ofModel(name string, err error) error {
 	return err
 }
 
-// failedCall logs why a model call failed. If it is not attempted again, the log keeps the
-// provider's message for the run's end.
+// failedCall writes a failed model call to the worker's log, and returns err. If Temporal makes no
+// further attempt, the log keeps the provider's message: RUN_ERROR shows it, and no history gets
+// it. Errors that are not a provider's, or not a failure of the step, are returned unchanged.
 func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt *stream.Attempt, err error) error {
 	failure, ok := errors.AsType[*llm.Error](err)
 	of, _ := errors.AsType[*modelError](err)
@@ -43,6 +50,7 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 		return err
 	}
 	info := activity.GetInfo(ctx)
+	// This failure is counted later, by fail.
 	failures := failuresBefore(ctx) + 1
 	provider, model, _ := strings.Cut(of.model, "/")
 	attributes := []any{
@@ -64,7 +72,8 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	}
 	logger.Error("a model call failed for good", attributes...)
 	if words := providerMessage(failure); words != "" {
-		// Without the record the run ends with the same code, and fewer words.
+		// This ends the attempt. If the record cannot be written, the run ends with the same code
+		// and a shorter message.
 		record, recordErr := attempt.Fail(ctx, words)
 		if recordErr == nil {
 			of.record = record
@@ -73,8 +82,8 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	return err
 }
 
-// providerMessage returns the provider's message, as far as Code, Status and Reason do not say the
-// same; "" = nothing.
+// providerMessage returns the provider's own message; "" = Code, Status and Reason say it all. It
+// may have content, so it goes to the worker's log and to the log, but not to a history.
 func providerMessage(e *llm.Error) string {
 	if e.Reason != "" {
 		return ""
@@ -82,7 +91,8 @@ func providerMessage(e *llm.Error) string {
 	return e.Message
 }
 
-// nextAttempt returns the time until Temporal's next attempt.
+// nextAttempt returns the pause before Temporal's next attempt, for the worker's log. wish is the
+// provider's Retry-After; 0 = the activity's retry policy decides.
 func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
 	if wish > 0 {
 		return min(wish, longestRetryAfter)
@@ -91,6 +101,7 @@ func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
 	if p == nil {
 		return 0
 	}
+	// Temporal's backoff: InitialInterval · BackoffCoefficient^(attempt-1), up to MaximumInterval.
 	wait := float64(p.InitialInterval) * math.Pow(p.BackoffCoefficient, float64(info.Attempt-1))
 	if longest := float64(p.MaximumInterval); longest > 0 {
 		wait = min(wait, longest)
@@ -98,13 +109,15 @@ func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
 	return time.Duration(wait)
 }
 
-// longestRetryAfter bounds the Retry-After of a provider.
+// longestRetryAfter bounds the pause that a provider or a tool's server may ask for.
 const longestRetryAfter = 10 * time.Minute
 
-// maxNamed bounds the names of models and hosts in errors, in bytes.
+// maxNamed bounds the name of a model, and of a host, in an error, in bytes.
 const maxNamed = 80
 
-// failModel returns the failure of a model call for Temporal, without the provider's message.
+// failModel returns the error for Temporal of a failed model call. last tells that the step may not
+// fail again; the error is then final even if its code is retryable. The text has no word of the
+// provider's message; of refers to the record that has it, and may be nil.
 func failModel(ctx context.Context, e *llm.Error, of *modelError, last bool) error {
 	var words strings.Builder
 	fmt.Fprintf(&words, "the model call failed: %s", e.Code)

@@ -10,9 +10,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Notify is interrupt.notify.v1: it publishes what has happened to interrupts, in this order: the
-// audit in the log, the inbox, the event for followers, the webhooks. Each is written once under a
-// name of its own, so the same notification again changes nothing.
+// This file publishes what happens to interrupts. The thread's workflow schedules one notification
+// at a time, in order, and retries it without a limit. A late attempt may still run concurrently
+// with a later notification; every write tolerates that.
+
+// Notify is interrupt.notify.v1: it publishes one event (opened, voted, decided, …) of one or more
+// interrupts. For each it writes, in this order: the audit in the log, the inbox, the event for
+// followers, the deliveries to webhooks. Each write has an ID that derives from the event, so a
+// repetition changes nothing. Without an Inbox it does nothing.
 func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer contain(ctx, &err)
@@ -22,6 +27,8 @@ func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err erro
 	return fail(ctx, a.notify(ctx, in))
 }
 
+// notify publishes the event for each interrupt. Client tool calls are left out: the client knows
+// them from the run.
 func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 	asked, err := a.recall(ctx, in)
 	if err != nil {
@@ -43,23 +50,29 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 	return nil
 }
 
-// makeKnown publishes one event.
+// makeKnown publishes one event of one interrupt. The inbox is written before the event for
+// followers, so a client that reads the list and then the events after it misses nothing.
 func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs.Interrupt, e *inbox.Event) error {
 	id := eventID(in, &e.Approval)
 	entry := inbox.Entry{Tenant: in.Run.Tenant, Event: *e}
+	// The entry about the opening has the arguments. The others are small.
 	if e.Type != inbox.Opened {
-		entry.Event.Approval.Args = nil // the entry about the opening has them
+		entry.Event.Approval.Args = nil
 	}
+	// The audit is written first: it is the only one that lasts as long as the thread.
 	if err := a.Log.AppendAudit(ctx, runOf(in.Run), id, entry); err != nil {
 		return err
 	}
 	var err error
 	switch {
+	// A settled interrupt leaves the list, and a late notification cannot bring it back.
 	case e.Type.Settles():
 		if err = a.Inbox.Settle(ctx, in.Run.Tenant, &e.Approval); err == nil {
 			err = a.Inbox.Archive(ctx, in.Run.Tenant, e)
 		}
-	case c.Decision == nil: // otherwise it is about to be resolved
+	// The interrupt is open. If it has a decision, the next notification settles it, and the inbox
+	// is left alone.
+	case c.Decision == nil:
 		err = a.Inbox.Put(ctx, in.Run.Tenant, &e.Approval, in.At)
 	}
 	if err != nil {
@@ -71,13 +84,15 @@ func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs
 	return a.tellWebhooks(ctx, in.Run.Tenant, id, e)
 }
 
-// eventID identifies the event.
+// eventID identifies an event: the interrupt, what happened, and the number of the notification. It
+// is the same in every attempt.
 func eventID(in runs.Notification, a *inbox.Approval) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", a.ID, in.Event, in.Number))
 	return "evt_" + hex.EncodeToString(sum[:15])
 }
 
-// tellWebhooks starts a delivery to each webhook that wants the event.
+// tellWebhooks starts a delivery workflow for each webhook that wants the event. Starting it again
+// does nothing.
 func (a *Activities) tellWebhooks(ctx context.Context, tenant, id string, e *inbox.Event) error {
 	if a.Webhooks == nil {
 		return nil

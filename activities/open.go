@@ -8,13 +8,21 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// opening returns the opening of a run for the log.
+// This file writes the lifecycle events with which a step begins. No activity writes an event
+// alone, so the record that begins a step also ends the step that is still open.
+
+// This file writes the lifecycle events with which a step begins. AG-UI allows one open step, so
+// the record that begins a step also ends the one before it.
+
+// opening returns what the first record of a run says of it. Snapshots.OpenRun fills in the
+// conversation.
 func opening(agent, revision string, b runs.Beginning) stream.Opening {
 	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
 }
 
-// openStep writes the events that begin a step, and adds the messages that the run was steered
-// with.
+// openStep writes the events that end the step before and begin this one, and adds steered messages
+// to the conversation. It returns the last record of the lane for Begin. Only the first attempt
+// writes; the record is never retracted.
 func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, steered []uint64) (uint64, error) {
 	var events []agui.Event
 	if s.Closes != "" {
@@ -23,7 +31,8 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 	return a.Log.Open(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
-// steering returns the result of an open record with steered messages; nil = none.
+// steering returns the note of an open record that adds steered messages, by the sequences of their
+// proposals; nil = none.
 func steering(at *runs.StepPlace, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
@@ -31,7 +40,7 @@ func steering(at *runs.StepPlace, steered []uint64) any {
 	return stream.Steering{Inputs: steered, Scope: scopeOf(at)}
 }
 
-// scopeOf returns the scope of the messages of a step.
+// scopeOf returns the scope of a step's messages; "" = the step is not in a pipeline.
 func scopeOf(at *runs.StepPlace) string {
 	if at == nil {
 		return ""

@@ -16,19 +16,26 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// event returns how the action of the cursor ended.
+// This file reads from the log how the active step of a pipeline ended. The workflow knows only
+// that it ended, and with which message or call; outputs, decisions and errors are content.
+
+// event completes the workflow's event: it adds the output of an agent or a call, the failures of
+// branches, and what compensations need. A call that has ended may turn out as a failure.
 func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 	event, leaf := *w.in.Position.Event, w.in.Position.Active
+	// The workflow has the failures of branches in a compact form.
 	event.Branches = w.in.Position.Branches.BranchFailures()
 	if err := w.branchesEnded(ctx, &event); err != nil {
 		return event, err
 	}
 	switch {
+	// Only an agent or a call that is done has an output.
 	case event.Kind != pipeline.EventDone || leaf == nil:
 		return event, nil
 	case leaf.CallID != "":
 		return w.called(ctx, leaf)
 	}
+	// The output of an agent is the text of its last message; "" if it has none.
 	var text string
 	if at := w.find(func(m agui.Message) bool { return m.ID == w.in.Position.Answered }); at >= 0 {
 		text = w.thread.Entries[at].Message.Content.Text()
@@ -40,24 +47,30 @@ func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 	return event, nil
 }
 
+// find returns the index of the first message for which is returns true; -1 = there is none.
 func (w *walker) find(is func(agui.Message) bool) int {
 	return slices.IndexFunc(w.thread.Entries, func(e snapshot.Entry) bool { return is(e.Message) })
 }
 
-// toolFailed is the code of a step whose tool reported a failure.
+// toolFailed is the code of a step whose tool reported a failure. onError steps may match it.
 const toolFailed = "tool_failed"
 
-// called returns the end of a tool call or of an approval.
+// called returns how a tool call, an approval or a subagent's call ended: with its output, or as a
+// failure if it was not approved, has no result, or has an error. The text of a tool is its output
+// as JSON if it is valid JSON, else as a string. The text of a subagent is always a string, because
+// the output rules of the step judge it.
 func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	verdict, said, err := w.verdict(ctx, leaf.CallID)
 	if err != nil {
 		return event, err
 	}
+	// An approve step has no tool result. A rejection is its output, not its failure.
 	if leaf.Place.Inline {
 		event.Output, err = w.approvalOutput(leaf.CallID, verdict, said)
 		return event, err
 	}
+	// A refused call fails the step. Its result is only a text for a model.
 	refused := verdict == runs.DecisionReject || verdict == runs.DecisionExpire || verdict == runs.DecisionCancel
 	step := pipeline.StepAt(w.definition, leaf.Place.Path)
 	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
@@ -72,13 +85,13 @@ func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Ev
 		return failed, nil
 	}
 	text := w.thread.Entries[at].Message.Content.Text()
-	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) { // the answer of an agent is a text
+	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) {
 		event.Output, err = json.Marshal(text)
 	}
 	return event, err
 }
 
-// describeCall describes what a step called.
+// describeCall names what a step called, for the message of its failure.
 func describeCall(step *agents.Step) string {
 	if step.Agent != nil {
 		return "the agent"
@@ -89,7 +102,7 @@ func describeCall(step *agents.Step) string {
 // maxDetail bounds the detail of a tool's failure, in bytes.
 const maxDetail = 500
 
-// clip makes one line of a text, of at most limit bytes.
+// clip makes one line of a text, of at most limit bytes: control characters become spaces.
 func clip(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -100,11 +113,13 @@ func clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
+// failedWith returns the event of a failed step. message must not have content.
 func failedWith(code, message string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: message}}
 }
 
-// verdict returns the decision about a call; none = it needed none.
+// verdict returns the decision about a call, with its content. The kind is "" if the call needed
+// none. The decision is never nil.
 func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
 	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
@@ -118,7 +133,8 @@ func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind,
 	return runs.DecisionKind(decided.Kind), said, err
 }
 
-// approvalOutput returns the output of an approval.
+// approvalOutput returns the output of an approve step: whether it was approved, by whom, and with
+// which arguments, which an approver may have edited.
 func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
 	out := struct {
 		Approved bool              `json:"approved"`
@@ -134,6 +150,7 @@ func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, said *
 	if said.Result != nil {
 		out.Content = said.Result.Content.Text()
 	}
+	// The conversation has the arguments as they are after an edit.
 	for _, e := range w.thread.Entries {
 		for _, c := range e.Message.ToolCalls {
 			if c.ID == callID {

@@ -9,6 +9,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
+// This file finds the schema that a step requires of its agent's answer. The provider and the
+// system message get it before the call; the advance after it validates the answer.
+
 // output returns the required output of a step's agent; nil = any text.
 func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, error) {
 	agent, revision, err := a.outputAgent(ctx, s)
@@ -29,7 +32,9 @@ func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, e
 	return step.Output, nil
 }
 
-// outputAgent returns the agent whose step defines the output; "" = none.
+// outputAgent returns the agent and the revision whose step defines the output; "" = the output is
+// any text. That is the pipeline's agent. The step itself runs with that agent if it is inline;
+// otherwise the advance that began the step has stored the pipeline's agent with the prompt.
 func (a *Activities) outputAgent(ctx context.Context, s runs.Step) (agent, revision string, err error) {
 	switch {
 	case s.Place == nil:
@@ -39,12 +44,13 @@ func (a *Activities) outputAgent(ctx context.Context, s runs.Step) (agent, revis
 	case len(s.Place.Prompts) == 0:
 		return "", "", nil
 	}
+	// The first prompt is of the advance that began the step. Later ones send invalid answers back.
 	var k storedAdvance
 	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.Place.Prompts[0], &k)
 	return k.Agent, k.Revision, err
 }
 
-// outputOf returns the output for the provider.
+// outputOf returns the output as a provider takes it; nil = any text.
 func outputOf(o *agents.Output) *llm.Output {
 	if o == nil {
 		return nil
@@ -52,8 +58,8 @@ func outputOf(o *agents.Output) *llm.Output {
 	return &llm.Output{Schema: o.Schema, Native: o.Native}
 }
 
-// outputSection describes the output in the system message: some providers take no schema, and none
-// enforces all of one.
+// outputSection returns the section of the system message about the output. It is also sent if the
+// provider gets the schema, because some providers take none, and none enforces all of one.
 func outputSection(o *agents.Output) string {
 	return "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n" + string(o.Schema) + "\n</schema>"
 }

@@ -13,21 +13,27 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A tool may end its call with a question. The done record of the call has the question and what
-// the call needs to be made again; the workflow knows the record.
+// A tool may end its call with a question for people (tools.Ask). The done record of the call then
+// has the question, and what the call needs to be made again; the workflow knows the record's
+// number. When people have answered, the workflow schedules the call again with that number and the
+// decision, as a new step. The tool runs from its beginning, and receives all answers so far.
 
-// tooManyQuestions is the result of a tool that keeps asking.
+// tooManyQuestions is the result of a call whose tool exceeds tools.MaxQuestions.
 const tooManyQuestions = "The tool asked too many questions. The call was given up."
 
-// inquiry has the answers that a call is made again with.
+// inquiry has the earlier questions of a call and their answers. The zero value is that of a call
+// that has not asked. It is not changed after inquiry has returned it.
 type inquiry struct {
+	// before is the question that the call ended with the last time; nil = none.
 	before *stream.ToolQuestion
 	// replies are those to the call's earlier questions, and answers their content.
 	replies []stream.Reply
 	answers []tools.Answer
 }
 
-// inquiry reads the questions of a call, and their answers.
+// inquiry reads the earlier questions of a call, and their answers, from the log. The error is
+// final if in.Question is the question of another call or of other arguments, because the tool
+// would take the answer for its own.
 func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
 	if in.Question == 0 {
 		return &inquiry{}, nil
@@ -39,6 +45,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 	if before.CallID != call.ID || before.Args != runs.DigestArgs(call.Arguments) || in.Decision == nil {
 		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", runs.CodeInternal, nil)
 	}
+	// append copies here, so before keeps its own replies.
 	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{
 		Question: before.Digest, State: before.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Input,
 	})}
@@ -52,7 +59,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 	return q, nil
 }
 
-// replyContent returns the content of a reply.
+// replyContent returns a reply as the tool receives it: the answer, or why there is none.
 func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.Answer, error) {
 	said := &stream.Decision{}
 	if r.Proposal > 0 {
@@ -61,6 +68,7 @@ func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.An
 			return tools.Answer{}, err
 		}
 	}
+	// Cancelled covers all other kinds: nobody is going to answer.
 	answer := tools.Answer{Question: r.Question, State: r.State, Status: tools.Cancelled}
 	switch runs.DecisionKind(r.Kind) {
 	case runs.DecisionAnswer:
@@ -73,7 +81,8 @@ func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.An
 	return answer, nil
 }
 
-// key returns the idempotency key of the call, in whichever run it is made.
+// key returns the idempotency key of the call. It stays the same when a later run makes the call
+// again: the record of the question has the key of the first one.
 func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
 	if q.before != nil {
 		return q.before.Key
@@ -89,7 +98,9 @@ func (q *inquiry) number() int {
 	return q.before.Number
 }
 
-// raise ends a call with a question.
+// raise ends a call with a question: it writes the done record without a result, and returns
+// OutcomeInterrupt with what the workflow needs to wait. Answers to questions before asks.Index
+// stay valid, later ones are dropped: the tool has changed its questions.
 func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, asks *tools.Raised, opened uint64) (runs.ToolAnswer, error) {
 	raised := &stream.ToolQuestion{
 		CallID: call.ID, Tool: call.Name, Number: q.number() + 1, Index: asks.Index, Args: runs.DigestArgs(call.Arguments), Key: q.key(in, call),
@@ -119,7 +130,8 @@ func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCal
 	return answer, err
 }
 
-// raisedInterrupt returns the interrupt of a tool's question.
+// raisedInterrupt returns the AG-UI interrupt of a tool's question. Metadata of the tool is added
+// to ours; package tools refuses our keys.
 func (a *Activities) raisedInterrupt(ctx context.Context, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	raised, err := a.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {

@@ -209,3 +209,19 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 		t.Errorf("before %s stands %s (%v)", last, before, err)
 	}
 }
+
+// A second attempt at the end of a run learns when the tool's question was announced: the times of
+// reminders and of the expiry count from then.
+func TestFinishAgainTellsWhenAToolAsked(t *testing.T) {
+	t.Parallel()
+	e, q, _ := raising(t, shop(new([]string)))
+	source, err := stream.QuestionSourceOf(q)
+	if err != nil || source.AskedAt.IsZero() {
+		t.Fatalf("the question is by %+v, %v", source, err)
+	}
+	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
+	got, err := e.acts.Finish(t.Context(), in)
+	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.AskedAt.Equal(source.AskedAt) {
+		t.Errorf("got %+v, %v; want an interrupt announced at %s", got, err, source.AskedAt)
+	}
+}

@@ -12,16 +12,21 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// isRemembered reports whether an earlier approval covers a call under a rule.
+// This file compares the arguments of calls with approvals that cover further calls ("remember":
+// "arguments" or "tool").
+
+// isRemembered reports whether an earlier approval covers a call under a rule, by the rule's
+// digest: an approval ends when the rule changes.
 func isRemembered(approvals []stream.Remembered, tool, rule, arguments string) bool {
 	return slices.ContainsFunc(approvals, func(r stream.Remembered) bool {
 		return r.Tool == tool && r.Rule == rule && (r.Args == "" || r.Args == canonicalDigest(arguments))
 	})
 }
 
-// canonicalDigest returns the digest of arguments as a JSON value, whatever the order of members
-// and the white space. Numbers are compared as texts. Invalid JSON, invalid UTF-8 and repeated
-// members equal only themselves, because a tool may read them differently.
+// canonicalDigest returns a digest of arguments that is the same for equal JSON values, whatever
+// the order of members and the white space. Numbers are compared as they are written. Invalid JSON,
+// invalid UTF-8 and repeated members equal only themselves, because a tool may read them
+// differently from this function.
 func canonicalDigest(arguments string) string {
 	canonical, err := canonicalJSON(arguments)
 	if err != nil {
@@ -30,9 +35,11 @@ func canonicalDigest(arguments string) string {
 	return runs.DigestArgs(canonical)
 }
 
-// maxDepth bounds the nesting of arguments with a canonical form.
+// maxDepth bounds the nesting of arguments with a canonical form. Deeper ones equal only
+// themselves.
 const maxDepth = 100
 
+// errAmbiguous tells that JSON has no canonical form here.
 var errAmbiguous = errors.New("activities: JSON has more than one reading")
 
 // canonicalJSON returns JSON with sorted members and without white space.
@@ -50,15 +57,17 @@ func canonicalJSON(text string) (string, error) {
 	return string(encoded), err
 }
 
-// canonicalValue reads one value. json.Decoder would take the last of repeated members.
+// canonicalValue reads one value. It walks tokens, because json.Unmarshal would take the last of
+// repeated members.
 func canonicalValue(d *json.Decoder, depth int) (any, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
 	}
 	switch t := token.(type) {
+	// A string of the decoder with U+FFFD may have been invalid UTF-8.
 	case string:
-		if strings.ContainsRune(t, utf8.RuneError) { // the decoder replaces invalid UTF-8 by it
+		if strings.ContainsRune(t, utf8.RuneError) {
 			return nil, errAmbiguous
 		}
 	case json.Delim:
@@ -73,6 +82,8 @@ func canonicalValue(d *json.Decoder, depth int) (any, error) {
 	return token, nil
 }
 
+// canonicalObject reads the members of an object, whose opening brace is read, and the closing
+// brace.
 func canonicalObject(d *json.Decoder, depth int) (any, error) {
 	members := map[string]any{}
 	for d.More() {
@@ -92,6 +103,8 @@ func canonicalObject(d *json.Decoder, depth int) (any, error) {
 	return members, err
 }
 
+// canonicalArray reads the elements of a list, whose opening bracket is read, and the closing
+// bracket.
 func canonicalArray(d *json.Decoder, depth int) (any, error) {
 	elements := []any{}
 	for d.More() {

@@ -19,7 +19,12 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Fire is schedule.run.v1: it starts the run of a firing, once.
+// This file has the activities of schedule.fire.v1, the workflow that Temporal starts at each time
+// of a schedule. A firing starts a run, waits until the run is over, and may cancel it.
+
+// Fire is schedule.run.v1: it starts the run of a firing, once. The ID of the run derives from the
+// schedule and the nominal time, so a later attempt finds the run. A thread that refuses the run is
+// a result (Fired.Refused). A schedule or agent that is gone is a final error.
 func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.Fired, err error) {
 	defer contain(ctx, &err)
 	out, err = a.fire(ctx, in)
@@ -28,10 +33,12 @@ func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.Fire
 
 // Error types of firings.
 const (
+	// errorScheduleGone: the revision that fired is not stored any more.
 	errorScheduleGone = "schedule_gone"
 	errorUnknownAgent = "unknown_agent"
 )
 
+// failFiring is fail with two more final errors: the schedule or its agent is gone.
 func failFiring(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, schedules.ErrUnknown):
@@ -42,6 +49,7 @@ func failFiring(ctx context.Context, err error) error {
 	return fail(ctx, err)
 }
 
+// fire reads the schedule as it was when Temporal started the firing, and starts its run.
 func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, error) {
 	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
@@ -58,8 +66,11 @@ func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, e
 	return out, err
 }
 
-// placeFired starts the run on its thread. It returns why the thread refuses it, or that it had
-// begun before.
+// placeFired writes the input of the run as a proposal, and starts the run on its thread, or queues
+// it if the schedule's onBusy says so. refused is why the thread does not take it; before tells
+// that the run had begun. It tries up to dispatch.Rounds times, because the thread may change
+// between reading it and placing the run; the error is then stream.ErrUnavailable, so Temporal
+// retries.
 func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
@@ -67,6 +78,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 	}
 	digest := input.Digest()
 	for range dispatch.Rounds {
+		// An earlier attempt may have started the run.
 		if begun, err := a.Log.Begun(ctx, run); begun != nil || err != nil {
 			return "", begun != nil, err
 		}
@@ -79,6 +91,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 			return "", false, err
 		}
 		said := *input
+		// The acceptance has the messages, as those of an API input.
 		said.Messages = nil
 		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
 			Input: said, Accepted: thread.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: k.Requester,
@@ -86,6 +99,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		if err != nil {
 			return "", false, err
 		}
+		// The run signals its end to the workflow that fired it (Fire).
 		start := dispatch.RunInput(run, speaks, proposal)
 		start.Trace = telemetry.TraceParent(ctx)
 		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, holds(input.ForwardedProps)
@@ -100,8 +114,8 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 	return "", false, fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
 }
 
-// speaker returns the agent of the run: the schedule's, or the one that it has handed the thread
-// over to.
+// speaker returns the agent of the run: the schedule's agent named, or the one that it has handed
+// the thread over to.
 func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	if name := thread.Speaker(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
@@ -109,7 +123,8 @@ func (a *Activities) speaker(ctx context.Context, named catalog.Published, threa
 	return named, nil
 }
 
-// holds reports whether an input asks for a held run.
+// holds reports whether an input asks for a held run, with forwardedProps.perdure.hold. Invalid
+// properties ask for nothing.
 func holds(forwardedProps json.RawMessage) bool {
 	var props struct {
 		Perdure struct {
@@ -120,13 +135,16 @@ func holds(forwardedProps json.RawMessage) bool {
 }
 
 // Withdraw is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and
-// returns its status. A run that never began has ended.
+// returns its status. It does not wait for the end of the run. The firing may not know its run yet
+// (in.Fired is nil); a run that never began counts as ended.
 func (a *Activities) Withdraw(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
 	defer contain(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
 		run = runOf(in.Fired.Run)
 	} else {
+		// The firing was cancelled before Fire returned. The ID of its run derives from the
+		// schedule and the time.
 		k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 		if err != nil {
 			return out, failFiring(ctx, err)
@@ -141,6 +159,8 @@ func (a *Activities) Withdraw(ctx context.Context, in runs.FireInput) (out runs.
 	return out, fail(ctx, err)
 }
 
+// cancelFired requests the cancel of a run, or of the run that continues it. A run that the log
+// does not know needs none.
 func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason string) error {
 	current, err := a.current(ctx, run)
 	if err == nil {
@@ -152,18 +172,21 @@ func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason str
 	return err
 }
 
-// links bounds the chain of continuing runs.
+// links bounds how many runs current follows.
 const links = 100
 
-// current returns the run that continues another one, which ended with interrupts; the run itself
-// if there is none.
+// current returns the active run of the thread if it continues run, directly or over other runs;
+// else run itself. A run that ended with interrupts is continued by another one, with an ID of its
+// own.
 func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, error) {
 	thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
+	// Without an active run nothing continues run.
 	if err != nil || thread.RunID == "" || thread.Sealed {
 		return run, err
 	}
 	active := stream.Run{Thread: run.Thread, ID: thread.RunID}
 	before := active
+	// Follow the active run back to the one that it continues, and so on.
 	for range links {
 		if before == run {
 			return active, nil
@@ -185,11 +208,16 @@ func (a *Activities) Standing(ctx context.Context, in runs.Ref) (out runs.Status
 	return out, fail(ctx, err)
 }
 
-// codeStopped is the code of a run whose workflow closed without a terminal record.
+// codeStopped is the code of a run whose workflow closed without a terminal record, for instance
+// because an operator terminated it.
 const codeStopped = "workflow_closed"
 
+// standing returns the status of a run, by its terminal record and by the thread's workflow. A run
+// that ended with interrupts is not over while the workflow is open: the thread waits for
+// decisions, or continues with them.
 func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Status, err error) {
-	open, err := a.threadOpen(ctx, run.Thread) // before the log is read: a workflow that closes afterwards has its end there
+	// Temporal is asked before the log: a workflow that closes in between has written its end.
+	open, err := a.threadOpen(ctx, run.Thread)
 	if err != nil {
 		return out, err
 	}
@@ -207,7 +235,7 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Sta
 		return out, err
 	}
 	out.Outcome, out.Code, out.Over = runs.Outcome(how.Outcome), how.Code, true
-	if open { // the thread may wait for the run's interrupts, or continue with them
+	if open {
 		thread, err := a.Snapshots.At(ctx, run.Thread, end.Seq)
 		if err != nil {
 			return out, err
@@ -217,7 +245,8 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Sta
 	return out, nil
 }
 
-// threadOpen reports whether the thread's workflow is open.
+// threadOpen reports whether the thread's workflow is open. A workflow that Temporal does not know
+// is closed.
 func (a *Activities) threadOpen(ctx context.Context, t stream.Thread) (bool, error) {
 	d, err := a.Dispatch.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(t), "")
 	var gone *serviceerror.NotFound

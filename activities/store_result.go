@@ -12,8 +12,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Keep is tool.result.v1: it writes a result that came by signal to the log, and returns the
-// decision that refers to it. An invalid result fails for good.
+// Keep is tool.result.v1: it moves the result of a client tool call, which came to the workflow by
+// signal, into the log as a proposal. It returns the decision that refers to it. A result that is
+// no AG-UI content is a final error, which the workflow ignores. The same result again is the same
+// proposal.
 func (a *Activities) Keep(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (d runs.Decision, err error) {
 	ctx = inRun(ctx, in.Run, "", "")
 	defer contain(ctx, &err)
@@ -26,6 +28,7 @@ func (a *Activities) Keep(ctx context.Context, in runs.StoreResult, said runs.To
 	return d, fail(ctx, err)
 }
 
+// storeResult decodes the result and writes the proposal.
 func (a *Activities) storeResult(ctx context.Context, run stream.Run, said runs.ToolResult) (runs.Decision, error) {
 	id, err := json.Marshal(said.CallID)
 	if err != nil {
@@ -38,6 +41,7 @@ func (a *Activities) storeResult(ctx context.Context, run stream.Run, said runs.
 	if err != nil {
 		return runs.Decision{}, err
 	}
+	// The digest is that of a result over HTTP, so a client may send both without a conflict.
 	content, digest := stream.ClientResult(m)
 	content.Channel = "signal"
 	p, err := a.Log.ProposeDecision(ctx, run, digest, content)

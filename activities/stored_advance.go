@@ -6,27 +6,30 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// storedAdvance is what an advance stores for later steps.
+// storedAdvance is the content that an advance stores in its done record for later activities
+// (stream.Result.Kept). The workflow has the sequence of the record, in Position, StepPlace or
+// Branches. It is JSON in the log, so records of older versions lack newer members.
 type storedAdvance struct {
-	// Prompt is what an agent is asked. Behind is the ID of the agent's message that precedes it,
-	// if the agent is asked again.
+	// Prompt is what an agent is sent as a user message. Behind is the ID of the agent's invalid
+	// answer that the prompt follows; "" = it is the first prompt.
 	Prompt string `json:"prompt,omitempty"`
 	Behind string `json:"behind,omitempty"`
-	// Agent and Revision are those of the pipeline, if its step defines what another agent has to
-	// answer.
+	// Agent and Revision are those of the pipeline, if its step requires a schema of an agent that
+	// it names; see outputAgent.
 	Agent    string `json:"agent,omitempty"`
 	Revision string `json:"revision,omitempty"`
-	// Question is the message of an approval.
+	// Question is the message of an approve step.
 	Question string `json:"question,omitempty"`
-	// Tree are the steps of a program.
+	// Tree has the steps of a program.
 	Tree json.RawMessage `json:"tree,omitempty"`
-	// Items are those of a map's branches. Ends are the records of the ends of the branches that
-	// these compensate.
+	// Items are the items of a map's branches, by index. Ends are set if the branches compensate
+	// others: the last records of those, by index; 0 = the branch has nothing to compensate.
 	Items []json.RawMessage `json:"items,omitempty"`
 	Ends  []uint64          `json:"ends,omitempty"`
-	// Done has what compensations have to know of steps, by path. Ended is the end of a branch.
+	// Done has what compensations need of the steps that this advance finished, by path. Ended is
+	// the end of a branch.
 	Done  map[string]pipeline.Done `json:"done,omitempty"`
 	Ended pipeline.Ended           `json:"ended,omitzero"`
-	// Detail is the detail of a failure in this advance (see stream.Log.Detail).
+	// Detail is the detail of a failure in this advance; stream.Log.Detail reads it.
 	Detail string `json:"detail,omitempty"`
 }

@@ -19,29 +19,38 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// DefaultToolGrace is the default of Activities.ToolGrace.
+// This file selects the tools of an agent, and handles a worker that lacks one. A tool may come
+// from a server that is down, or be on other workers only: the step is retried for ToolGrace, and
+// fails then.
+
+// DefaultToolGrace is the value of Activities.ToolGrace if it is 0.
 const DefaultToolGrace = time.Minute
 
 // The pauses between the attempts of a step that lacks a tool are so long that it has attempts left
 // at the end of its grace.
 const (
+	// The pause is at least toolInterval, and allows toolLooks attempts within the grace: fewer
+	// than the attempts of a step.
 	toolInterval = 2 * time.Second
 	toolLooks    = 50
 )
 
-// lackingError tells that this worker lacks a tool of the agent. retry is when to look for a worker
-// that has it; 0 = not again.
+// lackingError tells that this worker lacks a tool, an agent or a task queue that a step needs. It
+// does not count as a failure of the step. cause names what is missing. retry is the pause before
+// another attempt, on any worker; 0 = the grace is over, and there is none.
 type lackingError struct {
 	cause error
 	retry time.Duration
 }
 
+// Error names what is missing.
 func (e *lackingError) Error() string { return "activities: " + e.cause.Error() }
 
-// maxLacking bounds the names in the message, in bytes.
+// maxLacking bounds the text of lackingError.what, in bytes.
 const maxLacking = 200
 
-// what returns the names. They are from definitions and configurations, so they are no content.
+// what returns what is missing, for histories and clients. The names are from definitions and
+// configurations, so they are no content.
 func (e *lackingError) what() string {
 	text := strings.ReplaceAll(e.cause.Error(), "\n", "; ")
 	return strings.ToValidUTF8(text[:min(len(text), maxLacking)], "")
@@ -50,7 +59,8 @@ func (e *lackingError) what() string {
 // Unwrap returns the error that names the tools.
 func (e *lackingError) Unwrap() error { return e.cause }
 
-// offer selects the tools that an agent offers its model.
+// offer returns the tools of this worker that the agent offers its model. The error is a
+// lackingError if one of them is missing.
 func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	offered, err := a.Tools.Select(patterns)
@@ -60,8 +70,9 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 	return nil, a.lacking(ctx, err)
 }
 
-// findTool selects one tool by the name that models use; nil = the agent has none of that name.
-// Other tools of the agent may be missing here: this worker may serve a task queue of this tool.
+// findTool returns the tool of an agent by the name that models use; nil = the agent has none of
+// that name. Other tools of the agent may be missing: this worker may serve a task queue of this
+// tool only. The error is a lackingError if a missing tool may be the one.
 func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	var lacks error
@@ -82,8 +93,9 @@ func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name st
 	return nil, nil
 }
 
-// Await is queue.await.v1: it waits for workers of a task queue, as long as for workers with a
-// tool.
+// Await is queue.await.v1: it succeeds if a worker serves the task queue now. Otherwise it fails,
+// and Temporal retries it for ToolGrace. The workflow schedules it if no worker has taken a call
+// from the queue, and sends the call again afterwards.
 func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) {
 	defer contain(ctx, &err)
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
@@ -92,11 +104,13 @@ func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) 
 	return fail(ctx, a.lacking(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
 }
 
-// CustomToolUnavailable is the name of the event about missing tools.
+// CustomToolUnavailable is the name of the custom event that tells clients what a step waits for.
+// Its value has reason and until.
 const CustomToolUnavailable = "perdure.toolUnavailable"
 
-// tellLacking tells clients and the log what a step lacks, with its first attempt: the step may
-// wait for long.
+// tellLacking reports what a step lacks in the worker's log, and to clients with an event, and
+// returns err. Other errors it returns unchanged. It reports in the first attempt only, because the
+// step may be attempted dozens of times. The event ends the attempt.
 func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)
@@ -105,8 +119,9 @@ func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stre
 	}
 	until := info.ScheduledTime.Add(a.grace()).UTC()
 	activity.GetLogger(ctx).Warn("a run needs what is not available", "agent", s.Agent, "thread", s.Run.Thread, "run", s.Run.ID, "lacks", lacking.what(), "until", until)
+	// The end of the run, or the failure of the step, has the names.
 	if lacking.retry == 0 {
-		return err // the end of the run, or the step's failure, names it
+		return err
 	}
 	value, encodeErr := json.Marshal(map[string]any{"reason": lacking.what(), "until": until.Format(time.RFC3339)})
 	if encodeErr != nil {
@@ -117,7 +132,7 @@ func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stre
 	return err
 }
 
-// specsOf are tools as a model is offered them.
+// specsOf returns tools as a model is offered them.
 func specsOf(offered []tools.Tool) []llm.Tool {
 	var specs []llm.Tool
 	for _, t := range offered {
@@ -127,9 +142,11 @@ func specsOf(offered []tools.Tool) []llm.Tool {
 	return specs
 }
 
+// grace returns how long a step waits for what it lacks.
 func (a *Activities) grace() time.Duration { return cmp.Or(a.ToolGrace, DefaultToolGrace) }
 
-// lacking returns the error of a step that lacks something.
+// lacking returns the lackingError for a cause. It is retryable within the grace since Temporal
+// scheduled the activity, over all attempts.
 func (a *Activities) lacking(ctx context.Context, cause error) error {
 	grace := a.grace()
 	lacking := &lackingError{cause: cause}

@@ -13,26 +13,29 @@ import (
 	"golang.org/x/text/message"
 )
 
-// answerURL is the URL of a schema. No loader knows its scheme, so references in a schema are never
-// read from disk or network.
+// answerURL is the base URL of a schema. No loader supports its scheme, so a $ref in a schema never
+// reads from disk or network.
 const answerURL = "answer:///schema"
 
-// AnswerError is an invalid answer of an agent. Its text is for the agent, and may quote the
-// answer.
+// AnswerError reports an invalid answer of an agent. It is sent back to the agent, and may quote
+// the answer.
 type AnswerError struct{ Problems []string }
 
 func (e *AnswerError) Error() string { return strings.Join(e.Problems, "; ") }
 
+// Bounds of the problems in an AnswerError: their number, and the bytes of each.
 const (
 	maxProblems = 8
-	maxProblem  = 200 // bytes
+	maxProblem  = 200
 )
 
+// compile checks that the schema is valid.
 func (o *Output) compile() error {
 	_, err := o.compiled()
 	return err
 }
 
+// compiled returns the compiled schema.
 func (o *Output) compiled() (*jsonschema.Schema, error) {
 	if o.wrong != nil {
 		return nil, o.wrong
@@ -55,8 +58,9 @@ func (o *Output) compiled() (*jsonschema.Schema, error) {
 	return compiler.Compile(answerURL)
 }
 
-// Read returns the JSON in an agent's answer, which may be in a fenced block, and checks it against
-// the schema. The error is an *AnswerError if the agent may repair its answer.
+// Read extracts the JSON from an agent's answer, which may be in a fenced code block, and validates
+// it by the schema. An *AnswerError means that the agent may repair its answer; any other error
+// concerns the schema.
 func (o *Output) Read(answer string) (json.RawMessage, error) {
 	schema, err := o.compiled()
 	if err != nil {
@@ -77,7 +81,8 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 	return json.RawMessage(raw), nil
 }
 
-// unfenced returns the content of the only fenced block of a text, or else the text.
+// unfenced returns the content of the only fenced code block of a text. A text that is valid JSON,
+// or has no or several such blocks, is returned as it is.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	_, after, found := strings.Cut(text, "```")
@@ -92,7 +97,8 @@ func unfenced(text string) string {
 	return strings.TrimSpace(block)
 }
 
-// problems returns the leaves of the validator's tree: inner nodes only say that a leaf failed. The validator walks maps, so the leaves are sorted.
+// problems returns the leaves of the validator's error tree; inner nodes only say that a leaf
+// failed. They are sorted, because the validator iterates over maps.
 func problems(invalid *jsonschema.ValidationError) []string {
 	var found []string
 	var collect func(*jsonschema.ValidationError)

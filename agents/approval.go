@@ -10,50 +10,50 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Approval is a rule: a person decides about calls of some tools before they are made. The first
-// rule that applies to a call counts.
+// Approval is a rule: people decide about calls of some tools before the calls are made. The first
+// rule of an agent that applies to a call counts.
 type Approval struct {
 	// Tools are names of tools, as models call them, or patterns with * as a wildcard. At least
 	// one, at most 64.
 	Tools []string
 
 	// When is a condition in CEL over args, tool, agent, state, input and caller. The rule applies
-	// if the condition is true, and if it fails, so that no call escapes. Empty = always. At most 4
-	// KiB.
+	// if the condition is true, and also if its evaluation fails, so that no call escapes approval.
+	// "" = the rule always applies. At most 4 KiB.
 	When string
 
-	// Approvers may decide: subjects, or role:name for everybody with that role. None = everybody
-	// who may use the thread.
+	// Approvers may decide: subjects, or role:name for all with that role. Empty = every caller
+	// that may use the thread.
 	Approvers []string
 
-	// Quorum is how many people must approve, 1 to 8. 0 = 1.
+	// Quorum is the number of people who must approve, 1 to 8. 0 = 1.
 	Quorum int
 
-	// NotByRequester refuses decisions by the person who asked for the run.
+	// NotByRequester refuses decisions of the caller that sent the run's input.
 	NotByRequester bool
 
 	// Remind is the interval of reminders. 0 = none.
 	Remind time.Duration
 
-	// Escalate adds approvers after some time without a decision. In the order of their times, at
-	// most 4.
+	// Escalate adds approvers after some time without a decision. At most 4, sorted by their times.
 	Escalate []Escalation
 
-	// Expires is how much time there is to decide. 0 = unlimited.
+	// Expires is the time for the decision. 0 = unlimited.
 	Expires time.Duration
 
-	// OnExpiry is what happens when the time is over: reject (the default), skip, fail, or
-	// escalate, which rejects the call after the same time again.
+	// OnExpiry is what happens to the call when Expires has passed: reject (the default), skip,
+	// fail, or escalate. With escalate the approval escalates at that time, and the call is
+	// rejected when the same time has passed again.
 	OnExpiry string
 }
 
 // Values of OnExpiry.
 const (
-	OnExpiryReject = "reject" // the model is told that nobody approved
-	OnExpirySkip   = "skip"   // the model is told that the call was left out
+	OnExpiryReject = "reject" // the model is informed that nobody approved
+	OnExpirySkip   = "skip"   // the model is informed that the call was skipped
 	OnExpiryFail   = "fail"   // the run fails
 
-	OnExpiryEscalate = "escalate" // all approvers have the same time again; then the call is rejected
+	OnExpiryEscalate = "escalate" // the approvers have the same time again; then the call is rejected
 )
 
 var onExpiries = []string{OnExpiryReject, OnExpirySkip, OnExpiryFail, OnExpiryEscalate}
@@ -64,12 +64,13 @@ const (
 	maxCondition     = 4 << 10
 )
 
+// names reports whether one of the patterns of Tools matches a tool.
 func (a Approval) names(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(pattern string) bool { return namesTool(pattern, tool) })
 }
 
-// namesTool reports whether a pattern of a definition matches a tool, by its name for models. Names
-// of MCP tools begin with the server's name.
+// namesTool reports whether a pattern of a definition matches a tool, given by its name for models.
+// Models know the tool t of the MCP server s as s_t, and definitions as mcp:s/t.
 func namesTool(pattern, tool string) bool {
 	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, mcpPrefix), "/"); ok && strings.HasPrefix(pattern, mcpPrefix) {
 		pattern = server + "_" + rest
@@ -80,6 +81,7 @@ func namesTool(pattern, tool string) bool {
 
 const mcpPrefix = "mcp:"
 
+// applies evaluates When for a call. A condition that fails counts as true.
 func (a Approval) applies(call ProposedCall) bool {
 	if a.When == "" {
 		return true
@@ -92,6 +94,7 @@ func (a Approval) applies(call ProposedCall) bool {
 	return holds || err != nil
 }
 
+// approvals reads the key approvals.
 func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
@@ -114,7 +117,7 @@ func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 	}
 }
 
-// decision returns the keys of the approvers and of the time.
+// decision returns the fields of a rule about approvers and times.
 func (r *reader) decision(key string, a *Approval) []field {
 	return []field{
 		{"approvers", r.texts(key+".approvers", &a.Approvers)}, {"quorum", count(&a.Quorum)}, {"notByRequester", flag(&a.NotByRequester)},
@@ -123,6 +126,7 @@ func (r *reader) decision(key string, a *Approval) []field {
 	}
 }
 
+// complaints returns the mistakes of a rule whose path is key.
 func (a Approval) complaints(key string) []mistake {
 	var found []mistake
 	if n := len(a.Tools); n == 0 || n > maxApprovalTools {
@@ -144,7 +148,8 @@ func (a Approval) complaints(key string) []mistake {
 	return append(found, a.complainDecision(key)...)
 }
 
-// complainDecision reports mistakes in the approvers and the times.
+// complainDecision returns the mistakes about approvers and times. Approve steps and soft limits
+// have only this part of a rule.
 func (a Approval) complainDecision(key string) []mistake {
 	var found []mistake
 	if a.Expires < 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// approvalJSON is an Approval with durations as text, as in files, and without defaults.
+// approvalJSON is the JSON of an Approval: durations as text, as in files, and no defaults.
 type approvalJSON struct {
 	Tools          []string         `json:"tools,omitempty"`
 	When           string           `json:"when,omitempty"`
@@ -26,9 +26,10 @@ type escalationJSON struct {
 	To    []string     `json:"to"`
 }
 
-// durationJSON is a duration as text, such as 24h0m0s; empty is zero.
+// durationJSON is a duration as text, such as 24h0m0s; "" = zero.
 type durationJSON string
 
+// textOf returns a duration as text.
 func textOf(d time.Duration) durationJSON {
 	if d == 0 {
 		return ""
@@ -36,6 +37,7 @@ func textOf(d time.Duration) durationJSON {
 	return durationJSON(d.String())
 }
 
+// into parses the text; "" leaves *into unchanged.
 func (d durationJSON) into(into *time.Duration) (err error) {
 	if d != "" {
 		*into, err = time.ParseDuration(string(d))
@@ -46,6 +48,7 @@ func (d durationJSON) into(into *time.Duration) (err error) {
 // MarshalJSON writes durations as text, such as 24h0m0s.
 func (a Approval) MarshalJSON() ([]byte, error) { return json.Marshal(a.json()) }
 
+// json returns the rule without defaults.
 func (a Approval) json() approvalJSON {
 	out := approvalJSON{
 		Tools: a.Tools, When: a.When, Approvers: a.Approvers, NotByRequester: a.NotByRequester,
@@ -60,7 +63,7 @@ func (a Approval) json() approvalJSON {
 	return out
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
+// UnmarshalJSON parses the output of MarshalJSON, and refuses unknown members.
 func (a *Approval) UnmarshalJSON(data []byte) error {
 	var in approvalJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -71,6 +74,7 @@ func (a *Approval) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// rule returns the Approval.
 func (in approvalJSON) rule() (Approval, error) {
 	a := Approval{
 		Tools: in.Tools, When: in.When, Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester, OnExpiry: in.OnExpiry,

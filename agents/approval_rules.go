@@ -8,13 +8,16 @@ import (
 	"slices"
 )
 
-// Asks returns the index of the rule that applies to a call; -1 = none.
+// Asks returns the index of the approval rule that applies to a call; -1 = none, so the call needs
+// no approval.
 func (d *Definition) Asks(call ProposedCall) int {
 	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
 }
 
+// approvalKey returns the path of a rule.
 func approvalKey(i int) string { return fmt.Sprintf("approvals[%d]", i) }
 
+// complainApprovals returns the mistakes of all rules.
 func (d *Definition) complainApprovals() []mistake {
 	if len(d.Approvals) > maxApprovals {
 		return []mistake{newMistake("approvals", "must be at most %d, not %d", maxApprovals, len(d.Approvals))}
@@ -27,8 +30,8 @@ func (d *Definition) complainApprovals() []mistake {
 	return found
 }
 
-// complainUnused reports names that match none of the agent's tools: a rule with a typing error
-// would never apply.
+// complainUnused reports names of a rule that match none of the agent's tools: a rule with a
+// misspelled name would never apply.
 func (d *Definition) complainUnused(key string, a Approval) []mistake {
 	all := append(d.InlineTools(), d.Tools...)
 	ours, _ := SplitTools(all)
@@ -46,8 +49,8 @@ func (d *Definition) complainUnused(key string, a Approval) []mistake {
 	return found
 }
 
-// RuleDigest returns the digest of one of the approval rules: 16 hexadecimal digits, which change
-// only if the rule changes.
+// RuleDigest returns the digest of an approval rule: 16 hexadecimal digits that change only if the
+// rule or the agent's name changes. Remembered approvals refer to it.
 func (d *Definition) RuleDigest(rule int) string {
 	body, _ := json.Marshal(struct { // texts and numbers can be encoded
 		Agent string   `json:"agent"`

@@ -21,9 +21,8 @@ const (
 	minRemind      = time.Second
 )
 
-// Escalations returns the times, since the approval was opened, at which it escalates. With
-// OnExpiry escalate the last one is when the first time is over, whether or not that adds
-// approvers.
+// Escalations returns the times at which an approval escalates, counted from its opening. With
+// OnExpiry escalate, Expires is the last of them, even if it adds no approvers.
 func (a Approval) Escalations() []time.Duration {
 	var times []time.Duration
 	for _, e := range a.Escalate {
@@ -35,8 +34,8 @@ func (a Approval) Escalations() []time.Duration {
 	return times
 }
 
-// Deadline returns how much time there is to decide, and what happens to the call afterwards:
-// reject, skip or fail.
+// Deadline returns when an approval expires, counted from its opening (0 = never), and what happens
+// to the call then: reject, skip or fail; "" = reject.
 func (a Approval) Deadline() (time.Duration, string) {
 	if a.OnExpiry == OnExpiryEscalate {
 		return 2 * a.Expires, OnExpiryReject
@@ -44,8 +43,8 @@ func (a Approval) Deadline() (time.Duration, string) {
 	return a.Expires, a.OnExpiry
 }
 
-// ApproversAt returns the approvers after a number of escalations; none = everybody who may use the
-// thread.
+// ApproversAt returns the approvers after a number of escalations; nil = every caller that may use
+// the thread.
 func (a Approval) ApproversAt(escalations int) []string {
 	if len(a.Approvers) == 0 {
 		return nil
@@ -57,7 +56,7 @@ func (a Approval) ApproversAt(escalations int) []string {
 	return approvers
 }
 
-// ApproversAfter returns the approvers when the approval has been open for some time.
+// ApproversAfter returns the approvers of an approval that has been open for some time.
 func (a Approval) ApproversAfter(open time.Duration) []string {
 	come := 0
 	for _, after := range a.Escalations() {
@@ -68,7 +67,8 @@ func (a Approval) ApproversAfter(open time.Duration) []string {
 	return a.ApproversAt(come)
 }
 
-// MayDecide reports whether a person is one of the approvers. No approvers = everybody.
+// MayDecide reports whether a person is one of the approvers, by subject or role. Without approvers
+// everyone is. An empty subject never matches.
 func MayDecide(approvers []string, subject string, roles []string) bool {
 	return len(approvers) == 0 || slices.ContainsFunc(approvers, func(a string) bool {
 		if role, ok := strings.CutPrefix(a, rolePrefix); ok {
@@ -78,14 +78,15 @@ func MayDecide(approvers []string, subject string, roles []string) bool {
 	})
 }
 
-// AsManyDecideAs reports whether an approval by this rule satisfies the other rule: the same people
-// decide, with the same quorum.
+// AsManyDecideAs reports whether an approval by this rule also satisfies the other rule: both have
+// the same approvers, quorum, escalations and NotByRequester.
 func (a Approval) AsManyDecideAs(other Approval) bool {
 	sameEscalation := func(a, b Escalation) bool { return a.After == b.After && slices.Equal(a.To, b.To) }
 	return slices.Equal(a.Approvers, other.Approvers) && max(a.Quorum, 1) == max(other.Quorum, 1) &&
 		a.NotByRequester == other.NotByRequester && slices.EqualFunc(a.Escalate, other.Escalate, sameEscalation)
 }
 
+// escalations reads a list of escalations.
 func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
@@ -106,6 +107,7 @@ func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) st
 	}
 }
 
+// complainApprovers returns the mistakes about approvers, quorum, reminders and escalations.
 func (a Approval) complainApprovers(key string) []mistake {
 	found := checkApproverNames(key+".approvers", a.Approvers)
 	if a.Quorum < 0 || a.Quorum > maxQuorum {
@@ -120,7 +122,8 @@ func (a Approval) complainApprovers(key string) []mistake {
 	return append(found, a.complainEscalations(key)...)
 }
 
-// mostVotes returns how many people can approve, if no approver is a role.
+// mostVotes returns how many people can approve after all escalations. bounded is false if an
+// approver is a role, or if everyone may approve.
 func (a Approval) mostVotes() (people int, bounded bool) {
 	all := a.ApproversAt(len(a.Escalate))
 	slices.Sort(all)
@@ -128,6 +131,8 @@ func (a Approval) mostVotes() (people int, bounded bool) {
 	return len(slices.Compact(all)), len(all) > 0 && !slices.ContainsFunc(all, isRole)
 }
 
+// complainEscalations returns the mistakes of the escalations. Their times must increase and be
+// before the expiry; with OnExpiry escalate the last may be equal to it.
 func (a Approval) complainEscalations(key string) []mistake {
 	var found []mistake
 	if n := len(a.Escalate); n > maxEscalations {
@@ -160,7 +165,7 @@ func (a Approval) complainEscalations(key string) []mistake {
 	return found
 }
 
-// checkApproverNames reports invalid approvers.
+// checkApproverNames returns the mistakes in a list of approvers.
 func checkApproverNames(key string, approvers []string) []mistake {
 	if n := len(approvers); n > maxApprovers {
 		return []mistake{newMistake(key, "must be at most %d, not %d", maxApprovers, n)}

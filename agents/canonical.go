@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// Encode writes a valid definition as canonical JSON: one text for one meaning, with all defaults.
-// Revisions are its digests, so the form of an existing definition never changes. A new field must
-// be omitted while it has its default.
+// Encode returns a valid definition as canonical JSON: one text for one meaning. Limits are written
+// with their defaults; other members with their default are omitted. Revisions are digests of this
+// text, so the form of an existing definition must never change. A new member must be omitted while
+// it has its default.
 func Encode(d *Definition) ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -21,8 +22,8 @@ func Encode(d *Definition) ([]byte, error) {
 	return canonical(d), nil
 }
 
-// Decode reads the output of Encode. An unknown field is an error: a newer version wrote it, and an
-// agent must not run without, for example, its approvals.
+// Decode parses the output of Encode and validates it. An unknown member is an error: a newer
+// version wrote it, and an agent must not run without, for example, its approvals.
 func Decode(data []byte) (*Definition, error) {
 	d := &Definition{}
 	if err := decodeStrictly(data, d); err != nil {
@@ -35,13 +36,14 @@ func Decode(data []byte) (*Definition, error) {
 	return d, nil
 }
 
-// Revision returns the digest of the content: 64 hexadecimal digits of SHA-256. Two definitions
-// have the same revision if and only if they mean the same.
+// Revision returns the revision of a valid definition: the SHA-256 of its canonical JSON, as 64
+// hexadecimal digits. Two definitions have the same revision if and only if they mean the same.
 func (d *Definition) Revision() string {
 	sum := sha256.Sum256(canonical(d))
 	return hex.EncodeToString(sum[:])
 }
 
+// canonical is Encode without validation.
 func canonical(d *Definition) []byte {
 	complete := *d
 	complete.Limits = d.Limits.orDefault()
@@ -53,8 +55,8 @@ func canonical(d *Definition) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// limitsJSON is Limits with the duration as text, as in files, and with a difference between zero
-// and no limit.
+// limitsJSON is the JSON of Limits: the duration is text, as in files. Pointers distinguish a limit
+// of zero, which is an error, from one that is not set.
 type limitsJSON struct {
 	Turns         *int    `json:"turns,omitempty"`
 	Tokens        *int64  `json:"tokens,omitempty"`
@@ -65,7 +67,7 @@ type limitsJSON struct {
 	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
-// MarshalJSON writes the duration as text, such as 2h0m0s, and omits limits with their default.
+// MarshalJSON writes the duration as text, such as 2h0m0s, and omits limits that are not set.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools), Cost: unlessZero(l.Cost), Soft: l.Soft}
 	if l.Duration != 0 {
@@ -74,8 +76,8 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. It refuses other fields and, as files do, limits
-// of zero.
+// UnmarshalJSON parses the output of MarshalJSON. It refuses unknown members and limits of zero, as
+// files do.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var in limitsJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -97,6 +99,7 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// unlessZero returns a pointer to n; nil for 0.
 func unlessZero[N int | int64 | Money](n N) *N {
 	if n == 0 {
 		return nil
@@ -104,6 +107,7 @@ func unlessZero[N int | int64 | Money](n N) *N {
 	return &n
 }
 
+// setDefault stores a given limit in *into. It keeps *into if given is nil, and refuses 0 and less.
 func setDefault[N int | int64 | time.Duration | Money](into, given *N, key string) error {
 	if given == nil {
 		return nil
@@ -115,6 +119,7 @@ func setDefault[N int | int64 | time.Duration | Money](into, given *N, key strin
 	return nil
 }
 
+// takeDuration is setDefault for a duration as text.
 func takeDuration(into *time.Duration, given *string) error {
 	if given == nil {
 		return nil
@@ -126,8 +131,9 @@ func takeDuration(into *time.Duration, given *string) error {
 	return setDefault(into, &d, "duration")
 }
 
-// decodeStrictly refuses unknown fields. A type with an UnmarshalJSON of its own must call it
-// again, because the decoder does not pass strictness on.
+// decodeStrictly decodes exactly one JSON value, and refuses unknown members. A type with its own
+// UnmarshalJSON must call decodeStrictly again, because the decoder does not pass
+// DisallowUnknownFields on.
 func decodeStrictly(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

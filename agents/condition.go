@@ -10,22 +10,24 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// ProposedCall is a tool call of a model, as conditions see it.
+// ProposedCall is a tool call that a model has asked for, as conditions see it.
 type ProposedCall struct {
 	Agent, Tool string
-	// Args, State and Input are JSON; empty = null for conditions.
+	// Args, State and Input are JSON; empty or invalid JSON is null in conditions.
 	Args, State, Input json.RawMessage
-	// Caller is the person who asked for the run; nil = unknown, null for conditions.
+	// Caller is the principal that sent the run's input; nil = unknown, which is null in
+	// conditions.
 	Caller *Caller
 }
 
-// Caller is a person or program, as conditions see it.
+// Caller is a principal, as conditions see it.
 type Caller struct {
 	Tenant, Subject string
 	Roles           []string
 }
 
-// value has all members, so that no condition fails because one is empty.
+// value returns the caller for CEL. All members exist, so that a condition does not fail because
+// one is empty.
 func (c *Caller) value() any {
 	if c == nil {
 		return nil
@@ -33,14 +35,15 @@ func (c *Caller) value() any {
 	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
-// condition is a boolean expression.
+// condition is a compiled boolean expression. It is safe for concurrent use.
 type condition struct{ program cel.Program }
 
-// maxCost bounds the cost of evaluating a condition, in CEL's unit: about an operation.
+// maxCost bounds the cost of one evaluation, in CEL's unit (about one operation). A condition that
+// exceeds it fails.
 const maxCost = 100_000
 
-// conditionVariables is the environment of conditions with CEL's standard functions. It is built
-// once.
+// conditionVariables returns the CEL environment of conditions, with CEL's standard functions. It
+// is made once.
 var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType), cel.Variable("caller", cel.DynType),
@@ -48,6 +51,8 @@ var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
+// compileCondition compiles a condition. The type of its value must be bool, or known only at run
+// time.
 func compileCondition(source string) (condition, error) {
 	env, err := conditionVariables()
 	if err != nil {
@@ -69,7 +74,7 @@ func compileCondition(source string) (condition, error) {
 	return condition{program}, nil
 }
 
-// holds evaluates the condition. It fails, for example, if a member is missing.
+// holds evaluates the condition. It fails, for example, if the condition selects a missing member.
 func (c condition) holds(call ProposedCall) (bool, error) {
 	value, _, err := c.program.Eval(map[string]any{
 		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": call.Caller.value(), "tool": call.Tool, "agent": call.Agent,
@@ -84,6 +89,7 @@ func (c condition) holds(call ProposedCall) (bool, error) {
 	return holds, nil
 }
 
+// decoded returns a JSON value; nil for invalid JSON.
 func decoded(raw json.RawMessage) any {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Policies for messages that do not fit into a model's window.
+// Policies for messages that exceed Context.MaxTokens.
 const (
 	ContextTrim      = "trim"      // they are left out
 	ContextSummarize = "summarize" // a summary replaces them
@@ -20,14 +20,14 @@ const (
 
 var contextPolicies = []string{ContextTrim, ContextSummarize}
 
-// Context bounds the part of a growing conversation that a model call gets. The conversation itself
-// does not change.
+// Context bounds the part of a conversation that a model call gets. The conversation itself does
+// not change.
 type Context struct {
 	// MaxTokens bounds the estimated tokens of a model call: instructions, tools and messages
 	// together. At least 1,000; 0 = unlimited.
 	MaxTokens int64 `json:"maxTokens,omitempty" yaml:"maxTokens,omitempty"`
 
-	// Keep is what is left out last.
+	// Keep are the messages that are left out last.
 	Keep Keep `json:"keep,omitzero" yaml:"keep,omitempty"`
 
 	// Policy is ContextTrim, the default, or ContextSummarize.
@@ -37,7 +37,7 @@ type Context struct {
 	Model string `json:"model,omitempty" yaml:"model,omitempty"`
 }
 
-// Keep is how many messages at the beginning and the end are kept, at most 1,000 each.
+// Keep is how many messages at the beginning and at the end are kept, at most 1,000 each.
 type Keep struct {
 	First int `json:"first,omitempty" yaml:"first,omitempty"`
 	Last  int `json:"last,omitempty" yaml:"last,omitempty"`
@@ -46,6 +46,7 @@ type Keep struct {
 // Summarizes reports whether messages that are left out are summarized.
 func (c Context) Summarizes() bool { return c.Policy == ContextSummarize }
 
+// context reads the key context.
 func (r *reader) context(into *Context) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -62,6 +63,7 @@ func (r *reader) context(into *Context) func(*yaml.Node) string {
 	}
 }
 
+// keep reads the key context.keep.
 func (r *reader) keep(into *Keep) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -72,6 +74,7 @@ func (r *reader) keep(into *Keep) func(*yaml.Node) string {
 	}
 }
 
+// complaints returns the mistakes.
 func (c Context) complaints() []mistake {
 	if c == (Context{}) {
 		return nil

@@ -4,18 +4,19 @@ import (
 	"strings"
 )
 
-// Definition is the definition of an agent. It is data: copy it and change the copy; its
-// [Definition.Revision] differs then. A definition from Parse or Decode is valid and complete; one
-// made in Go is so after Validate.
+// Definition is the definition of an agent. It is plain data: to change it, change a copy, whose
+// [Definition.Revision] then differs. A definition of Parse or Decode is valid and has its
+// defaults; one that was made in Go is checked by Validate.
 type Definition struct {
 	// Name is the agent's name in URLs and other definitions: [a-z0-9][a-z0-9_-]{0,63}.
 	Name string `json:"name" yaml:"name"`
 
-	// Description is for people, and for models that may call the agent. Optional, at most 4 KiB.
+	// Description is for people, and for models that may call the agent as a subagent. Optional, at
+	// most 4 KiB.
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 
-	// Model is provider/model, such as openai/gpt-5-mini. In an agent with Steps it is the model of
-	// the inline agents that have none.
+	// Model is provider/model, such as openai/gpt-5-mini. In an agent with Steps it is the default
+	// of its inline agents.
 	Model string `json:"model,omitempty" yaml:"model,omitempty"`
 
 	// Reasoning is how much the model reasons.
@@ -25,18 +26,19 @@ type Definition struct {
 	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`
 
 	// Tools are names of tools, or patterns with * as a wildcard, in the order in which the model
-	// is offered them. agent:name is a subagent, handoff:name an agent that the thread may be
-	// handed over to. Each at most once, at most 256.
+	// gets them. agent:name is a subagent, handoff:name an agent to which the thread may be handed
+	// over, client:name a tool of the client, and mcp:server/tool one of an MCP server. At most
+	// 256, each once.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
 
 	// Steps are the steps of a pipeline, instead of a model: at most 500, 12 deep.
 	Steps []Step `json:"steps,omitempty" yaml:"steps,omitempty"`
 
-	// Workflow is the registered name of the agent's program. Then the agent has no steps, and its
-	// model is that of agents in the program's steps.
+	// Workflow is the registered name of the agent's program, a Go workflow function. Such an agent
+	// has no steps. Its model is the default of the agents in the program's steps.
 	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
 
-	// Approvals are the rules for calls that a person decides about. At most 32.
+	// Approvals are the rules about calls that people approve. At most 32.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 
 	// State is how the agent uses the state that it shares with its clients.
@@ -60,12 +62,13 @@ type Definition struct {
 	// tools: abandon (the default), reject or queue.
 	OnMissingToolResult string `json:"onMissingToolResult,omitempty" yaml:"onMissingToolResult,omitempty"`
 
-	// LegacyInterrupts also sends interrupts as the custom event on_interrupt, for clients from
-	// before interrupts, and accepts their answers.
+	// LegacyInterrupts also sends interrupts as the custom event on_interrupt and accepts its
+	// answers, for clients that do not support AG-UI interrupts.
 	LegacyInterrupts bool `json:"legacyInterrupts,omitempty" yaml:"legacyInterrupts,omitempty"`
 }
 
-// ModelProvider splits Model at its first slash: a model's own name may have more.
+// ModelProvider returns the parts of Model before and after its first slash. The model's own name
+// may have further slashes.
 func (d *Definition) ModelProvider() (provider, model string) {
 	provider, model, _ = strings.Cut(d.Model, "/")
 	return provider, model

@@ -21,16 +21,15 @@
 //	file ──Parse──► Definition ──Encode──► canonical JSON ──► bucket ──Decode──► Definition
 //	                     └──Revision──► its address
 //
-// The rules:
-//
-//   - Reading is strict. An unknown key, a value of another type, and a limit of zero are errors. All errors of a file are
-//     reported at once, each with its line.
-//   - The revision is an address of the content. Comments, the order of keys, and explicit defaults do not change it.
-//     Everything that a run can notice does.
-//   - A file may have several documents. Besides agents, their kinds are HTTP tools, MCP servers, and scripts that stand for a
-//     model: see [Folder]. This package checks only their form.
-//   - This package does not check that the model and the tools exist: the workers that have them come and go.
-//     [Folder.CheckNames] compares names with known ones.
+// Rules:
+//   - Parsing is strict. An unknown key, a value of another type, and a limit of zero are errors.
+//     All errors of a file are reported together, each with its line.
+//   - The revision is an address of the content. Comments, the order of keys, and explicit defaults
+//     do not change it. Everything that can affect a run does.
+//   - A file may have several documents. Besides agents, their kinds are HTTP tools, MCP servers,
+//     and scripts that stand for a model: see [Folder]. This package checks only their form.
+//   - This package does not check that the model and the tools exist, because the workers that have
+//     them come and go. [Folder.CheckNames] compares names with known ones.
 //
 // agent.schema.json, tool.schema.json, mcp.schema.json and script.schema.json describe the formats
 // to editors. assistant.yaml, demo.yaml and think.yaml are the agents that come with the program.

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Folder has the documents of a folder, each kind sorted by name.
+// Folder has the documents of a folder of files, each kind sorted by name.
 type Folder struct {
 	Agents  []*Definition
 	Tools   []*Tool
@@ -20,8 +20,8 @@ type Folder struct {
 	places map[string]Place // by kind and name
 }
 
-// ParseFile reads the documents of a YAML file of at most 1 MiB, of all kinds. Errors are as those
-// of [Parse].
+// ParseFile parses the documents of a YAML file of at most 1 MiB, of all kinds. Errors are those of
+// [Parse]. It does not check that names are unique.
 func ParseFile(filename string, data []byte) (*Folder, error) {
 	file := newReader(filename)
 	found, places := file.folder(data)
@@ -35,7 +35,7 @@ func ParseFile(filename string, data []byte) (*Folder, error) {
 	return found, nil
 }
 
-// folder reads all documents; places has the position of each name, by kind and name.
+// folder reads all documents of a file. places has their positions, in the order of the documents.
 func (r *reader) folder(data []byte) (found *Folder, places []named) {
 	found = &Folder{}
 	for _, root := range r.documents(data) {
@@ -62,7 +62,7 @@ func (r *reader) folder(data []byte) (found *Folder, places []named) {
 	return found, places
 }
 
-// named is a document's name and its position.
+// named is the kind, the name and the position of a document.
 type named struct {
 	kind, name string
 	place      Place
@@ -78,8 +78,8 @@ const (
 
 var kinds = []string{kindAgent, kindTool, kindServer, kindScript}
 
-// kindOf returns the kind of a document. A document without a known kind is read as an agent, which
-// then has an error.
+// kindOf returns the kind of a document. A document with an unknown kind is read as an agent; the
+// key kind then has a mistake.
 func kindOf(root *yaml.Node) string {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		value := resolve(root.Content[i+1])
@@ -90,7 +90,7 @@ func kindOf(root *yaml.Node) string {
 	return kindAgent
 }
 
-// kind checks the kind of a document.
+// kind reads the key kind of a document, which must be want.
 func (r *reader) kind(want string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var kind string
@@ -107,7 +107,7 @@ func (r *reader) kind(want string) func(*yaml.Node) string {
 	}
 }
 
-// Join adds the documents of another folder, whatever their names.
+// Join adds the documents of another folder. It does not check their names.
 func (f *Folder) Join(more *Folder) {
 	f.Agents = append(f.Agents, more.Agents...)
 	f.Tools = append(f.Tools, more.Tools...)
@@ -119,7 +119,8 @@ func (f *Folder) Join(more *Folder) {
 	maps.Copy(f.places, more.places)
 }
 
-// merge adds the documents of a file, and reports names that are taken.
+// merge adds the documents of a file, and reports names that an earlier document has. taken has the
+// positions of all names so far.
 func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) error {
 	var wrong []error
 	for _, n := range places {

@@ -39,7 +39,8 @@ func (e *DefinitionError) Pointer() string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(e.Key)
 }
 
-// suggestion returns the candidate that is nearest to a mistyped key, if one is near.
+// suggestion returns a text for an error that proposes the candidate most similar to a misspelled
+// name; "" = none is similar enough.
 func suggestion(typed string, candidates []string) string {
 	best, least := "", 3
 	for _, candidate := range candidates {
@@ -54,7 +55,8 @@ func suggestion(typed string, candidates []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// distance counts the edits from a to b; a swap of neighbors is one edit. It stops at limit.
+// distance returns the number of edits from a to b (optimal string alignment: a swap of neighbors
+// is one edit), or limit if there are more.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// HandoffPrefix precedes the name of an agent in Tools that the thread may be handed over to.
+// HandoffPrefix begins, in Definition.Tools, the name of an agent to which this agent may hand the
+// thread over.
 const HandoffPrefix = "handoff:"
 
-// handoffTool precedes an agent's name in the tool that models call for a handoff.
+// handoffTool begins the name of the tool that models call for a handoff.
 const handoffTool = "transfer_to_"
 
-// HandoffTool returns the name of the tool that hands the thread over to an agent.
+// HandoffTool returns the name of the tool for a handoff to an agent.
 func HandoffTool(agent string) string { return handoffTool + agent }
 
-// Handoffs returns the agents among tool patterns that the thread may be handed over to.
+// Handoffs returns the agents among tool patterns to which the thread may be handed over.
 func Handoffs(patterns []string) []string {
 	var names []string
 	for _, p := range patterns {
@@ -26,12 +27,12 @@ func Handoffs(patterns []string) []string {
 	return names
 }
 
-// HandsOver reports whether the agent can take part in a handoff, at either end: it has a model and
-// neither steps nor a program.
+// HandsOver reports whether the agent can take part in a handoff, in either role: it has neither
+// steps nor a program.
 func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow == "" }
 
-// complainHandoffs reports impossible handoffs: from an agent without a model, to no agent, to the
-// agent itself, and those whose tool's name is taken or too long.
+// complainHandoffs reports impossible handoffs: from an agent with steps or a program, to an
+// invalid name, to the agent itself, and those whose tool has a name that is in use or too long.
 func (d *Definition) complainHandoffs() []mistake {
 	var found []mistake
 	for i, tool := range d.Tools {
@@ -56,7 +57,7 @@ func (d *Definition) complainHandoffs() []mistake {
 	return found
 }
 
-// complainTakers reports handoffs to agents of the folder that cannot take a thread over.
+// complainTakers reports handoffs to agents of the folder that cannot take part in a handoff.
 func (f *Folder) complainTakers(places map[string]Place) []error {
 	unable := map[string]bool{}
 	for _, d := range f.Agents {

@@ -10,29 +10,28 @@ import (
 )
 
 // Limits bounds a run. In Go, a zero field has its default. In a file, a limit of zero is an error,
-// because its author probably means something else.
+// because its author probably means unlimited.
 type Limits struct {
-	// Turns is how often the model may be called. Default 30.
+	// Turns bounds the number of model calls. Default 30.
 	Turns int `json:"turns,omitempty" yaml:"turns,omitempty"`
 
-	// Tokens is how many tokens all calls of the model may use together, input and output. Default
-	// 400,000.
+	// Tokens bounds the tokens of all model calls together, input and output. Default 400,000.
 	Tokens int64 `json:"tokens,omitempty" yaml:"tokens,omitempty"`
 
-	// Duration is how long the run may take; as text it is a Go duration such
-	// as 90s or 2h. Default 2h.
+	// Duration bounds the duration of the run; as text it is a Go duration such as 90s or 2h.
+	// Default 2h.
 	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
 
-	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them
-	// run concurrently. Default 8.
+	// ParallelTools bounds the tool calls of one turn, 1 to 512. Up to eight of them run
+	// concurrently. Default 8.
 	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
 
-	// Cost is what all calls of the model may cost together, in the currency of the worker's
-	// prices. Models without a price are not called then. 0 = unlimited.
+	// Cost bounds the cost of all model calls together, in the currency of the worker's prices.
+	// Then models without a price are not called. 0 = unlimited.
 	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
 
-	// Soft are limits at which people are asked whether the run may continue; nil = none. Inline
-	// agents of steps have none.
+	// Soft are the limits at which people are asked whether the run may continue; nil = none.
+	// Inline agents of steps have none.
 	Soft *SoftLimits `json:"soft,omitempty" yaml:"soft,omitempty"`
 }
 
@@ -44,7 +43,7 @@ func DefaultLimits() Limits {
 // orDefault replaces limits that are not set by the defaults.
 func (l Limits) orDefault() Limits { return l.or(DefaultLimits()) }
 
-// or replaces limits that are not set by others.
+// or replaces limits that are not set by those of other. It does not touch Soft.
 func (l Limits) or(other Limits) Limits {
 	if l.Turns == 0 {
 		l.Turns = other.Turns
@@ -64,9 +63,9 @@ func (l Limits) or(other Limits) Limits {
 	return l
 }
 
-// SoftLimits are limits at which people are asked whether the run may continue. Approval allows the
-// same amount again; rejection ends the run with the limit's code. Zero = nobody is asked. At least
-// one is set.
+// SoftLimits are the limits at which people are asked whether the run may continue. An approval
+// allows the same amount again; a rejection ends the run with the code of the limit. A limit of
+// zero is not set; at least one is set.
 type SoftLimits struct {
 	// Turns, Tokens, Duration and Cost are as in [Limits]. Each is below the limit there.
 	Turns    int           `json:"turns,omitempty" yaml:"turns,omitempty"`
@@ -81,6 +80,7 @@ type SoftLimits struct {
 
 const softKey = "limits.soft"
 
+// soft reads the key limits.soft.
 func (r *reader) soft(key string, into **SoftLimits) func(*yaml.Node) string {
 	s := &SoftLimits{}
 	return r.keyed(key+".", func() []field {
@@ -92,7 +92,8 @@ func (r *reader) soft(key string, into **SoftLimits) func(*yaml.Node) string {
 	})
 }
 
-// complaints compares the limits with the hard ones, which are all set.
+// complaints returns the mistakes. hard are the hard limits with their defaults; each soft limit
+// must be below the hard one.
 func (s *SoftLimits) complaints(hard Limits) []mistake {
 	if s == nil {
 		return nil
@@ -116,6 +117,7 @@ func (s *SoftLimits) complaints(hard Limits) []mistake {
 	return append(found, s.complainApproval()...)
 }
 
+// complainApproval returns the mistakes of the rule about approvers.
 func (s *SoftLimits) complainApproval() []mistake {
 	const key = softKey + ".approval"
 	a := s.Approval
@@ -129,7 +131,7 @@ func (s *SoftLimits) complainApproval() []mistake {
 	return found
 }
 
-// softJSON has the duration as text, as in files.
+// softJSON is the JSON of SoftLimits, with the duration as text.
 type softJSON struct {
 	Turns    int          `json:"turns,omitempty"`
 	Tokens   int64        `json:"tokens,omitempty"`
@@ -138,7 +140,7 @@ type softJSON struct {
 	Approval Approval     `json:"approval,omitzero"`
 }
 
-// MarshalJSON returns the members that files have, without defaults.
+// MarshalJSON returns the JSON with the keys of files, without defaults.
 func (s SoftLimits) MarshalJSON() ([]byte, error) {
 	if s.Approval.OnExpiry == OnExpiryReject {
 		s.Approval.OnExpiry = ""
@@ -146,7 +148,7 @@ func (s SoftLimits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(softJSON{s.Turns, s.Tokens, textOf(s.Duration), unlessZero(s.Cost), s.Approval})
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
+// UnmarshalJSON parses the output of MarshalJSON, and refuses unknown members.
 func (s *SoftLimits) UnmarshalJSON(data []byte) error {
 	var in softJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -163,6 +165,7 @@ func (s *SoftLimits) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// complaints returns the mistakes of the hard and the soft limits.
 func (l Limits) complaints() []mistake {
 	var found []mistake
 	negative := func(key string, is bool) {

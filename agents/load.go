@@ -12,7 +12,8 @@ import (
 )
 
 // LoadDir reads the *.yaml and *.yml files of a folder, without hidden files and subfolders. It
-// reports all errors of all files, joined. Two documents with the same kind and name are an error.
+// reports all mistakes of all files, joined. Two documents of the same kind and name are an error,
+// and so are handoffs to agents of the folder that cannot take part in one.
 func LoadDir(dir string) (*Folder, error) {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -48,8 +49,8 @@ func LoadDir(dir string) (*Folder, error) {
 	return all, nil
 }
 
-// NamesIn returns the names of a folder's documents. It skips what it cannot read: LoadDir reports
-// errors.
+// NamesIn returns the names of a folder's documents. It skips files that it cannot parse: LoadDir
+// reports their mistakes.
 func NamesIn(dir string) Names {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -66,6 +67,7 @@ func NamesIn(dir string) Names {
 	return all
 }
 
+// definitionFiles returns the paths of the YAML files of a folder, sorted by name.
 func definitionFiles(dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -89,13 +91,14 @@ func definitionFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// read reads a file. It follows symbolic links, which a mounted ConfigMap consists of.
+// read returns up to MaxFile+1 bytes of a file, so that the parser sees a file that is too large.
+// It follows symbolic links, of which a mounted ConfigMap consists.
 func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
-	if !info.Mode().IsRegular() { // reading a named pipe would block
+	if !info.Mode().IsRegular() { // opening a named pipe would block
 		return nil, &DefinitionError{File: file, Reason: "is not a file"}
 	}
 	f, err := os.Open(file)

@@ -22,7 +22,8 @@ var moneyRule = regexp.MustCompile(`^([0-9]{1,9})(?:\.([0-9]{1,6}))?$`)
 
 var errMoney = errors.New("must be an amount such as 2 or 0.25, with up to nine digits before the point and six behind it")
 
-// ParseMoney reads an amount of zero or more.
+// ParseMoney parses an amount of at least zero. It does not round: more than six places are an
+// error.
 func ParseMoney(s string) (Money, error) {
 	parts := moneyRule.FindStringSubmatch(s)
 	if parts == nil {
@@ -32,7 +33,8 @@ func ParseMoney(s string) (Money, error) {
 	return Money(n), err
 }
 
-// String returns the amount, which is not negative, with as many places as it needs.
+// String returns the amount as a decimal number without trailing zeros. The amount must not be
+// negative.
 func (m Money) String() string {
 	s := strings.TrimRight(fmt.Sprintf("%d.%06d", m/million, m%million), "0")
 	return strings.TrimSuffix(s, ".")
@@ -51,6 +53,7 @@ func (m *Money) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
+// amount reads an amount above zero.
 func amount(into *Money) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if tag := node.ShortTag(); node.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {

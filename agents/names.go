@@ -14,11 +14,11 @@ type Names struct {
 	Servers   []string // MCP servers
 	Providers []string // model providers; nil = all count as known
 	Scripts   []string // scripts of the provider scripted
-	// Others are patterns of names of any kind, which another worker knows.
+	// Others are patterns of names of any kind that other workers have.
 	Others []string
 }
 
-// BuiltIn returns the names that every worker knows.
+// BuiltIn returns the names that every worker has.
 func BuiltIn() Names {
 	return Names{
 		Tools:     []string{"approve", "ask_user", "calculate", "confirm", "current_time"},
@@ -50,7 +50,7 @@ func (f *Folder) Names() Names {
 	return n
 }
 
-// With returns the names of both.
+// With returns the names of both n and more.
 func (n Names) With(more Names) Names {
 	return Names{
 		Tools: slices.Concat(n.Tools, more.Tools), Agents: slices.Concat(n.Agents, more.Agents), Servers: slices.Concat(n.Servers, more.Servers),
@@ -58,9 +58,9 @@ func (n Names) With(more Names) Names {
 	}
 }
 
-// CheckNames reports names in the folder's agents that are neither the folder's nor known. The
-// error is a *DefinitionError, or several joined: each has the position, and the nearest known name
-// if one is near.
+// CheckNames reports names in the folder's agents that neither the folder nor known has. The error
+// is a *DefinitionError, or several joined: each has the position, and a suggestion if a known name
+// is similar.
 func (f *Folder) CheckNames(known Names) error {
 	known = known.With(f.Names())
 	var wrong []error
@@ -77,8 +77,8 @@ func (f *Folder) CheckNames(known Names) error {
 	return errors.Join(wrong...)
 }
 
-// find returns the position of a key such as tools[2]: that of the entry, else of the nearest
-// enclosing key, else of the document.
+// find returns the position of a key such as tools[2]: that of the entry, else that of the nearest
+// enclosing key, else that of the document.
 func (p Place) find(key string) (line, column int) {
 	for at := key; ; {
 		if node := p.keys[at]; node != nil {
@@ -99,7 +99,8 @@ func (p Place) find(key string) (line, column int) {
 	}
 }
 
-// UnknownNames returns an error for each unknown name of a definition, without a position.
+// UnknownNames returns an error for each name of the definition that is not known, without a
+// position.
 func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	c := &nameCheck{d: d, known: known}
 	c.tools("tools", d.Tools)
@@ -125,7 +126,7 @@ type nameCheck struct {
 	found []*DefinitionError
 }
 
-// unknown adds an error unless the name is a candidate.
+// unknown adds an error unless the name is one of the candidates, or matches a pattern of Others.
 func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
 	knows := func(pattern string) bool { return namesTool(pattern, name) }
 	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, knows) {
@@ -136,12 +137,14 @@ func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
 	c.found = append(c.found, e)
 }
 
+// tools checks a list of tool patterns.
 func (c *nameCheck) tools(key string, patterns []string) {
 	for i, p := range patterns {
 		c.tool(fmt.Sprintf("%s[%d]", key, i), p)
 	}
 }
 
+// tool checks one tool pattern. Patterns with * may match nothing, so they are always valid.
 func (c *nameCheck) tool(at, p string) {
 	switch prefix, name, _ := strings.Cut(p, ":"); {
 	case prefix+":" == ClientPrefix:
@@ -157,6 +160,7 @@ func (c *nameCheck) tool(at, p string) {
 	}
 }
 
+// model checks provider/model.
 func (c *nameCheck) model(key, model string) {
 	provider, name, ok := strings.Cut(model, "/")
 	switch {
@@ -168,12 +172,14 @@ func (c *nameCheck) model(key, model string) {
 	}
 }
 
+// steps checks a list of steps.
 func (c *nameCheck) steps(key string, steps []Step) {
 	for i := range steps {
 		c.step(fmt.Sprintf("%s[%d]", key, i), &steps[i])
 	}
 }
 
+// step checks a step and the steps in it.
 func (c *nameCheck) step(at string, s *Step) {
 	if a := s.Agent; a != nil && a.Name != "" {
 		c.unknown(at+".agent", "agent", a.Name, c.known.Agents)
@@ -203,8 +209,9 @@ func (c *nameCheck) step(at string, s *Step) {
 	}
 }
 
-// fromElsewhere reports whether a step's tool may be a client's, an agent, or one of an MCP server.
-// The first is known later; the others are checked in the agent's tools.
+// fromElsewhere reports whether a tool of a step or rule may be a client tool, a subagent, a
+// handoff, or a tool of an MCP server. Client tools are known only at run time; the others are
+// checked where the agent lists its tools.
 func (c *nameCheck) fromElsewhere(tool string) bool {
 	return slices.ContainsFunc(c.d.Tools, func(p string) bool {
 		prefix, name, _ := strings.Cut(p, ":")

@@ -30,7 +30,7 @@ func (d *Definition) MissingToolResult() string {
 	return d.OnMissingToolResult
 }
 
-// withoutDefaults empties fields that have their default.
+// withoutDefaults empties the fields that have their default: a definition has one canonical form.
 func (d *Definition) withoutDefaults() {
 	if d.OnNewInput == OpenReject {
 		d.OnNewInput = ""
@@ -46,6 +46,7 @@ func (d *Definition) withoutDefaults() {
 	}
 }
 
+// complainOpen returns the mistakes in History, OnNewInput and OnMissingToolResult.
 func (d *Definition) complainOpen() []mistake {
 	var found []mistake
 	if d.History != "" && !slices.Contains(histories, d.History) {

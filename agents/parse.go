@@ -6,9 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads a definition from one YAML document of at most 1 MiB, and fills in the defaults. The
-// file's name is for errors: a *DefinitionError, or up to twenty joined, in the order of their
-// lines.
+// Parse parses a definition from one YAML document of at most 1 MiB, fills in the defaults, and
+// validates it. filename is for errors: a *DefinitionError, or up to twenty of them joined, in the
+// order of their lines.
 func Parse(filename string, data []byte) (*Definition, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
@@ -25,6 +25,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 	return d, nil
 }
 
+// agent reads a document of kind agent, and reports its mistakes.
 func (r *reader) agent(root *yaml.Node) *Definition {
 	d := &Definition{}
 	r.mapping("", root, []field{
@@ -52,8 +53,8 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 	return d
 }
 
-// validate adds the mistakes that only the whole definition shows, except for keys that already
-// have one.
+// validate reports the mistakes that concern the definition as a whole, at their positions in the
+// file. It skips keys that already have a mistake.
 func (r *reader) validate(d *Definition, root *yaml.Node) {
 	for _, c := range d.complaints() {
 		at, given := r.places[c.key]
@@ -73,7 +74,8 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 	}
 }
 
-// complainStep reports that a step lacks something, at the step.
+// complainStep reports a mistake about a key that a step does not have, at the nearest enclosing
+// key.
 func (r *reader) complainStep(c mistake) {
 	at := c.key
 	for r.places[at] == nil {
@@ -84,8 +86,8 @@ func (r *reader) complainStep(c mistake) {
 	}
 }
 
-// failedIn reports whether a key, or one in its value, already has a mistake. What seems to be
-// missing may be meant there.
+// failedIn reports whether a key, or a key below it, already has a mistake. A misspelled key there
+// may be the one that seems to be missing.
 func (r *reader) failedIn(key string) bool {
 	for failed := range r.failed {
 		if rest, ok := strings.CutPrefix(failed, key); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -95,6 +97,7 @@ func (r *reader) failedIn(key string) bool {
 	return false
 }
 
+// complainEntry reports a mistake at an entry of a list.
 func (r *reader) complainEntry(c mistake, list *yaml.Node) {
 	r.wrong = append(r.wrong, &DefinitionError{
 		File: r.file, Key: c.key, Reason: c.reason,

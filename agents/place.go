@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Place is the position of a document, and those of its keys.
+// Place is the position of a document in a file, with the positions of its keys.
 type Place struct {
 	File string
 	Line int // from 1

@@ -13,34 +13,41 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// The files of this package that parse YAML share this reader. It works on the node tree of the
+// YAML library, because decoding into structs stops at the first unknown key, and has no position
+// for a well-formed value that is invalid. A reader function such as text(&d.Name) takes the node
+// of a value. It returns "" after it has stored the value, or otherwise the end of a sentence that
+// begins with the key.
+
 // MaxFile bounds the size of a definition's file, in bytes.
 const MaxFile = 1 << 20
 
-// maxErrors bounds the mistakes in one report.
+// maxErrors bounds the mistakes in one error.
 const maxErrors = 20
 
+// newReader returns a reader for one document, or for one file; file is the name for errors.
 func newReader(file string) *reader {
 	return &reader{file: file, places: map[string]*yaml.Node{}}
 }
 
-// reader walks the nodes of a document and gathers mistakes. The library's decoding into structs
-// stops at the first unknown key, and gives no position for a well-formed value that is wrong.
+// reader parses one document and collects its mistakes with their positions. It is used by one
+// goroutine, once. Keys are paths such as steps[2].retry.attempts.
 type reader struct {
 	file   string
-	places map[string]*yaml.Node // the value of each key of the file
+	places map[string]*yaml.Node // the value of each key of the document
 	failed map[string]bool       // keys with a mistake
-	wrong  []*DefinitionError
-	tree   int // how many steps the reader has read
-	depth  int // how deep the current list of steps is nested
+	wrong  []*DefinitionError    // in the order of discovery
+	tree   int                   // number of steps so far; aliases can multiply them
+	depth  int                   // nesting depth of the current list of steps
 }
 
-// field is a key of a mapping, and a function that takes its value. The function returns "" or the
-// end of a sentence that begins with the key.
+// field is a key of a mapping with the reader function of its value.
 type field struct {
 	key  string
 	read func(node *yaml.Node) (reason string)
 }
 
+// report adds a mistake at the position of a node; nil = no position.
 func (r *reader) report(key string, at *yaml.Node, reason string) {
 	e := &DefinitionError{File: r.file, Key: key, Reason: reason}
 	if at != nil {
@@ -53,6 +60,7 @@ func (r *reader) report(key string, at *yaml.Node, reason string) {
 	r.wrong = append(r.wrong, e)
 }
 
+// err returns the mistakes in the order of their lines, at most maxErrors; nil = there are none.
 func (r *reader) err() error {
 	slices.SortStableFunc(r.wrong, func(a, b *DefinitionError) int { return cmp.Compare(a.Line, b.Line) })
 	var wrong []error
@@ -62,7 +70,8 @@ func (r *reader) err() error {
 	return errors.Join(wrong...)
 }
 
-// documents returns the mappings in the file, or reports a mistake.
+// documents returns the root mappings of a file's documents. If one of them cannot be read, it
+// reports the mistake and returns nil.
 func (r *reader) documents(data []byte) []*yaml.Node {
 	if len(data) > MaxFile {
 		r.report("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
@@ -92,9 +101,11 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 	}
 }
 
-// syntaxText is the only form in which the library gives the position of an error.
+// syntaxText parses the message of a syntax error: the library gives the line of such an error in
+// no other form.
 var syntaxText = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
+// syntax reports a syntax error of the library.
 func (r *reader) syntax(err error) {
 	e := &DefinitionError{File: r.file, Reason: "is not valid YAML: " + err.Error()}
 	if parts := syntaxText.FindStringSubmatch(err.Error()); parts != nil {
@@ -104,8 +115,8 @@ func (r *reader) syntax(err error) {
 	r.wrong = append(r.wrong, e)
 }
 
-// mapping passes the values to the fields. prefix is the path of the mapping, with a dot at its
-// end.
+// mapping reads the values of a mapping by fields, and reports unknown and repeated keys. prefix is
+// the path of the mapping with a dot at its end; "" = the document.
 func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], resolve(node.Content[i+1])
@@ -125,6 +136,7 @@ func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 	}
 }
 
+// find returns the field of a key.
 func find(fields []field, key *yaml.Node) (field, bool) {
 	for _, f := range fields {
 		if key.Kind == yaml.ScalarNode && f.key == key.Value {
@@ -134,6 +146,7 @@ func find(fields []field, key *yaml.Node) (field, bool) {
 	return field{}, false
 }
 
+// keys returns the keys of fields, for suggestions.
 func keys(fields []field) []string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -142,7 +155,7 @@ func keys(fields []field) []string {
 	return names
 }
 
-// resolve follows an alias. One step is enough: an alias cannot be anchored.
+// resolve follows an alias. One step suffices: YAML allows no anchor on an alias.
 func resolve(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Reasoning is how a model reasons before it answers.
+// Reasoning configures how a model reasons before it answers.
 type Reasoning struct {
 	// Effort is how much the model reasons: minimal, low, medium or high. Empty = the provider's
 	// default. A model that cannot reason, or not as much, may refuse the request.
@@ -15,6 +15,7 @@ type Reasoning struct {
 
 var efforts = []string{"minimal", "low", "medium", "high"}
 
+// reasoning reads the key reasoning.
 func (r *reader) reasoning(prefix string, into *Reasoning) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -25,7 +26,7 @@ func (r *reader) reasoning(prefix string, into *Reasoning) func(*yaml.Node) stri
 	}
 }
 
-// effort refuses an empty text: only a definition made in Go may have it.
+// effort reads an effort. "" is an error in files; in Go it means the default.
 func effort(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if reason := text(into)(node); reason != "" {
@@ -40,6 +41,7 @@ func effort(into *string) func(*yaml.Node) string {
 
 const wantEffort = "must be minimal, low, medium or high"
 
+// complaints returns the mistakes.
 func (r Reasoning) complaints() []mistake {
 	if r.Effort != "" && !slices.Contains(efforts, r.Effort) {
 		return []mistake{newMistake("reasoning.effort", "%.80q "+wantEffort, r.Effort)}

@@ -7,12 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Bounds of a JSON value in a file.
 const (
 	maxNodes = 50_000
 	maxDepth = 100
 )
 
-// schema reads a JSON Schema written in YAML. Its compiler checks that it is a schema.
+// schema reads a JSON Schema that is written in YAML. Its consumers check that it is a valid
+// schema.
 func schema(into *json.RawMessage) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -32,13 +34,15 @@ func schema(into *json.RawMessage) func(*yaml.Node) string {
 	}
 }
 
-// converter converts YAML to JSON. Dates stay text, as do keys. Aliases can multiply content, so it
-// counts nodes.
+// converter converts a YAML node to a JSON value. Keys and dates become strings. It bounds the
+// number and depth of nodes, because YAML aliases can multiply content. It is used once.
 type converter struct {
-	nodes  int
+	nodes int
+	// reason is the first mistake; "" = none.
 	reason string
 }
 
+// refuse records a mistake, and returns nil as the value.
 func (c *converter) refuse(format string, args ...any) any {
 	if c.reason == "" {
 		c.reason = fmt.Sprintf(format, args...)
@@ -46,6 +50,7 @@ func (c *converter) refuse(format string, args ...any) any {
 	return nil
 }
 
+// value converts a node.
 func (c *converter) value(node *yaml.Node, depth int) any {
 	if c.nodes++; c.nodes > maxNodes || depth > maxDepth {
 		return c.refuse("is too large")
@@ -66,6 +71,7 @@ func (c *converter) value(node *yaml.Node, depth int) any {
 	return c.scalar(node)
 }
 
+// object converts a mapping. Repeated keys and merge keys (<<) are mistakes.
 func (c *converter) object(node *yaml.Node, depth int) any {
 	object := make(map[string]any, len(node.Content)/2)
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -83,6 +89,7 @@ func (c *converter) object(node *yaml.Node, depth int) any {
 	return object
 }
 
+// scalar converts a scalar by its YAML type.
 func (c *converter) scalar(node *yaml.Node) any {
 	switch node.ShortTag() {
 	case "!!null":

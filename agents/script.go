@@ -27,7 +27,7 @@ type Script struct {
 	Place Place `yaml:"-"`
 }
 
-// ScriptTurn is the answers of the model in one run.
+// ScriptTurn is the model's answers in one run, for the inputs that it matches.
 type ScriptTurn struct {
 	// When must match the user's last message; nil = every message. The text of a named group
 	// replaces {name} in the steps.
@@ -37,19 +37,20 @@ type ScriptTurn struct {
 	Steps []ScriptStep `yaml:"steps"`
 }
 
-// ScriptStep is one answer of the model: it says something or calls tools.
+// ScriptStep is one answer of the model: a text, or tool calls.
 type ScriptStep struct {
 	Say   string       `yaml:"say"`
 	Calls []ScriptCall `yaml:"calls"` // at most 32
 }
 
-// ScriptCall is a call of a tool. In Arguments, and in Say, the text of a group of When replaces
-// {name}, and the tool's result in this turn replaces {tool} or {tool.member.member}.
+// ScriptCall is a tool call. In Arguments, and in Say, {name} stands for the text of a named group
+// of When, and {tool} or {tool.member.member} for the result of a tool in this turn.
 type ScriptCall struct {
 	Tool      string          `yaml:"tool"`
 	Arguments json.RawMessage `yaml:"arguments"` // a JSON object; nil = {}
 }
 
+// script reads a document of kind script.
 func (r *reader) script(root *yaml.Node) *Script {
 	s := &Script{Place: Place{File: r.file, Line: root.Line, keys: r.places}}
 	r.mapping("", root, []field{
@@ -63,6 +64,7 @@ func (r *reader) script(root *yaml.Node) *Script {
 	return s
 }
 
+// scriptTurn reads one turn.
 func (r *reader) scriptTurn(key string, entry *yaml.Node) (t ScriptTurn) {
 	r.mapping(key+".", entry, []field{
 		{"when", pattern(&t.When)},
@@ -74,6 +76,7 @@ func (r *reader) scriptTurn(key string, entry *yaml.Node) (t ScriptTurn) {
 	return t
 }
 
+// scriptStep reads one answer: either say or calls.
 func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 	r.mapping(key+".", entry, []field{
 		{"say", text(&s.Say)},
@@ -93,7 +96,7 @@ func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 	return s
 }
 
-// entries reads a list of 1 to most mappings.
+// entries reads a list of 1 to most mappings, and calls read for each with its path.
 func (r *reader) entries(key string, most int, read func(key string, entry *yaml.Node)) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
@@ -115,6 +118,7 @@ func (r *reader) entries(key string, most int, read func(key string, entry *yaml
 	}
 }
 
+// pattern reads a regular expression in Go's syntax.
 func pattern(into **regexp.Regexp) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var s string

@@ -14,8 +14,8 @@ const (
 
 var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// Server is a document of kind mcp: an MCP server. Agents name its tools mcp:name/tool. It has
-// either a URL or a command.
+// Server is a document of kind mcp: an MCP server. Agents refer to its tools by mcp:name/tool. It
+// has either a URL or a command.
 type Server struct {
 	// Name precedes the names of its tools: [a-z0-9][a-z0-9-]{0,31}.
 	Name string `yaml:"name"`
@@ -33,11 +33,12 @@ type Server struct {
 	// Timeout bounds one attempt of a call; 0 = 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 
-	// Idempotent is whether calling a tool twice has the same effect as calling it once; nil = as
-	// the server declares for each tool.
+	// Idempotent is whether calling a tool twice has the same effect as calling it once; nil = the
+	// server declares it for each tool.
 	Idempotent *bool `yaml:"idempotent"`
 
-	// Elicitation lets the server ask people during a call. The call is made again with the answer.
+	// Elicitation allows the server to ask people during a call (MCP elicitation). The call is then
+	// repeated with the answer.
 	Elicitation bool `yaml:"elicitation"`
 
 	// Attempts is how often a call of an idempotent tool may be made if it does not finish, 1 to 8;
@@ -52,9 +53,11 @@ type Server struct {
 	// default.
 	Parallel bool `yaml:"parallel"`
 
+	// Place is the position of the document, for errors.
 	Place Place `yaml:"-"`
 }
 
+// server reads a document of kind mcp.
 func (r *reader) server(root *yaml.Node) *Server {
 	s := &Server{Parallel: true, Place: Place{File: r.file, Line: root.Line, keys: r.places}}
 	var idempotent bool
@@ -80,7 +83,8 @@ func (r *reader) server(root *yaml.Node) *Server {
 	return s
 }
 
-// transport checks that the server has one transport, and only the keys of that transport.
+// transport reports a server without a transport or with two, and keys that belong to the other
+// transport.
 func (r *reader) transport(root *yaml.Node, s *Server) {
 	url, command := r.places["url"], r.places["command"]
 	switch {

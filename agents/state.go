@@ -12,17 +12,17 @@ const (
 	maxMember      = 128
 )
 
-// State is how an agent uses the state that it shares with its clients.
+// State configures how an agent uses the state that it shares with its clients (AG-UI STATE_*).
 type State struct {
-	// Visible shows the state to the model, in each call.
+	// Visible adds the state to every model call.
 	Visible bool `json:"visible,omitempty" yaml:"visible,omitempty"`
 
-	// Predict changes the state with arguments of tool calls while the model writes them. At most
+	// Predict changes the state with arguments of tool calls while the model streams them. At most
 	// 16.
 	Predict []Prediction `json:"predict,omitempty" yaml:"predict,omitempty"`
 }
 
-// Prediction makes a member of the state follow an argument of a tool.
+// Prediction sets a member of the state to an argument of a tool call, as far as it was streamed.
 type Prediction struct {
 	// Tool is the tool's name.
 	Tool string `json:"tool" yaml:"tool"`
@@ -33,6 +33,7 @@ type Prediction struct {
 	Key      string `json:"key" yaml:"key"`
 }
 
+// state reads the key state.
 func (r *reader) state(prefix string, into *State) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -46,6 +47,7 @@ func (r *reader) state(prefix string, into *State) func(*yaml.Node) string {
 	}
 }
 
+// predictions reads the key state.predict.
 func (r *reader) predictions(prefix string, into *[]Prediction) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
@@ -66,8 +68,10 @@ func (r *reader) predictions(prefix string, into *[]Prediction) func(*yaml.Node)
 	}
 }
 
+// predictionKey returns the path of a prediction.
 func predictionKey(i int) string { return fmt.Sprintf("state.predict[%d]", i) }
 
+// flag reads a boolean.
 func flag(into *bool) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!bool" {
@@ -80,6 +84,7 @@ func flag(into *bool) func(*yaml.Node) string {
 	}
 }
 
+// complaints returns the mistakes. Two predictions must not set the same member.
 func (s State) complaints() []mistake {
 	if len(s.Predict) > maxPredictions {
 		return []mistake{newMistake("state.predict", "must be at most %d, not %d", maxPredictions, len(s.Predict))}
@@ -101,6 +106,7 @@ func (s State) complaints() []mistake {
 	return found
 }
 
+// checkMember checks the name of an argument or of a member.
 func checkMember(key, name string) []mistake {
 	if name == "" || len(name) > maxMember || !utf8.ValidString(name) {
 		return []mistake{newMistake(key, "must have 1 to %d bytes of UTF-8", maxMember)}

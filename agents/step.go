@@ -8,25 +8,26 @@ import (
 // Step is a step of a pipeline. Exactly one of its kinds is set: Agent, Tool, Approve, Parallel,
 // Map, Route, Loop, Set or Steps.
 //
-// Texts in Input, Args, Message and Value are templates: the value of the CEL expression replaces
-// ${…}. When, Until and Items are expressions. All of them have the variables input, messages,
-// state, steps and caller; in a map also its item and index, in a loop round, and after a failure
-// error.
+// Strings in Input, Args, Message and Value are templates, in which ${…} stands for the value of a
+// CEL expression. When, Until and Items are expressions. All of them have the variables input,
+// messages, state, steps and caller; in a map also its item and index, in a loop round, and after a
+// failure error.
 type Step struct {
 	// Name is the step's address in its agent, and the key of its output in the state:
 	// [a-z][a-z0-9_-]{0,63}, each once, and not model, tools or steps. Compensations need no name.
 	Name string
 
-	// When is a condition: the step is skipped if it is false. Empty = always. At most 4 KiB.
+	// When is a condition; the step is skipped if it is false. "" = the step always runs. At most 4
+	// KiB.
 	When string
 
-	// Agent is the agent that runs: another one, or an inline one.
+	// Agent is the agent to run: another one, or an inline one.
 	Agent *AgentStep
 
-	// Tool is the name of the tool to call with Args. It is one of the agent's tools.
+	// Tool is the name of the tool to call with Args, one of the agent's tools.
 	Tool string
 
-	// Approve asks a person.
+	// Approve asks a person for a decision.
 	Approve *ApproveStep
 
 	// Parallel runs steps concurrently.
@@ -41,7 +42,7 @@ type Step struct {
 	// Loop repeats steps.
 	Loop *LoopStep
 
-	// Set changes the state.
+	// Set changes the state. Either all operations take effect, or none.
 	Set []Op
 
 	// Steps run in sequence.
@@ -76,7 +77,7 @@ type AgentStep struct {
 	// Name is the name of another agent.
 	Name string
 
-	// A field that is not set is taken from the pipeline, except for Instructions and Tools.
+	// A field that is not set has the value of the pipeline, except for Instructions and Tools.
 	Model        string
 	Reasoning    Reasoning
 	Instructions string
@@ -90,17 +91,18 @@ type Output struct {
 	// Schema is the JSON Schema of the answer, which is JSON. At most 256 KiB.
 	Schema json.RawMessage
 
-	// Repairs is how often an invalid answer is sent back with its errors, 0 to 10; nil = 2.
+	// Repairs is how often an invalid answer is sent back with its validation errors, 0 to 10; nil
+	// = 2.
 	Repairs *int
 
-	// Native is whether the model's provider gets the schema, to enforce it. nil = if the endpoint
-	// is the vendor's own and known to support it.
+	// Native is whether the model's provider gets the schema, to enforce it. nil = it does if the
+	// endpoint is the vendor's own and known to support it.
 	Native *bool
 
-	wrong error // why a Go type has no schema
+	wrong error // why a Go type has no schema; a validation error
 }
 
-// ApproveStep asks a person. Who decides, and until when, is as in an [Approval].
+// ApproveStep asks a person for a decision, by a rule as in an [Approval].
 type ApproveStep struct {
 	// Message is a template of the text that people see. At most 4 KiB.
 	Message string
@@ -186,7 +188,7 @@ type Retry struct {
 	Backoff  float64
 }
 
-// Values of OnError of branches.
+// Bounds and defaults of steps. The exported ones are checked at run time.
 const (
 	OnErrorFail     = "fail"
 	OnErrorContinue = "continue"
@@ -248,7 +250,7 @@ func (m *MapStep) Item() string {
 	return m.As
 }
 
-// AtOnce returns how many items run concurrently.
+// AtOnce returns how many items run concurrently: Concurrency, or its default.
 func (m *MapStep) AtOnce() int {
 	if m.Concurrency == 0 {
 		return defaultConcurrency
@@ -256,7 +258,7 @@ func (m *MapStep) AtOnce() int {
 	return m.Concurrency
 }
 
-// AtOnce returns how many branches run concurrently.
+// AtOnce returns how many branches run concurrently: Concurrency, or its default.
 func (p *ParallelStep) AtOnce() int {
 	if p.Concurrency == 0 {
 		return len(p.Steps)
@@ -264,7 +266,8 @@ func (p *ParallelStep) AtOnce() int {
 	return p.Concurrency
 }
 
-// Pause returns the time to wait after a number of attempts.
+// Pause returns the pause after the attempt with a number, from 1: Interval times Backoff to the
+// power of tries-1, at most an hour.
 func (r *Retry) Pause(tries int) time.Duration {
 	pause, backoff := float64(r.Interval), r.Backoff
 	if pause == 0 {
@@ -279,7 +282,7 @@ func (r *Retry) Pause(tries int) time.Duration {
 	return time.Duration(min(pause, float64(maxPause)))
 }
 
-// Stepper is a [Step], or contains one, as [StepOf] does.
+// Stepper is a [Step], or a type that has one, such as [StepOf].
 type Stepper interface{ AsStep() Step }
 
 // AsStep returns the step itself.
@@ -288,6 +291,7 @@ func (s Step) AsStep() Step { return s }
 // Steps are steps in sequence, or branches.
 type Steps []Stepper
 
+// list returns the steps as data.
 func (s Steps) list() []Step {
 	list := make([]Step, len(s))
 	for i, inner := range s {

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
+// condition checks an expression whose value must be a boolean; "" = there is none.
 func (t *treeCheck) condition(key, source string, sc scope) {
 	if source == "" {
 		return
@@ -20,6 +21,7 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 	}
 }
 
+// expression compiles an expression and checks the steps that it refers to; nil = it is invalid.
 func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
 	e, err := expression.Compile(source, sc.variables...)
 	if err != nil {
@@ -30,10 +32,11 @@ func (t *treeCheck) expression(key, source string, sc scope) *expression.Express
 	return e
 }
 
-// assignment matches an = that is no comparison; CEL has no assignment.
+// assignment matches a single =. CEL has no assignment, so the author probably means ==.
 var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
 
-// hint returns the probable meaning of a text that cannot be parsed.
+// hint returns the probable meaning of a text that cannot be parsed, for the error; "" = none is
+// likely. alone means that the text is an expression, not a template.
 func (t *treeCheck) hint(source string, alone bool) string {
 	if alone && strings.Contains(source, "${") {
 		return " (an expression stands here by itself, without ${ and })"
@@ -49,9 +52,10 @@ func (t *treeCheck) hint(source string, alone bool) string {
 	return ""
 }
 
+// template checks a template that is the value of a key.
 func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
 
-// templateIn checks a text at a position in the value of a key.
+// templateIn checks a template at the position at in the value of a key.
 func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 	if len(source) > maxInstructions {
 		t.complainIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
@@ -65,11 +69,12 @@ func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 	t.refers(key, at, found.Steps(), sc)
 }
 
+// complainIn adds a mistake at a position in the value of a key.
 func (t *treeCheck) complainIn(key, at, format string, args ...any) {
 	t.found = append(t.found, mistake{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
 }
 
-// value checks the templates in a JSON value.
+// value checks all templates in a JSON value.
 func (t *treeCheck) value(key string, value any, sc scope) {
 	if _, err := json.Marshal(value); err != nil {
 		t.report(key, "has no JSON form: %s", err)
@@ -78,13 +83,14 @@ func (t *treeCheck) value(key string, value any, sc scope) {
 	expression.Each(value, func(at, text string) { t.templateIn(key, at, text, sc) })
 }
 
+// object is value for an object; nil = there is none.
 func (t *treeCheck) object(key string, object map[string]any, sc scope) {
 	if object != nil {
 		t.value(key, object, sc)
 	}
 }
 
-// refers reports outputs that cannot exist.
+// refers reports references to steps whose output cannot exist at this point.
 func (t *treeCheck) refers(key, at string, names []string, sc scope) {
 	for _, name := range names {
 		k, ok := t.known[name]

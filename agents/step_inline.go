@@ -4,8 +4,9 @@ import (
 	"slices"
 )
 
-// Inline returns the inline agent of a step, with the fields that it does not set taken from the
-// pipeline. Its name has a dot, which no published agent's name can have.
+// Inline returns the definition of an inline agent. Fields that the step does not set are those of
+// the pipeline, except instructions and tools. Its name is <pipeline>.<step>: no published agent
+// has a dot in its name.
 func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	inline := *d
 	inline.Name = d.Name + "." + step
@@ -24,8 +25,8 @@ func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	return &inline
 }
 
-// StepTools returns the names of the tools that the steps call, sorted, without the tools of inline
-// agents.
+// StepTools returns the names of the tools that tool steps call, sorted, each once. Tools of inline
+// agents are not included.
 func (d *Definition) StepTools() []string {
 	var names []string
 	eachStep(d.Steps, func(s *Step) {
@@ -37,8 +38,8 @@ func (d *Definition) StepTools() []string {
 	return slices.Compact(names)
 }
 
-// StepAgents returns the names of the agents that the steps run, and of the subagents of inline
-// agents, sorted.
+// StepAgents returns the names of the agents that steps run, and of the subagents of inline agents,
+// sorted, each once.
 func (d *Definition) StepAgents() []string {
 	var names []string
 	eachStep(d.Steps, func(s *Step) {
@@ -66,7 +67,7 @@ func (d *Definition) InlineTools() []string {
 	return slices.Compact(patterns)
 }
 
-// FindStep returns the step of a name; nil = there is none.
+// FindStep returns the step with a name; nil = there is none. It is a pointer into d.
 func (d *Definition) FindStep(name string) *Step {
 	var found *Step
 	eachStep(d.Steps, func(s *Step) {
@@ -77,13 +78,14 @@ func (d *Definition) FindStep(name string) *Step {
 	return found
 }
 
-// Compensates reports whether branches of the step have compensations.
+// Compensates reports whether a step in the branches of this step has a compensation.
 func (s *Step) Compensates() bool {
 	found := false
 	eachStep(s.branches(), func(inner *Step) { found = found || inner.Compensate != nil })
 	return found
 }
 
+// branches returns the steps of a parallel or map step; nil for other steps.
 func (s *Step) branches() []Step {
 	switch {
 	case s.Parallel != nil:
@@ -94,10 +96,10 @@ func (s *Step) branches() []Step {
 	return nil
 }
 
-// Each calls f for the step and all steps in it, outer ones first.
+// Each calls f for the step and all steps in it, outer ones before inner ones.
 func (s *Step) Each(f func(*Step)) { eachStep([]Step{*s}, f) }
 
-// eachStep calls f for every step of a tree, outer ones first.
+// eachStep calls f for every step of a tree, including compensations, outer ones before inner ones.
 func eachStep(steps []Step, f func(*Step)) {
 	for i := range steps {
 		s := &steps[i]
@@ -132,7 +134,7 @@ func (s *Step) Inner() [][]Step {
 	return lists
 }
 
-// Asks reports whether the step may need human input.
+// Asks reports whether the step, or a step in it, is an approve step.
 func (s *Step) Asks() bool {
 	found := false
 	eachStep([]Step{*s}, func(inner *Step) { found = found || inner.Approve != nil })

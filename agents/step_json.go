@@ -9,7 +9,10 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// stepJSON has the keys of a step in files: durations as text, and no defaults.
+// This file has the JSON of steps, which is a part of the canonical JSON of definitions. It has the
+// keys of files, durations as text, and no members with their default.
+
+// stepJSON is the JSON of a Step, with the keys in the order of the canonical JSON.
 type stepJSON struct {
 	Name       string         `json:"name,omitempty"`
 	When       string         `json:"when,omitempty"`
@@ -31,7 +34,7 @@ type stepJSON struct {
 	Compensate *Step          `json:"compensate,omitempty"`
 }
 
-// MarshalJSON returns the members that files have, with durations such as 1m30s.
+// MarshalJSON returns the JSON with durations such as 1m30s.
 func (s Step) MarshalJSON() ([]byte, error) {
 	return plainJSON(stepJSON{
 		s.Name, s.When, s.Agent, s.Tool, s.Approve, s.Parallel, s.Map, s.Route, s.Loop, s.Set, s.Steps,
@@ -39,7 +42,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
+// UnmarshalJSON parses the output of MarshalJSON, and refuses unknown members.
 func (s *Step) UnmarshalJSON(data []byte) error {
 	var in stepJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -52,8 +55,9 @@ func (s *Step) UnmarshalJSON(data []byte) error {
 	return in.Timeout.into(&s.Timeout)
 }
 
-// plainJSON does not escape <, > and & in texts. An encoder escapes them in the output of a
-// MarshalJSON unless all encoders agree, and there must be one form.
+// plainJSON encodes a value without escaping <, > and & in strings. An encoder escapes them in the
+// output of a MarshalJSON unless that MarshalJSON and all encoders around it disable it. The
+// canonical JSON needs one form, so all of them use plainJSON.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -62,7 +66,8 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// decodeExact reads a member that is an object, without rounding its numbers.
+// decodeExact returns a member that is an object, with exact numbers: encoding/json would round
+// them to float64.
 func decodeExact(data []byte, member string) map[string]any {
 	object, _ := expression.Decode(data).(map[string]any)
 	value, _ := object[member].(map[string]any)
@@ -190,6 +195,7 @@ func (p *ParallelStep) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// omitFail returns "" for the default OnErrorFail.
 func omitFail(onError string) string {
 	if onError == OnErrorFail {
 		return ""
@@ -259,6 +265,7 @@ func (o *Op) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// hasValue reports whether the operation has a value; null is one.
 func (o Op) hasValue() bool {
 	return o.Op == "" || o.Op == "add" || o.Op == "replace" || o.Op == "test"
 }

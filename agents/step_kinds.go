@@ -17,6 +17,7 @@ var (
 	patchOps = []string{"", "add", "remove", "replace", "move", "copy", "test"}
 )
 
+// kind checks the part of a step that depends on its kind. The step has exactly one kind.
 func (t *treeCheck) kind(at string, s *Step, sc scope) {
 	switch {
 	case s.Agent != nil:
@@ -41,6 +42,7 @@ func (t *treeCheck) kind(at string, s *Step, sc scope) {
 	}
 }
 
+// agent checks an agent step.
 func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	t.template(at+".input", s.Input, sc)
 	if s.Output != nil {
@@ -62,7 +64,7 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	}
 }
 
-// inline checks an inline agent by the rules for all agents.
+// inline checks an inline agent by the rules for published agents, with the pipeline's defaults.
 func (t *treeCheck) inline(at string, a *AgentStep) {
 	inline := t.d.Inline("", a)
 	if inline.Model == "" {
@@ -91,6 +93,7 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	}
 }
 
+// tool checks that a tool step calls a tool of the agent.
 func (t *treeCheck) tool(key, name string) {
 	ours, _ := SplitTools(t.d.Tools)
 	ours = append(ours, Delegates(t.d.Tools)...)
@@ -102,6 +105,7 @@ func (t *treeCheck) tool(key, name string) {
 	}
 }
 
+// approve checks an approve step.
 func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	if a.Message == "" {
 		t.report(key, "needs a message")
@@ -117,6 +121,7 @@ func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	t.found = append(t.found, a.Rule.complainDecision(key)...)
 }
 
+// parallel checks a parallel step. No branch may refer to the output of another one.
 func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
 		t.report(key, "must have 1 to %d branches, not %d", maxBranches, n)
@@ -127,6 +132,7 @@ func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 	}
 }
 
+// branches checks the options that parallel and map steps share.
 func (t *treeCheck) branches(key string, concurrency, most int, onError string) {
 	if concurrency < 0 || concurrency > most {
 		t.report(key+".concurrency", "must be 1 to %d, not %d", most, concurrency)
@@ -136,6 +142,7 @@ func (t *treeCheck) branches(key string, concurrency, most int, onError string) 
 	}
 }
 
+// mapStep checks a map step. Its steps have two more variables: the item, and index.
 func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 	if m.Items == "" {
 		t.report(key, "needs items")
@@ -151,6 +158,7 @@ func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 	t.list(key+".steps", m.Steps, sc.with(item, "index"))
 }
 
+// route checks a route step. Only the last case may have no condition.
 func (t *treeCheck) route(key string, cases []Case, sc scope) {
 	if n := len(cases); n == 0 || n > maxCases {
 		t.report(key, "must have 1 to %d cases, not %d", maxCases, n)
@@ -165,6 +173,8 @@ func (t *treeCheck) route(key string, cases []Case, sc scope) {
 	}
 }
 
+// loop checks a loop step. Its steps may refer to each other in any order: an output may be that of
+// the round before.
 func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 	switch {
 	case l.Max == 0:
@@ -177,6 +187,7 @@ func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 	t.condition(key+".until", l.Until, inside)
 }
 
+// ops checks the operations of a set step.
 func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 	if n := len(ops); n == 0 || n > maxOps {
 		t.report(key, "must be 1 to %d changes, not %d", maxOps, n)
@@ -199,6 +210,8 @@ func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 	}
 }
 
+// pointer checks a JSON pointer. changed means that the operation writes at this pointer: outputs
+// of steps, below /steps, must not be written.
 func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
 	switch {
 	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
@@ -210,6 +223,7 @@ func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
 	}
 }
 
+// retry checks a retry policy.
 func (t *treeCheck) retry(key string, r *Retry) {
 	if r.Attempts < 1 || r.Attempts > maxTries {
 		t.report(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
@@ -222,6 +236,8 @@ func (t *treeCheck) retry(key string, r *Retry) {
 	}
 }
 
+// compensation checks the compensation of a step. It may refer to every step, and has the variable
+// error. It has neither branches nor compensations of its own.
 func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	c := s.Compensate
 	switch {

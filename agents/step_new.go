@@ -2,8 +2,9 @@ package agents
 
 import "reflect"
 
-// Ask runs an agent: another one by name, or an inline one. The agent gets the input, a template,
-// instead of the conversation; without an input it gets the conversation.
+// Ask returns a step that runs an agent: another one by name, or an inline one. input is a
+// template, and the agent gets it instead of the conversation. If input is empty, the agent gets
+// the conversation.
 //
 // If T is a string or any, the output is the agent's text. Otherwise the answer must be JSON of the
 // schema of T: fields have their json names, a jsonschema tag is the description of a field, and
@@ -19,17 +20,17 @@ func Ask[T any](name string, agent AgentStep, input string, options ...AskOption
 	return stepOf[T](s)
 }
 
-// Call calls a tool of the agent. T is the type of the tool's result: a string, or the type of its
-// JSON.
+// Call returns a step that calls a tool of the agent. T is the type of the tool's result: a string,
+// or the type of its JSON.
 func Call[T any](name, tool string, args Args, options ...Option) StepOf[T] {
 	return stepOf[T](withOptions(Step{Name: name, Tool: tool, Args: args.templates()}, options))
 }
 
-// Answer is the output of [Approve].
+// Answer is the output of [Approve]: a person's decision.
 type Answer struct {
 	Approved bool   `json:"approved"`
 	Decision string `json:"decision"` // approve, edit, reject, answer, or expired
-	By       string `json:"by"`       // the person who decided; missing if unknown
+	By       string `json:"by"`       // subject of the person; missing if unknown
 	Reason   string `json:"reason"`   // missing if there is none
 	Content  string `json:"content"`  // missing if there is none
 
@@ -37,8 +38,8 @@ type Answer struct {
 	Args map[string]any `json:"args"`
 }
 
-// Approve asks a person. The message is a template. [Args] are shown with it, and an [Approval] is
-// who decides, and until when.
+// Approve returns a step that asks a person. message is a template. [Args] are shown with it. An
+// [Approval] as option sets who decides, and until when.
 func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	s := Step{Name: name, Approve: &ApproveStep{Message: message}}
 	for _, o := range options {
@@ -47,7 +48,8 @@ func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	return stepOf[Answer](s)
 }
 
-// Set changes the state atomically. Values may be references.
+// Set returns a step that changes the state: all operations, or none if one fails. Values may be
+// references.
 func Set(name string, ops []Op, options ...Option) Step {
 	s := Step{Name: name, Set: make([]Op, len(ops))}
 	for i, o := range ops {
@@ -57,6 +59,7 @@ func Set(name string, ops []Op, options ...Option) Step {
 	return withOptions(s, options)
 }
 
+// withOptions applies options to a step.
 func withOptions(s Step, options []Option) Step {
 	for _, o := range options {
 		o.change(&s)

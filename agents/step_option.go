@@ -7,8 +7,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Option is an option of every step: [When], [Timeout], a [Retry], [ContinueOnError], [OnErrorRun]
-// and [Compensate].
+// Option is an option of every kind of step: [When], [Timeout], a [Retry], [ContinueOnError],
+// [OnErrorRun] and [Compensate]. The interfaces that it embeds let the compiler refuse options of
+// other kinds.
 type Option interface {
 	AskOption
 	ApproveOption
@@ -17,19 +18,19 @@ type Option interface {
 	change(*Step)
 }
 
-// AskOption is also an option of [Ask]: [Schema], [Refine], [Repairs] and [Native].
+// AskOption is an option of [Ask]: any Option, and [Schema], [Refine], [Repairs] and [Native].
 type AskOption interface{ ask(*Step) }
 
-// ApproveOption is also an option of [Approve]: [Args] and an [Approval].
+// ApproveOption is an option of [Approve]: any Option, [Args], and an [Approval].
 type ApproveOption interface{ question(*Step) }
 
-// BranchOption is also an option of [Map] and [Parallel]: [Branches].
+// BranchOption is an option of [Map] and [Parallel]: any Option, and [Branches].
 type BranchOption interface{ branch(*Step) }
 
-// LoopOption is also an option of [Loop]: [Until].
+// LoopOption is an option of [Loop]: any Option, and [Until].
 type LoopOption interface{ round(*Step) }
 
-// option is an option of every kind of step.
+// option implements Option.
 type option func(*Step)
 
 func (o option) change(s *Step)   { o(s) }
@@ -38,36 +39,36 @@ func (o option) question(s *Step) { o(s) }
 func (o option) branch(s *Step)   { o(s) }
 func (o option) round(s *Step)    { o(s) }
 
-// Condition is the condition of a step, as an option, or of a case: [Condition.Then].
+// Condition is a condition: as an option of a step, or as that of a case, by [Condition.Then].
 type Condition struct {
 	option
 	source string
 }
 
-// When skips the step if the condition is false.
+// When returns the condition under which a step runs; otherwise the step is skipped.
 func When(condition Value[bool]) Condition {
 	source := condition.Expr()
 	return Condition{func(s *Step) { s.When = source }, source}
 }
 
-// Timeout bounds the step with all its attempts.
+// Timeout bounds the duration of a step with all its attempts.
 func Timeout(d time.Duration) Option { return option(func(s *Step) { s.Timeout = d }) }
 
-// ContinueOnError continues after the step if it fails; its output is then {"error": {"code",
-// "message"}}. For [Map] and [Parallel] this concerns the whole step; [Branches] concerns its
-// branches.
+// ContinueOnError makes the run continue after the failure of the step, whose output is then
+// {"error": {"code", "message"}}. For [Map] and [Parallel] it concerns the step as a whole;
+// [Branches] concerns its branches.
 func ContinueOnError() Option {
 	return option(func(s *Step) { s.OnError = OnError{Continue: true} })
 }
 
-// OnErrorRun runs other steps if the step fails, with the variable error. The pipeline then
+// OnErrorRun runs other steps if the step fails. They have the variable error. The run then
 // continues after the step.
 func OnErrorRun(steps ...Stepper) Option {
 	return option(func(s *Step) { s.OnError = OnError{Steps: Steps(steps).list()} })
 }
 
-// Compensate undoes the step if the run fails later or is cancelled. The compensation has no name.
-// With [StepOf.With] it can refer to the step's output.
+// Compensate runs a step that undoes this step if the run fails later or is cancelled. The
+// compensation has no name. With [StepOf.With] it can refer to the step's own output.
 func Compensate(with Stepper) Option {
 	undo := with.AsStep()
 	return option(func(s *Step) { s.Compensate = &undo })
@@ -82,9 +83,9 @@ func (r Retry) round(s *Step)    { s.Retry = &r }
 func (a Args) question(s *Step)     { s.Approve.Args = a.templates() }
 func (a Approval) question(s *Step) { s.Approve.Rule = a }
 
-// Branches is how the branches of [Map] and [Parallel] run.
+// Branches configures the branches of [Map] and [Parallel].
 type Branches struct {
-	// Concurrency is how many run concurrently; 0 = 10 of a map, and all of Parallel.
+	// Concurrency is how many branches run concurrently; 0 = 10 for Map, and all for Parallel.
 	Concurrency int
 
 	// OnError is fail (the default: the first failure ends the other branches) or continue.
@@ -99,7 +100,7 @@ func (b Branches) branch(s *Step) {
 	s.Parallel.Concurrency, s.Parallel.OnError = b.Concurrency, b.OnError
 }
 
-// Until ends a loop if the condition is true after a round.
+// Until ends a loop when the condition is true after a round.
 func Until(condition Value[bool]) LoopOption { return until(condition.Expr()) }
 
 // until is the option of [Until].
@@ -117,20 +118,21 @@ func (o askOption) ask(s *Step) {
 	o(s.Output)
 }
 
-// Schema returns the JSON Schema of the answer, instead of the schema of its Go type.
+// Schema sets the JSON Schema of the answer, instead of the schema of its Go type.
 func Schema(schema json.RawMessage) AskOption {
 	return askOption(func(o *Output) { o.Schema, o.wrong = schema, nil })
 }
 
-// Refine changes the schema of the answer. It adds what a Go type cannot express: enumerations,
+// Refine changes the schema of the answer. It can add what a Go type cannot express: enumerations,
 // ranges, patterns.
 func Refine(change func(schema *jsonschema.Schema)) AskOption {
 	return askOption(func(o *Output) { o.refine(change) })
 }
 
-// Repairs returns how often an invalid answer is sent back with its errors, 0 to 10; default 2.
+// Repairs sets how often an invalid answer is sent back with its validation errors, 0 to 10;
+// default 2.
 func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &n }) }
 
-// Native reports whether the model's provider gets the schema of the answer. By default it does if
-// the endpoint is the vendor's own and known to support it.
+// Native sets whether the model's provider gets the schema of the answer. By default it gets the
+// schema if the endpoint is the vendor's own and known to support it.
 func Native(hand bool) AskOption { return askOption(func(o *Output) { o.Native = &hand }) }

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// steps reads a list of steps. Aliases can multiply content and may contain themselves, so it
-// counts steps and depth.
+// steps reads a list of steps. It bounds their number and depth, because YAML aliases can multiply
+// content and can even contain themselves.
 func (r *reader) steps(key string, into *[]Step) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if r.depth++; r.depth > maxTreeDepth {
@@ -24,6 +24,7 @@ func (r *reader) steps(key string, into *[]Step) func(*yaml.Node) string {
 	}
 }
 
+// step reads one step. Which keys exclude each other is checked later, by treeCheck.
 func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 	r.places[key] = entry
 	if r.tree++; r.tree > maxTree {
@@ -56,7 +57,8 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 	return s
 }
 
-// expressionText also accepts true and false, which are no texts in YAML.
+// expressionText reads an expression. It also accepts the literals true and false, which YAML does
+// not parse as strings.
 func expressionText(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!bool" {
@@ -76,7 +78,7 @@ func expressionText(into *string) func(*yaml.Node) string {
 	}
 }
 
-// keyed reads a mapping.
+// keyed reads a mapping by fields. fields is called only if the value is a mapping.
 func (r *reader) keyed(prefix string, fields func() []field) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -87,6 +89,7 @@ func (r *reader) keyed(prefix string, fields func() []field) func(*yaml.Node) st
 	}
 }
 
+// agentStep reads the name of an agent, or an inline agent.
 func (r *reader) agentStep(prefix string, into **AgentStep) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		a := &AgentStep{}
@@ -110,6 +113,7 @@ func (r *reader) agentStep(prefix string, into **AgentStep) func(*yaml.Node) str
 	}
 }
 
+// approve reads an approve step, whose rule has its keys at the same level.
 func (r *reader) approve(key string, into **ApproveStep) func(*yaml.Node) string {
 	a := &ApproveStep{}
 	return r.keyed(key+".", func() []field {
@@ -136,6 +140,7 @@ func (r *reader) parallel(key string, into **ParallelStep) func(*yaml.Node) stri
 	}
 }
 
+// mapStep reads a map step.
 func (r *reader) mapStep(prefix string, into **MapStep) func(*yaml.Node) string {
 	m := &MapStep{}
 	return r.keyed(prefix, func() []field {
@@ -148,6 +153,7 @@ func (r *reader) mapStep(prefix string, into **MapStep) func(*yaml.Node) string 
 	})
 }
 
+// cases reads the cases of a route.
 func (r *reader) cases(key string, into *[]Case) func(*yaml.Node) string {
 	return r.entries(key, maxCases, func(at string, entry *yaml.Node) {
 		r.places[at] = entry
@@ -157,6 +163,7 @@ func (r *reader) cases(key string, into *[]Case) func(*yaml.Node) string {
 	})
 }
 
+// loop reads a loop step.
 func (r *reader) loop(prefix string, into **LoopStep) func(*yaml.Node) string {
 	l := &LoopStep{}
 	return r.keyed(prefix, func() []field {
@@ -165,7 +172,8 @@ func (r *reader) loop(prefix string, into **LoopStep) func(*yaml.Node) string {
 	})
 }
 
-// ops reads operations, or a mapping of pointers to values, in the order of the file.
+// ops reads a list of operations, or a mapping of pointers to values, in the order of the file. The
+// mapping is the short form of operations without op.
 func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -194,6 +202,7 @@ func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
 	}
 }
 
+// output reads the form of an agent's answer.
 func (r *reader) output(prefix string, into **Output) func(*yaml.Node) string {
 	o := &Output{}
 	return r.keyed(prefix, func() []field {
@@ -202,6 +211,7 @@ func (r *reader) output(prefix string, into **Output) func(*yaml.Node) string {
 	})
 }
 
+// native reads a boolean whose absence has a meaning of its own.
 func native(into **bool) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		*into = new(bool)
@@ -209,6 +219,7 @@ func native(into **bool) func(*yaml.Node) string {
 	}
 }
 
+// repairs reads a whole number; unlike count it accepts 0.
 func repairs(into **int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var n int
@@ -220,6 +231,7 @@ func repairs(into **int) func(*yaml.Node) string {
 	}
 }
 
+// retry reads a retry policy.
 func (r *reader) retry(prefix string, into **Retry) func(*yaml.Node) string {
 	t := &Retry{}
 	return r.keyed(prefix, func() []field {
@@ -228,6 +240,7 @@ func (r *reader) retry(prefix string, into **Retry) func(*yaml.Node) string {
 	})
 }
 
+// number reads a number.
 func number(into *float64) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if tag := node.ShortTag(); tag != "!!int" && tag != "!!float" || node.Decode(into) != nil {
@@ -237,6 +250,7 @@ func number(into *float64) func(*yaml.Node) string {
 	}
 }
 
+// onError reads fail, continue, or a mapping with steps.
 func (r *reader) onError(prefix string, into *OnError) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind == yaml.MappingNode {
@@ -251,6 +265,7 @@ func (r *reader) onError(prefix string, into *OnError) func(*yaml.Node) string {
 	}
 }
 
+// compensate reads a step that compensates. It counts as one level of depth.
 func (r *reader) compensate(key string, into **Step) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -267,7 +282,7 @@ func (r *reader) compensate(key string, into **Step) func(*yaml.Node) string {
 	}
 }
 
-// anyJSON reads any JSON value.
+// anyJSON reads any JSON value, with numbers in the form of package expression.
 func anyJSON(into *any) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		c := &converter{}
@@ -283,6 +298,7 @@ func anyJSON(into *any) func(*yaml.Node) string {
 	}
 }
 
+// object reads a JSON object.
 func object(into *map[string]any) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {

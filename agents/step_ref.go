@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// Ref is an expression whose value is a T: the output of a step, a member of it, an item. It has no
-// value itself: expressions are evaluated when the step runs.
+// Ref is a reference to a value of type T that exists only when the step runs: the output of a
+// step, a member of it, or an item. It consists of the CEL expression of the value.
 type Ref[T any] struct {
-	// Out is not a value either. Pointers to its fields are arguments of [Field].
+	// Out points to a zero T. Pointers to its fields are arguments of [Field].
 	Out *T
 
 	source string
@@ -23,8 +23,8 @@ type Ref[T any] struct {
 type Reference interface {
 	// Expr returns the expression, for use in other expressions.
 	Expr() string
-	// String returns the template of the value, such as ${steps.plan}. A dollar sign right before
-	// it escapes it.
+	// String returns the template of the value, such as ${steps.plan}. A dollar sign directly
+	// before it would escape it.
 	String() string
 	shape() any
 }
@@ -35,13 +35,14 @@ type Value[T any] interface {
 	ref() Ref[T]
 }
 
-// Expr returns the value of a CEL expression. [New] checks the expression and its variables; it
-// does not check that the value is a T.
+// Expr returns a reference to the value of a CEL expression. [New] checks the expression and its
+// variables; nothing checks that the value is a T.
 func Expr[T any](source string) Ref[T] { return Ref[T]{new(T), source} }
 
 // Expr returns the expression.
 func (r Ref[T]) Expr() string { return r.source }
 
+// String returns the template.
 func (r Ref[T]) String() string { return "${" + r.source + "}" }
 
 // MarshalText encodes the reference as a template.
@@ -50,11 +51,12 @@ func (r Ref[T]) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 func (r Ref[T]) shape() any  { return r.Out }
 func (r Ref[T]) ref() Ref[T] { return r }
 
-// Field returns a field of a value that is a struct, by a pointer into its Out:
+// Field returns a reference to a field of a struct, by a pointer into its Out:
 //
 //	agents.Field(plan, &plan.Out.Queries)
 //
-// It has its json name, and may be a field of a field. [New] refuses other pointers.
+// The reference has the field's json name. The field may be one of a nested struct. If the pointer
+// is not into Out, [New] fails.
 func Field[F any](of Reference, field *F) Ref[F] {
 	names := pathTo(reflect.ValueOf(of.shape()), reflect.ValueOf(field))
 	if names == nil {
@@ -63,13 +65,13 @@ func Field[F any](of Reference, field *F) Ref[F] {
 	return Ref[F]{field, memberOf(of.Expr(), names...)}
 }
 
-// Member returns a member of a value without a Go type, or a member of a member:
+// Member returns a reference to a member of a value without a Go type, or to a nested one:
 // Member[string](order, "address", "city").
 func Member[T any](of Reference, names ...string) Ref[T] {
 	return Expr[T](memberOf(of.Expr(), names...))
 }
 
-// Equal compares a value with a constant.
+// Equal returns a reference to the comparison of a value with a constant.
 func Equal[T ~string | ~bool | ~int | ~int64 | ~float64](value Value[T], to T) Ref[bool] {
 	literal, err := plainJSON(to)
 	if err != nil { // not a finite number
@@ -79,12 +81,13 @@ func Equal[T ~string | ~bool | ~int | ~int64 | ~float64](value Value[T], to T) R
 }
 
 var (
+	// simple matches an operand that needs no parentheses: identifiers, members and indexes.
 	simple     = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*|\["[^"\\]*"\]|\[\d+\])*$`)
 	identifier = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	notInNames = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 )
 
-// operand encloses an expression for use in another one.
+// operand returns an expression for use in a larger one, in parentheses if necessary.
 func operand(source string) string {
 	if simple.MatchString(source) {
 		return source
@@ -92,6 +95,7 @@ func operand(source string) string {
 	return "(" + source + ")"
 }
 
+// memberOf returns the expression of a member, or of a nested one.
 func memberOf(source string, names ...string) string {
 	source = operand(source)
 	for _, name := range names {
@@ -105,8 +109,8 @@ func memberOf(source string, names ...string) string {
 	return source
 }
 
-// selectable reports whether CEL can select a member by this name. CEL's literals and operators
-// cannot be selected.
+// selectable reports whether CEL can select a member with this name by a dot: an identifier that is
+// neither a literal nor an operator.
 func selectable(name string) bool {
 	switch name {
 	case "true", "false", "null", "in":
@@ -115,8 +119,9 @@ func selectable(name string) bool {
 	return identifier.MatchString(name)
 }
 
-// pathTo returns the path of a field in the struct that shape points to; nil = the struct does not
-// have it.
+// pathTo returns the path of json names to a field in the struct that shape points to; nil = the
+// struct does not have the field. It compares addresses, and types, because a struct and its first
+// field have the same address.
 func pathTo(shape, field reflect.Value) []string {
 	s := shape.Elem()
 	if s.Kind() != reflect.Struct || field.IsNil() {
@@ -140,8 +145,8 @@ func pathTo(shape, field reflect.Value) []string {
 	return nil
 }
 
-// jsonName returns the name of a field in JSON. It is empty if JSON does not have the field; flat =
-// the field's own fields replace it.
+// jsonName returns the name of a field in JSON; "" = JSON does not have the field. flat means that
+// the fields of an embedded struct take its place.
 func jsonName(f reflect.StructField) (name string, flat bool) {
 	tag := f.Tag.Get("json")
 	name, _, _ = strings.Cut(tag, ",")
@@ -158,7 +163,7 @@ func jsonName(f reflect.StructField) (name string, flat bool) {
 	return name, false
 }
 
-// templates replaces references in a value by their templates.
+// templates returns a value in which references are replaced by their templates.
 func templates(v any) any {
 	switch v := v.(type) {
 	case Reference:
@@ -178,14 +183,16 @@ func templates(v any) any {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return v // Validate reports it
+		return v // Validate reports the error
 	}
 	return expression.Decode(raw)
 }
 
-// Args are arguments of a tool, or of an approval. Values are JSON, with references and templates.
+// Args are arguments of a tool, or of an approval. Values are JSON; they may be, or contain,
+// references and templates.
 type Args map[string]any
 
+// templates returns the arguments with references replaced by their templates.
 func (a Args) templates() map[string]any {
 	if a == nil {
 		return nil

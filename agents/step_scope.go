@@ -4,13 +4,15 @@ import (
 	"slices"
 )
 
-// scope is the variables of an expression besides the standard ones.
+// scope has the variables of an expression beyond the standard ones, and the steps before it. Its
+// methods return changed copies.
 type scope struct {
 	variables []string
-	ran       []string // steps that may have run, so that they have outputs
+	ran       []string // steps that may have run before, so their outputs may exist
 	undoing   bool     // in a compensation: every step may have run
 }
 
+// with adds variables.
 func (s scope) with(variables ...string) scope {
 	s.variables = slices.Clone(s.variables)
 	for _, name := range variables {
@@ -21,11 +23,13 @@ func (s scope) with(variables ...string) scope {
 	return s
 }
 
+// without removes a variable.
 func (s scope) without(variable string) scope {
 	s.variables = slices.DeleteFunc(slices.Clone(s.variables), func(name string) bool { return name == variable })
 	return s
 }
 
+// after adds steps that may have run.
 func (s scope) after(names ...string) scope {
 	s.ran = append(slices.Clone(s.ran), names...)
 	return s

@@ -9,10 +9,11 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// anyType makes json.RawMessage any JSON, not a list of bytes.
+// anyType maps json.RawMessage to any JSON value; by its Go type it would be a list of bytes.
 var anyType = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}}
 
-// outputOf returns the Output of a Go type.
+// outputOf returns the Output with the schema of a Go type. A type without a schema gives an Output
+// that fails validation.
 func outputOf(t reflect.Type) *Output {
 	o := &Output{}
 	schema, err := jsonschema.ForType(t, anyType)
@@ -25,9 +26,10 @@ func outputOf(t reflect.Type) *Output {
 	return o
 }
 
+// take stores a schema.
 func (o *Output) take(schema *jsonschema.Schema) { o.Schema, o.wrong = json.Marshal(schema) }
 
-// refine changes the schema.
+// refine changes the schema. It does nothing if there already is an error.
 func (o *Output) refine(change func(*jsonschema.Schema)) {
 	if o.wrong != nil {
 		return
@@ -42,7 +44,8 @@ func (o *Output) refine(change func(*jsonschema.Schema)) {
 	o.take(schema)
 }
 
-// withoutNull removes null from the types of lists: only Go encodes an empty list so.
+// withoutNull removes null from the types of lists: it is there only because Go encodes a nil slice
+// as null.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -7,28 +7,36 @@ import (
 	"strings"
 )
 
+// This file checks the tree of a definition's steps: size, names, kinds, and order. step_kinds.go
+// has the rules of each kind of step, and step_expression.go those of expressions and templates.
+
 var (
 	stepName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
 	takenNames = []string{"model", "tools", "steps"}
 )
 
-// treeCheck gathers mistakes in the steps of a definition.
+// treeCheck collects the mistakes in the steps of one definition. The checks run in this order:
+// size and depth, so that the others terminate soon; names, so that references can be resolved;
+// then the steps one by one.
 type treeCheck struct {
 	d     *Definition
 	known map[string]known // all names of the tree
 	found []mistake
-	// open is whether the tree is part of a larger one whose outputs are unknown.
+	// open means that the steps are part of a program, so outputs of unknown steps may exist.
 	open bool
 }
 
-// known is what the check knows of a named step.
+// known is what treeCheck knows of a named step.
 type known struct {
-	key   string
-	group string // the group that contains its output; empty = the output is steps.name
-	bare  bool   // the step has no output of its own
+	// key is the path of the step.
+	key string
+	// group is the map whose list has the step's output; "" = the output is steps.<name>.
+	group string
+	bare  bool // the step has no output of its own
 }
 
+// complainSteps returns the mistakes in the steps of the definition.
 func (d *Definition) complainSteps() []mistake {
 	if len(d.Steps) == 0 {
 		return nil
@@ -47,8 +55,9 @@ func (d *Definition) complainSteps() []mistake {
 	return t.found
 }
 
-// ValidateStep checks a step of the agent's program by the rules of files. It does not check which
-// outputs exist. The error is a *DefinitionError, or several joined.
+// ValidateStep checks a step that the agent's program runs by the rules of files. It does not check
+// whether the outputs that the step refers to exist. The error is a *DefinitionError, or several
+// joined.
 func (d *Definition) ValidateStep(s Step) error {
 	t := &treeCheck{d: d, known: map[string]known{}, open: true}
 	if n := t.count([]Step{s}, 1); n > maxTree {
@@ -62,11 +71,13 @@ func (d *Definition) ValidateStep(s Step) error {
 	return joined("", t.found) // the caller knows the agent
 }
 
+// report adds a mistake about a key.
 func (t *treeCheck) report(key, format string, args ...any) {
 	t.found = append(t.found, newMistake(key, format, args...))
 }
 
-// count counts steps, and reports trees that are too deep for the other checks.
+// count returns the number of steps, and reports a tree that is too deep for the other checks. It
+// stops when there are too many.
 func (t *treeCheck) count(steps []Step, depth int) int {
 	if depth > maxTreeDepth {
 		if len(t.found) == 0 {
@@ -89,8 +100,8 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 	return n
 }
 
-// length reports steps whose paths may become too long, with the numbers of rounds, items and
-// attempts in them.
+// length reports steps whose paths may become too long at run time, when numbers of rounds, items
+// and attempts are added. before is the length of the enclosing path.
 func (t *treeCheck) length(key string, steps []Step, before int) {
 	const number, mark = len("/10000"), len("~error~undo~100")
 	for i := range steps {
@@ -114,7 +125,8 @@ func (t *treeCheck) length(key string, steps []Step, before int) {
 	}
 }
 
-// name gathers the names of the tree, and reports invalid ones.
+// name registers the names of a list of steps, and reports invalid and repeated ones. group is the
+// enclosing map, if there is one.
 func (t *treeCheck) name(key string, steps []Step, group string) {
 	for i := range steps {
 		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
@@ -122,6 +134,7 @@ func (t *treeCheck) name(key string, steps []Step, group string) {
 	}
 }
 
+// nameStep registers the name of a step and of the steps in it.
 func (t *treeCheck) nameStep(at string, s *Step, group string) {
 	first, twice := t.known[s.Name]
 	switch {
@@ -141,6 +154,7 @@ func (t *treeCheck) nameStep(at string, s *Step, group string) {
 	t.nameInner(at, s, group)
 }
 
+// nameInner registers the names of the steps in a step. Compensations themselves have no name.
 func (t *treeCheck) nameInner(at string, s *Step, group string) {
 	t.name(at+".steps", s.Steps, group)
 	t.name(at+".onError.steps", s.OnError.Steps, group)
@@ -162,7 +176,7 @@ func (t *treeCheck) nameInner(at string, s *Step, group string) {
 	}
 }
 
-// unbare records that failures of branches are outputs.
+// unbare notes that branches of a parallel step with onError continue have an output: their error.
 func (t *treeCheck) unbare(p *ParallelStep) {
 	for _, s := range p.Steps {
 		if k, ok := t.known[s.Name]; ok && p.OnError == OnErrorContinue {
@@ -177,7 +191,7 @@ func (s *Step) bare() bool {
 	return s.Agent == nil && s.Tool == "" && s.Approve == nil && s.Map == nil && !s.OnError.Continue
 }
 
-// list checks steps that run in sequence.
+// list checks steps that run in sequence: each may refer to the outputs of those before it.
 func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	if len(steps) == 0 {
 		t.report(key, "must have a step at least")
@@ -188,7 +202,8 @@ func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	}
 }
 
-// outputs returns the names that may have outputs after the step.
+// outputs returns the names that may have outputs after the step. The steps of a map are not among
+// them, because their outputs are in the map's list.
 func (s *Step) outputs() []string {
 	names := []string{s.Name}
 	if s.Map != nil {
@@ -200,6 +215,7 @@ func (s *Step) outputs() []string {
 	return names
 }
 
+// outputsOf returns the outputs of a list of steps.
 func outputsOf(steps []Step) []string {
 	var names []string
 	for i := range steps {
@@ -208,6 +224,7 @@ func outputsOf(steps []Step) []string {
 	return names
 }
 
+// step checks one step: its kind, and the keys that every kind has.
 func (t *treeCheck) step(at string, s *Step, sc scope) {
 	t.condition(at+".when", s.When, sc)
 	switch kinds := s.kinds(); len(kinds) {
@@ -235,8 +252,10 @@ func (t *treeCheck) step(at string, s *Step, sc scope) {
 	}
 }
 
+// stepKinds are the keys of which a step has exactly one.
 var stepKinds = []string{"agent", "tool", "approve", "parallel", "map", "route", "loop", "set", "steps"}
 
+// kinds returns the kinds that a step sets.
 func (s *Step) kinds() []string {
 	given := []bool{
 		s.Agent != nil, s.Tool != "", s.Approve != nil, s.Parallel != nil, s.Map != nil, s.Route != nil, s.Loop != nil, s.Set != nil, s.Steps != nil,
@@ -250,7 +269,7 @@ func (s *Step) kinds() []string {
 	return kinds
 }
 
-// belongings reports keys of other kinds of steps.
+// belongings reports keys that belong to another kind of step.
 func (t *treeCheck) belongings(at string, s *Step) {
 	if s.Agent == nil && s.Input != "" {
 		t.report(at+".input", "belongs to an agent")

@@ -11,19 +11,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Bounds of documents of the kinds tool and mcp.
 const (
 	maxHeaders  = 32
 	maxHosts    = 32
 	maxAttempts = 8
 )
 
-// taskQueue keeps names of task queues short, because every call contains one.
+// taskQueue is the syntax of task queues. They are short because the history has them with every
+// call.
 var taskQueue = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
 const badTaskQueue = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
 
 // Tool is a document of kind tool: a tool that sends an HTTP request. Package httptool checks the
-// parts of the request.
+// request itself.
 type Tool struct {
 	// Name is the tool's name for models: [a-zA-Z0-9_-]{1,64}.
 	Name string `yaml:"name"`
@@ -39,21 +41,22 @@ type Tool struct {
 	// Idempotent is whether calling the tool twice has the same effect as calling it once.
 	Idempotent bool `yaml:"idempotent"`
 
-	// Attempts is how often one call may be made if it does not finish, 1 to 8; 0 = 3 if the tool
-	// is idempotent, else 1.
+	// Attempts is how often a call may be made if it does not finish, 1 to 8. 0 = 3 for an
+	// idempotent tool, else 1.
 	Attempts int `yaml:"attempts"`
 
-	// TaskQueue is the Temporal task queue of the workers that make the calls; empty = the queue of
+	// TaskQueue is the Temporal task queue of the workers that execute the calls; "" = the queue of
 	// all workers.
 	TaskQueue string `yaml:"taskQueue"`
 
 	// Parallel is whether the calls of one turn may run concurrently. True by default.
 	Parallel bool `yaml:"parallel"`
 
+	// Place is the position of the document, for errors.
 	Place Place `yaml:"-"`
 }
 
-// HTTP is the request of a call.
+// HTTP is the request that a call sends.
 type HTTP struct {
 	// Method is GET, HEAD, POST, PUT, PATCH or DELETE.
 	Method string `yaml:"method"`
@@ -77,6 +80,7 @@ type HTTP struct {
 // methods are the methods that a tool may use.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
+// tool reads a document of kind tool.
 func (r *reader) tool(root *yaml.Node) *Tool {
 	t := &Tool{Parallel: true, Place: Place{File: r.file, Line: root.Line, keys: r.places}}
 	r.mapping("", root, []field{
@@ -100,6 +104,7 @@ func (r *reader) tool(root *yaml.Node) *Tool {
 	return t
 }
 
+// http reads the key http.
 func (r *reader) http(into *HTTP) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -117,7 +122,7 @@ func (r *reader) http(into *HTTP) func(*yaml.Node) string {
 	}
 }
 
-// require reports keys that a mapping lacks.
+// require reports the keys that a mapping lacks. keys are full paths.
 func (r *reader) require(at *yaml.Node, keys ...string) {
 	for _, key := range keys {
 		if r.places[key] == nil && !r.failed[key] {
@@ -126,6 +131,7 @@ func (r *reader) require(at *yaml.Node, keys ...string) {
 	}
 }
 
+// match reads a string that matches rule; reason describes the rule.
 func match(into *string, rule *regexp.Regexp, reason string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if wrong := text(into)(node); wrong != "" {
@@ -138,6 +144,7 @@ func match(into *string, rule *regexp.Regexp, reason string) func(*yaml.Node) st
 	}
 }
 
+// oneOf reads one of the choices.
 func oneOf(into *string, choices ...string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if wrong := text(into)(node); wrong != "" {
@@ -150,6 +157,7 @@ func oneOf(into *string, choices ...string) func(*yaml.Node) string {
 	}
 }
 
+// attempts reads a number of attempts.
 func attempts(into *int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if wrong := count(into)(node); wrong != "" {
@@ -162,7 +170,7 @@ func attempts(into *int) func(*yaml.Node) string {
 	}
 }
 
-// table reads a mapping of texts.
+// table reads a mapping of strings with at most most entries.
 func (r *reader) table(key string, into *map[string]string, most int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -187,7 +195,7 @@ func (r *reader) table(key string, into *map[string]string, most int) func(*yaml
 	}
 }
 
-// list reads a list of texts.
+// list reads a list of at most most strings. Unlike texts it bounds their number.
 func (r *reader) list(key string, into *[]string, most int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// ClientPrefix precedes the patterns of tools that clients bring with their inputs.
+// ClientPrefix begins the patterns of tools that clients declare in their inputs.
 const ClientPrefix = "client:"
 
-// AgentPrefix precedes the names of subagents in Tools.
+// AgentPrefix begins the names of subagents in Definition.Tools.
 const AgentPrefix = "agent:"
 
-// SplitTools separates the patterns of workers' tools from those of clients' tools. Subagents and
-// handoffs are in neither.
+// SplitTools separates the patterns of workers' tools (including those of MCP servers) from those
+// of clients' tools. Subagents and handoffs are in neither list.
 func SplitTools(patterns []string) (ours, clients []string) {
 	for _, p := range patterns {
 		switch {
@@ -26,7 +26,8 @@ func SplitTools(patterns []string) (ours, clients []string) {
 	return ours, clients
 }
 
-// Delegates returns the names of the subagents in the patterns. Models call them by these names.
+// Delegates returns the names of the subagents among tool patterns. Models call a subagent by its
+// name.
 func Delegates(patterns []string) []string {
 	var names []string
 	for _, p := range patterns {
@@ -37,8 +38,8 @@ func Delegates(patterns []string) []string {
 	return names
 }
 
-// complainDelegates reports invalid names of agents, and names that a tool of the agent also has: a
-// call of it would be ambiguous.
+// complainDelegates reports invalid names of subagents, and names that a tool of the agent also
+// has: a call of such a name would be ambiguous.
 func (d *Definition) complainDelegates() []mistake {
 	var found []mistake
 	for i, tool := range d.Tools {

@@ -22,14 +22,13 @@ var (
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
-// Validate checks a definition made in Go by the rules of files. A limit of zero has its default.
-// The error is a *DefinitionError, or several joined.
+// Validate checks a definition that was made in Go by the rules of files. Limits of zero are valid:
+// they have their defaults. The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
 	return joined(d.Name, d.complaints())
 }
 
-// joined returns the complaints as errors of the agent's definition, without the agent if its name
-// is invalid.
+// joined returns mistakes as errors. The errors have the agent's name unless it is invalid.
 func joined(agent string, found []mistake) error {
 	if !nameRule.MatchString(agent) {
 		agent = ""
@@ -41,6 +40,7 @@ func joined(agent string, found []mistake) error {
 	return errors.Join(wrong...)
 }
 
+// complaints returns all mistakes of the definition.
 func (d *Definition) complaints() []mistake {
 	var found []mistake
 	if !nameRule.MatchString(d.Name) {
@@ -71,6 +71,7 @@ func (d *Definition) complaints() []mistake {
 	return append(found, d.Limits.complaints()...)
 }
 
+// complainText checks a text: its length, and that it is valid UTF-8.
 func complainText(key, text string, limit int) []mistake {
 	switch {
 	case len(text) > limit:
@@ -82,6 +83,7 @@ func complainText(key, text string, limit int) []mistake {
 	return nil
 }
 
+// complainTools returns the mistakes in the list of tools.
 func (d *Definition) complainTools() []mistake {
 	if len(d.Tools) > maxTools {
 		return []mistake{newMistake("tools", "must be at most %d, not %d", maxTools, len(d.Tools))}

@@ -7,9 +7,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Each function here returns a reader of one value. A reader stores the value, and returns "" or
-// the end of a sentence that begins with the key.
+// The functions of this file return reader functions of single values, see [reader].
 
+// text reads a string.
 func text(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if !isText(node) {
@@ -20,12 +20,13 @@ func text(into *string) func(*yaml.Node) string {
 	}
 }
 
-// isText also checks the kind of node, because a file can give any node any tag.
+// isText reports whether a node is a string. It checks the kind as well, because a file can put any
+// tag on any node.
 func isText(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str"
 }
 
-// texts reads a list; mistakes in entries count for the key.
+// texts reads a list of strings. Mistakes in entries count as mistakes of the key.
 func (r *reader) texts(key string, into *[]string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
@@ -43,6 +44,7 @@ func (r *reader) texts(key string, into *[]string) func(*yaml.Node) string {
 	}
 }
 
+// limits reads the key limits.
 func (r *reader) limits(prefix string, into *Limits) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -60,6 +62,7 @@ func (r *reader) limits(prefix string, into *Limits) func(*yaml.Node) string {
 	}
 }
 
+// count reads a whole number of at least 1.
 func count[N int | int64](into *N) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.ShortTag() != "!!int" {
@@ -75,7 +78,7 @@ func count[N int | int64](into *N) func(*yaml.Node) string {
 	}
 }
 
-// atLeast reads a whole number with a minimum, in a unit.
+// atLeast reads a whole number of at least minimum; unit is for the error.
 func atLeast(into *int64, minimum int64, unit string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var n int64
@@ -92,6 +95,7 @@ func atLeast(into *int64, minimum int64, unit string) func(*yaml.Node) string {
 	}
 }
 
+// duration reads a Go duration above zero.
 func duration(into *time.Duration) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		const want = "must be a duration such as 90s, 15m or 2h"
@@ -110,6 +114,7 @@ func duration(into *time.Duration) func(*yaml.Node) string {
 	}
 }
 
+// describe names the type of a node for errors.
 func describe(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML returns a valid definition as a file: one form for one meaning, with all defaults. Diffs of
-// revisions compare these files. Parse reads the file back to the same revision.
+// YAML returns a valid definition as a file, in one form for one meaning, as in [Encode]. Diffs of
+// revisions compare these files. Parse returns a definition of the same revision.
 func (d *Definition) YAML() ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func (d *Definition) YAML() ([]byte, error) {
 	return b.Bytes(), encoder.Close()
 }
 
-// restyle chooses the styles that people use: block mappings, and block texts. Texts that begin
-// with white space stay quoted, because a block would lose the indentation.
+// restyle sets the styles that people use: block mappings, and block scalars. Strings that begin
+// with white space stay quoted, because a block scalar would lose the indentation.
 func restyle(node *yaml.Node) {
 	if node.Kind != yaml.ScalarNode || strings.TrimLeft(node.Value, " \t\n") == node.Value {
 		node.Style = 0
@@ -46,13 +46,15 @@ func ParseJSON(filename string, data []byte) (*Definition, error) {
 	return Parse(filename, yamlOf(data))
 }
 
-// yamlOf turns JSON into YAML, line by line. JSON is YAML except for escaped slashes, surrogate
-// pairs, and characters that YAML refuses or reads as line breaks.
+// yamlOf converts JSON to YAML without changing its lines. JSON is YAML except for escaped slashes,
+// surrogate pairs, and characters that YAML forbids or reads as line breaks.
 func yamlOf(data []byte) []byte { return foreign.ReplaceAllFunc(data, naturalize) }
 
-// foreign matches every escape, so that the second of two backslashes begins none.
+// foreign matches what yamlOf has to convert. It also matches every other escape, so that the
+// second of two backslashes is not taken for the beginning of an escape.
 var foreign = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)|[\x7f-\x{9f}\x{2028}\x{2029}\x{feff}\x{fffe}\x{ffff}]`)
 
+// naturalize returns the YAML form of a match of foreign.
 func naturalize(found []byte) []byte {
 	char := string(found)
 	if found[0] != '\\' {

@@ -50,13 +50,13 @@ type Advance struct {
 	AfterCall bool `json:"-"`
 }
 
-// Advanced is the output of ActivityAdvance: what comes next. The pipeline is at its end if
-// [Advanced.IsEnd].
+// Advanced is the output of ActivityAdvance: the next action of the pipeline, and its cursor. The
+// pipeline is at its end if [Advanced.IsEnd].
 type Advanced struct {
 	Seq    uint64          `json:"seq"`
 	Cursor pipeline.Cursor `json:"cursor"`
 	Active *ActiveStep     `json:"active,omitempty"`
-	// Prompts tells that the advance's record has what the agent is asked.
+	// Prompts means that the advance's record has the agent's prompt.
 	Prompts  bool              `json:"prompts,omitempty"`
 	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of an active step that is one
 	Branches *Branches         `json:"branches,omitempty"`
@@ -68,8 +68,8 @@ type Advanced struct {
 	CallEnded bool `json:"callEnded,omitempty"`
 	// Value is the value of Advance.Expression.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Usage is that of model calls which the workflow was not told of: of the step that failed, and
-	// of subagents on unfinished lanes.
+	// Usage is that of model calls of which the workflow has no answer: of the step that failed,
+	// and of subagents on unfinished lanes.
 	Usage []Usage `json:"usage,omitempty"`
 }
 

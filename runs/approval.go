@@ -29,7 +29,7 @@ type OnExpiry string
 
 // The values of OnExpiry.
 const (
-	OnExpiryReject OnExpiry = "reject" // the model is told that nobody approved; the default
-	OnExpirySkip   OnExpiry = "skip"   // the model is told that the call was left out
+	OnExpiryReject OnExpiry = "reject" // the model receives a result that nobody approved; the default
+	OnExpirySkip   OnExpiry = "skip"   // the model receives a result that the call was skipped
 	OnExpiryFail   OnExpiry = "fail"   // the run ends with CodeApprovalExpired
 )

@@ -30,7 +30,7 @@ func (f *Branches) EndRecords() []uint64 {
 		by, n := binary.Varint(rest)
 		on, m := binary.Varint(rest[max(n, 0):])
 		if n <= 0 || m <= 0 {
-			break // nobody writes such a thing
+			break // NoteEnd writes no such bytes
 		}
 		rest, index, seq = rest[n+m:], index+int(by), seq+uint64(on) //nolint:gosec // see above
 		if index >= 0 && index < len(records) {

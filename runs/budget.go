@@ -23,8 +23,8 @@ type Budget struct {
 // Begin starts the clock of a run without predecessors.
 func (b *Budget) Begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(l.Duration)} }
 
-// Resume takes over what the runs before have used, if this one continues their work: a client that
-// abandoned all interrupts wants something new.
+// Resume takes over what the runs before have used, if this run continues their work. It does not
+// after an input that abandoned all interrupts: that input begins other work.
 func (b *Budget) Resume(l Limits, w *Interrupts) {
 	switch {
 	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Interrupt.isKept):
@@ -131,7 +131,7 @@ func (b *Budget) Exceeded(l Limits, now time.Time) *ExceededLimit {
 	return nil
 }
 
-// Allow lets the run go as far as people have approved.
+// Allow raises a soft limit to the figure that approvers have allowed.
 func (b *Budget) Allow(x ExceededLimit) {
 	allowed := &b.Spent.Allowed
 	switch x.Code {

@@ -15,17 +15,18 @@ const (
 	DecisionAbandon    DecisionKind = "abandon" // the client went on without a result
 )
 
-// Decision is the resolution of an interrupt. What the person or client said is in the log.
+// Decision is the resolution of an interrupt. Its content (arguments, reasons, answers) is in the
+// log.
 type Decision struct {
 	CallID string       `json:"call"`
 	Kind   DecisionKind `json:"kind"`
 	// Question is the number of the tool's question that is answered, from 1; 0 = the decision is
 	// about making the call.
 	Question int `json:"question,omitempty"`
-	// Digest is the digest of the decision with all that was said. A decision with the same digest
-	// is a repetition.
+	// Digest is the digest of the decision with its content. A decision with the same kind and
+	// digest is a repetition.
 	Digest string `json:"digest,omitempty"`
-	// Input is the proposal in the log with what was said; 0 = nothing was.
+	// Input is the sequence of the proposal with the content; 0 = there is none.
 	Input uint64 `json:"input,omitempty"`
 	// Args is the digest of the arguments with which the call is made.
 	Args string `json:"args,omitempty"`

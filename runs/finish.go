@@ -10,12 +10,13 @@ type Finish struct {
 	Outcome   Outcome `json:"outcome"`
 	Code      string  `json:"code,omitempty"`
 	Message   string  `json:"message,omitempty"` // never content
-	// Detail is the record of the log with what RUN_ERROR says besides the message; 0 = none.
+	// Detail is the sequence of the record with the details of RUN_ERROR's message; 0 = none.
 	Detail uint64  `json:"detail,omitempty"`
 	Usage  []Usage `json:"usage,omitempty"`
-	// Interrupts is what the run ends with: calls that the client is to make, and questions.
+	// Interrupts are those that the run ends with: approvals, questions and client tool calls; nil
+	// = none.
 	Interrupts *Interrupts `json:"interrupts,omitempty"`
-	// Steered is what people said that no model call was told, since the run ends before.
+	// Steered is the steering that no model call has received, because the run ends before.
 	Steered []uint64 `json:"steered,omitempty"`
 	// The beginning and Agent serve a run that ends before its first step began.
 	Beginning
@@ -23,7 +24,7 @@ type Finish struct {
 	Revision string `json:"revision"`
 	// HandedOver tells that this is another agent than the run has begun with.
 	HandedOver bool `json:"handedOver,omitempty"`
-	// Answers tells that the run's input has answered what its thread had waited for.
+	// Answers means that the run's input answered interrupts of its thread.
 	Answers bool `json:"answers,omitempty"`
 	// First is the id of the run's first step.
 	First string `json:"first,omitempty"`
@@ -36,8 +37,8 @@ type Finished struct {
 	Outcome Outcome `json:"outcome"`
 	Code    string  `json:"code,omitempty"`
 	Seq     uint64  `json:"seq"`
-	// AskedAt and Expires are set if the record was there before, and asks people: when it did, and
-	// until when they may decide, by call.
+	// AskedAt and Expires are set if an earlier record stands and it has interrupts: when they
+	// opened, and when each expires, by call ID.
 	AskedAt time.Time            `json:"askedAt,omitzero"`
 	Expires map[string]time.Time `json:"expires,omitempty"`
 }
@@ -45,9 +46,9 @@ type Finished struct {
 // Error types: how activities and updates tell the workflow and the api what went wrong. The codes
 // of model errors (llm.Code) are used as they are.
 const (
-	// ErrorFenced: the run or the lane is in other hands.
+	// ErrorFenced: another execution owns the run, or another attempt the lane.
 	ErrorFenced = "fenced"
-	// ErrorLogLost: the log lacks what the workflow knows it had.
+	// ErrorLogLost: the log lacks records that the workflow knows of.
 	ErrorLogLost = "log_lost"
 	// ErrorBusy refuses a Submit: another run is active. Its detail is an Active.
 	ErrorBusy = "busy"
@@ -100,8 +101,9 @@ const CodeProgramUnknown = "program_unknown"
 // schedule.
 const ErrorRunFailed = "run_failed"
 
-// AdoptTimes takes over when the interrupts opened and expire from the terminal record. The record
-// may be older than this attempt at the workflow task, if a worker died after writing it.
+// AdoptTimes takes over from the terminal record when the interrupts opened and when they expire; w
+// may be nil. The record may be older than this attempt at the workflow task, if a worker died
+// after writing it.
 func (w *Interrupts) AdoptTimes(done Finished) {
 	if w == nil {
 		return

@@ -16,8 +16,9 @@ type Input struct {
 	Input  uint64 `json:"input"`
 	Digest string `json:"digest"`
 	Limits Limits `json:"limits"`
-	// Token is the run's name in search attributes. Only a run that waited in a Queue sets it: its
-	// execution begins with the search attributes of the run before it.
+	// Token is the run's value in search attributes. A run has it if it was offered to a running
+	// workflow of its thread, or continues another one without an input: its execution begins with
+	// the search attributes of the run before it.
 	Token string `json:"token,omitempty"`
 
 	// ParkAfter is how long the run waits for an interrupt, or while it is paused, before it is
@@ -27,8 +28,8 @@ type Input struct {
 	// Trace is the W3C trace context (header traceparent) of the request that started the run.
 	Trace string `json:"trace,omitempty"`
 
-	// Fire is the ID of the schedule.fire workflow that started the run; "" = none. The run
-	// notifies it when nothing continues for it.
+	// Fire is the workflow ID of the firing (schedule.fire) that started the run; "" = none. When
+	// the run is over, and no run continues it, the thread signals its end to the firing.
 	Fire string `json:"fire,omitempty"`
 
 	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is
@@ -98,10 +99,12 @@ type Progress struct {
 	// Execution is the Temporal run ID of the execution that began the run. The log knows the run
 	// by it.
 	Execution string `json:"execution"`
-	// Turn is the number of the next turn, from 1.
+	// Turn is the number of the current or next turn, from 1. Cancelled makes the run begin as
+	// cancelled: the cancel arrived while the thread was parked, or before a suspended child
+	// restarted.
 	Turn      int  `json:"turn"`
 	Paused    bool `json:"paused,omitempty"`
-	Cancelled bool `json:"cancelled,omitempty"` // while the thread was parked
+	Cancelled bool `json:"cancelled,omitempty"`
 	Positions
 	Steering
 	Budget

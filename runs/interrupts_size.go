@@ -19,7 +19,8 @@ func (w *Interrupts) Reserve() int {
 // about them.
 func (w *Interrupts) Fits(in Input) bool { return w.FitsWith(in, 0) }
 
-// FitsWith is Fits if so many more bytes travel along.
+// FitsWith is Fits if the payload has more bytes besides. It counts a full queue, and the largest
+// decision and all votes for each call.
 func (w *Interrupts) FitsWith(in Input, more int) bool {
 	if len(w.Calls) > MaxInterrupts {
 		return false
@@ -33,8 +34,8 @@ func (w *Interrupts) FitsWith(in Input, more int) bool {
 	return err == nil && len(body)+room <= MaxPayload
 }
 
-// FitsAnswered reports whether a payload of so many bytes has room for decisions about all open
-// interrupts.
+// FitsAnswered reports whether a payload, which has so many bytes already, has room for decisions
+// about all open interrupts.
 func (w *Interrupts) FitsAnswered(bytes, decisions int) bool {
 	open, _ := w.Open()
 	return bytes+(len(open)+decisions)*maxDecision+w.maxPending() <= MaxPayload

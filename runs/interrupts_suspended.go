@@ -1,7 +1,8 @@
 package runs
 
-// AdoptDecisions takes over the decisions that the thread has about the interrupts of a child, and
-// when they opened.
+// AdoptDecisions takes over the thread's decisions about the interrupts of a child, and when they
+// opened. said are the thread's interrupts of that child, as its first suspended one; w are those
+// with which the child ended.
 func (w *Interrupts) AdoptDecisions(said *Interrupts) {
 	for _, c := range said.Of(1).Calls {
 		if own := w.Find(c.ID); own != nil {
@@ -16,7 +17,8 @@ func (w *Interrupts) AdoptDecisions(said *Interrupts) {
 	w.Notified = max(w.Notified, said.Notified)
 }
 
-// Adopt adds a suspended child with its interrupts, and those of the children below it.
+// Adopt adds a suspended child with its interrupts, and those of the children below it. It
+// renumbers Interrupt.Child and SuspendedChild.Parent, which are indexes into Suspended.
 func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
 	w.Suspended = append(w.Suspended, s)
 	at := len(w.Suspended)
@@ -30,8 +32,8 @@ func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
 	}
 }
 
-// Of returns the interrupts of the i-th suspended child, from 1, with those of the children below
-// it.
+// Of returns a copy of the interrupts of the i-th suspended child, from 1, with those of the
+// children below it: what the child itself had. It is the inverse of Adopt.
 func (w *Interrupts) Of(i int) *Interrupts {
 	s := w.Suspended[i-1]
 	below := &Interrupts{MessageID: s.AnswerID, Subagents: s.Subagents, Position: s.Position}

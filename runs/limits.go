@@ -7,15 +7,16 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// DayAllowance is how much of a tenant's day people have allowed one run to use. It holds for that
-// day only.
+// DayAllowance is how much of its tenant's day approvers have allowed one run to use. It holds for
+// that day only.
 type DayAllowance struct {
 	Date   string `json:"date,omitempty"` // in UTC, such as 2026-01-31
 	Tokens int64  `json:"tokens,omitempty"`
 	Cost   int64  `json:"cost,omitempty"`
 }
 
-// allow sets what people have approved.
+// allow sets the figure that approvers have allowed. An allowance for another day replaces the
+// earlier one.
 func (d *DayAllowance) allow(x ExceededLimit) {
 	if d.Date != x.Date {
 		*d = DayAllowance{Date: x.Date}
@@ -50,7 +51,7 @@ type SoftLimits struct {
 
 // ExceededLimit is a soft limit that a run has passed. Its figures have the units of the limit.
 type ExceededLimit struct {
-	// Code is the error code with which the run ends if people do not let it continue.
+	// Code is the error code with which the run ends without an approval.
 	Code string `json:"code"`
 	// Limit and Date are set if a tenant's day is used up: [pipeline.LimitTokensPerDay] or
 	// [pipeline.LimitCostPerDay], and the day in UTC. The figures then count all runs of the
@@ -58,7 +59,7 @@ type ExceededLimit struct {
 	Limit string `json:"limit,omitempty"`
 	Date  string `json:"date,omitempty"`
 	Used  int64  `json:"used"`
-	// Allowed is the new limit if they do.
+	// Allowed is the limit after an approval.
 	Allowed int64 `json:"allowed"`
 }
 

@@ -21,8 +21,8 @@ type ModelAnswer struct {
 	Usage   Usage    `json:"usage"`
 	// OtherUsage is the usage of summaries and of attempts that did not finish.
 	OtherUsage []Usage `json:"otherUsage,omitempty"`
-	// Exceeded tells that the model was not called, because people are to be asked first. All other
-	// members but Seq are zero then.
+	// Exceeded means that the model was not called, because approvers have to decide about this
+	// limit first. All other members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 }
 

@@ -7,13 +7,14 @@ type ModelCall struct {
 	Beginning
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
-	// Steered are the proposals with what people have said since the last model call, by sequence.
+	// Steered are the proposals with the steering since the last model call, by sequence.
 	Steered []uint64 `json:"steered,omitempty"`
 	// Handoffs is how often the run has handed its thread over.
 	Handoffs int `json:"handoffs,omitempty"`
 	// Priced tells that the model must have a price, since the run has a limit of cost.
 	Priced bool `json:"priced,omitempty"`
-	// Day is how far people have let the run go on its tenant's day; nil = the run cannot ask them.
+	// Day is how much of the tenant's day approvers have allowed the run to use; nil = the run
+	// cannot ask them.
 	Day *DayAllowance `json:"day,omitempty"`
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// Position is how far a pipeline has come. The workflow carries it, and only the activity that
-// advances interprets the cursor.
+// Position is how far a pipeline has come. The workflow carries it from step to step, run to run
+// and execution to execution. Only the activity pipeline.advance interprets the cursor.
 type Position struct {
 	Cursor pipeline.Cursor `json:"cursor"`
 	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have
@@ -29,7 +29,8 @@ type Position struct {
 	Active   *ActiveStep `json:"active,omitempty"`
 	Branches *Branches   `json:"branches,omitempty"`
 	Wake     time.Time   `json:"wake,omitzero"`
-	// Answer has the call of an active step that is a call, until the call is made.
+	// Answer has the call of an active step that is a tool call or an approval, until the workflow
+	// makes the call.
 	Answer *ModelAnswer `json:"answer,omitempty"`
 	// Event is how the active step ended; nil = it is under way. Answered is the message with which
 	// an agent ended.

@@ -2,24 +2,23 @@ package runs
 
 import "time"
 
-// FireInput starts schedule.fire.v1: a time of a schedule has come. The schedule itself is in its
-// store.
+// FireInput starts schedule.fire.v1, one firing of a schedule. The schedule itself is in its store.
 type FireInput struct {
 	Tenant   string `json:"tenant"`
 	Schedule string `json:"schedule"`
-	// Revision is that of what the schedule says.
+	// Revision is the revision of the schedule in the store.
 	Revision uint64 `json:"revision"`
 	// ParkAfter is that of the run.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
-	// TryCancel: where the firing is cancelled it cancels its run, and does not wait for the run's
-	// end.
+	// TryCancel means that a cancelled firing cancels its run, and does not wait for the run's end.
 	TryCancel bool `json:"tryCancel,omitempty"`
-	// At is the nominal time. Temporal's schedules give it beside the input.
+	// At is the nominal time of the firing, from the search attribute that Temporal's schedules
+	// set.
 	At time.Time `json:"at,omitzero"`
 	// Fire is the firing's own workflow id.
 	Fire string `json:"fire,omitempty"`
-	// Fired is set where an execution goes on with the firing of the one before it, and for the
-	// activity that cancels what was begun.
+	// Fired is set if the execution continues the firing of the one before it, and for the activity
+	// that cancels the run.
 	Fired *Fired `json:"fired,omitempty"`
 }
 
@@ -28,19 +27,19 @@ type Fired struct {
 	Run Ref `json:"run"`
 	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
 	Refused string `json:"refused,omitempty"`
-	// AlreadyBegun tells that the run had begun before, by a firing of the same second: it may be
-	// over already, and has told that one.
+	// AlreadyBegun means that a firing of the same second had begun the run. The run may be over
+	// already, and then has signaled its end to that firing only.
 	AlreadyBegun bool `json:"alreadyBegun,omitempty"`
 }
 
-// Ended is the payload of SignalEnded: how a run ended that a firing started. If the outcome is
-// empty or OutcomeFenced, the log has it.
+// Ended is the payload of SignalEnded: how the run of a firing ended. If the outcome is empty or
+// OutcomeFenced, the firing reads it from the log.
 type Ended struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	Code    string  `json:"code,omitempty"`
 }
 
-// Status is how far a run has come. Over tells that nothing continues for it, and no interrupts are
+// Status is how far a run has come. Over means that no run continues it, and no interrupts are
 // open.
 type Status struct {
 	Over bool `json:"over,omitempty"`

@@ -2,25 +2,27 @@ package runs
 
 import "slices"
 
-// Steering is what people said to the run while it was under way. Each model call is told what was
-// said since the last one, and a run does not end before all of it was told.
+// Steering are the user messages that clients added to the run while it was active. Each model call
+// receives those since the last one, and a run does not end by itself before a model call has
+// received all of them.
 type Steering struct {
-	// Steered are the proposals with what was said, by sequence, oldest first.
+	// Steered are the proposals with the messages, by sequence, oldest first.
 	Steered []uint64 `json:"steered,omitempty"`
-	// Told is how many of them a model call has been told.
+	// Told is how many of them a model call has received.
 	Told int `json:"told,omitempty"`
 }
 
-// Has reports whether something was said before: the same proposal is taken once.
+// Has reports whether a message was added before: the same proposal is taken once.
 func (s *Steering) Has(input uint64) bool { return slices.Contains(s.Steered, input) }
 
-// Add keeps a proposal for the next model call.
+// Add keeps a message for the next model call.
 func (s *Steering) Add(input uint64) { s.Steered = append(s.Steered, input) }
 
-// Untold returns what no model call has been told.
+// Untold returns the messages that no model call has received.
 func (s *Steering) Untold() []uint64 { return s.Steered[s.Told:] }
 
-// Take returns what no model call has been told, for one that is now.
+// Take returns the messages that no model call has received, for a call that is about to be
+// scheduled.
 func (s *Steering) Take() []uint64 {
 	left := s.Untold()
 	s.Told = len(s.Steered)

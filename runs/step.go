@@ -67,7 +67,7 @@ type StepPlace struct {
 	Isolated bool   `json:"isolated,omitempty"`
 	// Tree is the record with the steps of a program; 0 = they are the agent's.
 	Tree uint64 `json:"tree,omitempty"`
-	// Prompts are the records with what the agent is asked, besides the conversation.
+	// Prompts are the records with the agent's prompts, besides the conversation.
 	Prompts []uint64 `json:"prompts,omitempty"`
 }
 

@@ -2,8 +2,10 @@ package stream
 
 import "github.com/perdure/perdure/agui"
 
-// Acceptance tells what the conversation of a run is: the thread's first Keep messages, then Tail.
-// It has the content of new messages only, so its size does not depend on the conversation.
+// Acceptance is the judgement of an input: the conversation of its run is the thread's first Keep
+// messages, then Tail. Package snapshot makes it (Snapshot.Accept) and carries it out
+// (Snapshot.Apply). It has the content of new messages only, so its size does not depend on the
+// conversation.
 type Acceptance struct {
 	Keep int `json:"keep"`
 	// Last is the ID of the last message that is kept ("" = none). It guards against a conversation
@@ -12,14 +14,14 @@ type Acceptance struct {
 	// Cut tells that the messages after the kept ones leave the conversation, unless Tail names
 	// them. Without Cut, messages that join the thread until the run starts are kept as well.
 	Cut bool `json:"cut,omitempty"`
-	// Append tells that the input only adds messages. It builds on none of the kept ones, so it
-	// also continues a conversation that was cut meanwhile.
+	// Append tells that the input only adds messages. It depends on none of the kept ones, so it is
+	// also valid for a conversation that was cut meanwhile.
 	Append bool   `json:"append,omitempty"`
 	Tail   []Said `json:"tail,omitempty"`
 	// Updated are new versions of kept system and developer messages. They take the place of the
 	// old ones.
 	Updated []agui.Message `json:"updated,omitempty"`
-	// Differs tells that the conversation isn't what the client believes it to be.
+	// Differs tells that the conversation is not the client's list, so the client needs a snapshot.
 	Differs bool `json:"differs,omitempty"`
 	// Moved tells that a MESSAGES_SNAPSHOT alone does not put the client's list in the order of the
 	// conversation, because clients leave known messages in their places. Unmoved is how many
@@ -28,15 +30,15 @@ type Acceptance struct {
 	Unmoved int  `json:"unmoved,omitempty"`
 }
 
-// Said is one message after the kept ones.
+// Said is one message after the kept ones, by its ID.
 type Said struct {
 	ID string `json:"id"`
-	// Message is nil where the thread already has the message.
+	// Message is the content; nil = the thread already has the message.
 	Message *agui.Message `json:"message,omitempty"`
 }
 
 // WithoutContent returns the acceptance without messages, for the opening of a run: the proposal
-// has them.
+// has the messages.
 func (a Acceptance) WithoutContent() Acceptance {
 	a.Tail, a.Updated = nil, nil
 	return a

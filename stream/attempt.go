@@ -11,35 +11,46 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// maxUnsent bounds the bytes that an attempt holds before the log has acknowledged them. Emit waits
-// when it is reached, so that the reader of the model waits, and nothing is dropped.
+// maxUnsent bounds the bytes that an attempt holds before the log has acknowledged them. At the
+// bound Emit blocks, which slows the reading of the model's stream: nothing is dropped. One call of
+// Emit may exceed the bound by its own events.
 const maxUnsent = 1 << 20
 
-// Attempt is the right of one attempt of a step to write to a lane. One goroutine at a time may
-// call Emit. The attempt owns a goroutine, which sends all events since the last acknowledgement as
-// one frame. Close waits for it, and must be called.
+// Attempt is the right of one attempt of a step to write to a lane, from Log.Begin to Close. A
+// caller emits events, and then calls one of Finish, FinishOn, Leave and Fail.
+//
+// The attempt owns a goroutine, the sender, which keeps one message in flight: all events since the
+// last acknowledgement are one frame. So a single token leaves at once, and a burst becomes one
+// record. When the sender is fenced or the log is lost, the attempt ends with that cause, and Emit,
+// Flush and Finish return it.
+//
+// One goroutine at a time may call the methods that write; Note and Context may be called
+// concurrently with them. The caller must call Close, which waits for the sender.
 type Attempt struct {
 	log    *Log
-	place  Place
-	writer string
-	resume bool
+	place  Place  // After counts only until Begin has written the attempt record
+	writer string // the name of this attempt in the headers of its records
+	resume bool   // an earlier attempt of the step has begun; see Resumed
 
-	ctx  context.Context // ends, with the cause, when the attempt can't go on
-	fail context.CancelCauseFunc
-	wait sync.WaitGroup
+	ctx  context.Context         // ends when the attempt cannot write any more; its cause is the reason
+	fail context.CancelCauseFunc // ends ctx; the first cause counts
+	wait sync.WaitGroup          // for the sender
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	unsent  [][]byte
-	bytes   int
-	closing bool
-	room    int // for unsent events in the last frame, once closing
-	note    []byte
-	sending bool
-	frame   int
-	last    uint64
+	mu      sync.Mutex // guards the fields up to sending
+	changed *sync.Cond // broadcast after every change of them, and when a context ends
+	unsent  [][]byte   // encoded events that no frame has yet, in order
+	bytes   int        // of unsent
+	closing bool       // the sender stops as soon as unsent fits into room
+	room    int        // bytes of unsent events that the last record takes; set with closing
+	note    []byte     // for the next frame; nil = none
+	sending bool       // a frame is in flight
+
+	// The sender owns these until it has ended; then the caller of Finish or Fail reads them.
+	frame int    // number of frames written
+	last  uint64 // sequence of the attempt's last record: what the next one must follow
 }
 
+// newAttempt returns an attempt whose attempt record has the sequence last, and starts its sender.
 func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Attempt {
 	a := &Attempt{log: l, place: p, writer: writer, resume: resumed, last: last}
 	a.changed = sync.NewCond(&a.mu)
@@ -48,19 +59,22 @@ func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Atte
 	return a
 }
 
-// Resumed reports whether an earlier attempt of the step began and did not finish. Whether its side
-// effects happened is unknown.
+// Resumed reports whether an earlier attempt of the step began and did not finish. Whether the side
+// effects of that attempt happened is unknown.
 func (a *Attempt) Resumed() bool { return a.resume }
 
 // Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with
-// the reason as its cause. The step's work runs under it.
+// the reason as its cause. The step's work runs under it, so a fenced worker stops its model call.
+// The caller calls the returned function to release the child.
 func (a *Attempt) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// Emit adds events to the next frame, in order. It waits only for room.
+// Emit adds events to the next frame, in order. It does not wait for an acknowledgement (see
+// Flush), only for room (see maxUnsent). The error is the cause of the attempt's end, or that of
+// ctx.
 func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
 	lines, err := a.place.encode(events)
 	if err != nil {
@@ -84,6 +98,8 @@ func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
 	return nil
 }
 
+// ended returns the cause of the attempt's end, else that of ctx; nil = neither has ended. Callers
+// may hold mu.
 func (a *Attempt) ended(ctx context.Context) error {
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)
@@ -94,8 +110,9 @@ func (a *Attempt) ended(ctx context.Context) error {
 	return nil
 }
 
-// Note sets the attempt's note, which the next frame carries. The newest note replaces earlier
-// ones; [Log.Spoken] returns it. Note does not wait: Flush does.
+// Note sets the attempt's note, which becomes the result of the next frame's record. A newer note
+// replaces an earlier one; [Log.Spoken] returns the newest. Note does not wait for the log: call
+// Flush before a side effect that the note must precede.
 func (a *Attempt) Note(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -108,7 +125,8 @@ func (a *Attempt) Note(v any) error {
 	return nil
 }
 
-// Flush waits until the log has acknowledged all events and the note.
+// Flush waits until the log has acknowledged all events and the note. The error is the cause of the
+// attempt's end, or that of ctx.
 func (a *Attempt) Flush(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, a.wake)
 	defer stop()
@@ -120,19 +138,24 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	return a.ended(ctx)
 }
 
-// Writer returns the attempt's name in the log.
+// Writer returns the attempt's name in the headers of its records.
 func (a *Attempt) Writer() string { return a.writer }
 
+// wake lets all waiting methods look at their contexts again. A sync.Cond knows no context, so each
+// of them calls wake when its context ends.
 func (a *Attempt) wake() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.changed.Broadcast()
 }
 
-// Finish writes the attempt's last frame, with the step's result, and returns its sequence after
-// the log acknowledged it. Nothing can be written afterwards. The events stand in that frame too,
-// unless they are too many: a tool's result and the end of its step are one record, so that nobody
-// has the one without the other.
+// Finish writes the attempt's done record, with the step's result, and returns its sequence after
+// the log has acknowledged it. Nothing can be written afterwards. The record must follow the
+// attempt's last one, else the error is ErrFenced: another attempt has taken the lane.
+//
+// The given events are part of that record, unless they are too large for it. So a tool's result
+// and the end of its step are one record, and no reader has one without the other. Larger events
+// precede the done record in frames of their own.
 func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.lines(events)
 	if err != nil {
@@ -157,6 +180,7 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 	return seq, nil
 }
 
+// lines encodes events, and returns what they take in a record, in bytes.
 func (a *Attempt) lines(events []agui.Event) (lines [][]byte, size int, err error) {
 	lines, err = a.place.encode(events)
 	for _, line := range lines {
@@ -165,7 +189,9 @@ func (a *Attempt) lines(events []agui.Event) (lines [][]byte, size int, err erro
 	return lines, size, err
 }
 
-// finish writes the last frame; on a mark unless that is nil.
+// finish writes the done record; with a mark unless on is nil. The sender must not write
+// concurrently: it has ended, or nothing was emitted. finish attributes the result's messages to
+// the place's subagent.
 func (a *Attempt) finish(ctx context.Context, result *Result, lines [][]byte, on *mark) (uint64, error) {
 	for i := range result.Messages {
 		result.Messages[i].SubagentRunID = cmp.Or(result.Messages[i].SubagentRunID, a.place.Subagent)
@@ -178,13 +204,14 @@ func (a *Attempt) finish(ctx context.Context, result *Result, lines [][]byte, on
 	return a.log.writeOn(ctx, a.subject(), s, a.last, lines, body, on)
 }
 
-// drain waits until the sender is idle and what remains fits the room in the last frame, and takes
-// that remainder.
+// drain has the sender write all events except for those that fit into room, waits for it to end,
+// and returns these last events. An error means that the attempt or ctx has ended; the attempt is
+// ended then, and the events that the log has not acknowledged are lost with it.
 func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	stop := context.AfterFunc(ctx, a.wake)
 	defer stop()
 	a.mu.Lock()
-	a.closing, a.room = true, room // the sender leaves so much for us
+	a.closing, a.room = true, room // from here on the sender leaves the last room bytes to the caller
 	a.changed.Broadcast()
 	for (a.sending || a.bytes > room) && a.ended(ctx) == nil {
 		a.changed.Wait()
@@ -194,14 +221,14 @@ func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	a.mu.Unlock()
 	err := a.ended(ctx)
 	if err != nil {
-		a.fail(err) // the sender may be waiting out an outage
+		a.fail(err) // else the sender would retry until the outage ends
 	}
 	a.wait.Wait()
 	return rest, err
 }
 
-// Leave ends an attempt without finishing the step, after events that live readers see until
-// another attempt begins.
+// Leave ends an attempt without finishing the step. Readers see the given events until the next
+// attempt begins, which supersedes them. Leave returns when the log has acknowledged them.
 func (a *Attempt) Leave(ctx context.Context, events ...agui.Event) error {
 	if err := a.Emit(ctx, events...); err != nil {
 		return err
@@ -211,9 +238,9 @@ func (a *Attempt) Leave(ctx context.Context, events ...agui.Event) error {
 	return err
 }
 
-// Fail ends an attempt of a step that is not attempted again: what it wrote is withdrawn, and the
-// record keeps the detail (see Log.Detail). Nothing can be written afterwards. It returns the
-// record's sequence.
+// Fail ends the last attempt of a step that has failed for good. It writes an attempt record of a
+// new writer, which retracts the events of this attempt. Its result is the detail, which Log.Detail
+// returns. Fail returns the record's sequence; nothing can be written afterwards.
 func (a *Attempt) Fail(ctx context.Context, detail string) (uint64, error) {
 	if _, err := a.drain(ctx, 0); err != nil {
 		return 0, err
@@ -223,8 +250,9 @@ func (a *Attempt) Fail(ctx context.Context, detail string) (uint64, error) {
 	return a.log.put(ctx, a.place, s, a.last, failed{Detail: detail}, nil)
 }
 
-// Close ends the attempt. What was emitted and not acknowledged may or may not reach the log;
-// without Finish the step stays open for the next attempt.
+// Close ends the attempt and waits for the sender. Events that are not acknowledged may or may not
+// reach the log. Without Finish or Fail the step stays open for the next attempt. Close may be
+// called several times, and after Finish.
 func (a *Attempt) Close() {
 	a.fail(context.Canceled)
 	a.wake()
@@ -233,7 +261,8 @@ func (a *Attempt) Close() {
 
 func (a *Attempt) subject() string { return a.log.LaneSubject(a.place.Run, a.place.Lane) }
 
-// send is the lane's one sequential writer.
+// send is the sender: it writes one frame after the other, each after the acknowledgement of the
+// one before. It ends when next has no more frames, or ends the attempt with the error of a write.
 func (a *Attempt) send() {
 	defer a.idle()
 	stop := context.AfterFunc(a.ctx, a.wake)
@@ -253,9 +282,9 @@ func (a *Attempt) send() {
 	}
 }
 
-// next takes the events of the next frame, up to a frame's size, and the note. It waits for an
-// event or a note, and ends when the attempt does or when the rest is the last frame's. The last
-// frame has a result, so it carries no note.
+// next waits for events or a note, and returns the note and as many events as fit a frame. ok is
+// false when the attempt has ended, or when it is closing and the rest fits the last record. The
+// last record has the step's result, so a note that is pending then is dropped.
 func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -282,9 +311,11 @@ func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 	return frame, note, true
 }
 
-// stored returns what a line takes in a frame: what is too large is a reference there.
+// stored returns how many bytes a line takes in a record, with its line feed. A longer line than
+// MaxLine becomes a reference, which is shorter: the result is an upper bound.
 func stored(line []byte) int { return min(len(line), MaxLine) + 1 }
 
+// idle tells waiting methods that the sender has ended.
 func (a *Attempt) idle() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -292,10 +323,13 @@ func (a *Attempt) idle() {
 	a.changed.Broadcast()
 }
 
-// FinishOn is Finish for a step that changes the state depending on its value. behind is the last
-// mark of the run in the snapshot that the caller has read. FinishOn returns ErrStale if there is a
-// later one, and may be called again. The step must not have emitted events. Events that are too
-// many for one record are written by Finish, without a mark.
+// FinishOn is Finish for a step that changes the state depending on its value (mark.go). behind is
+// Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last mark. If a
+// later mark exists, FinishOn writes nothing and returns ErrStale. The caller then computes the
+// step on a new snapshot and calls FinishOn again.
+//
+// The step must not have emitted events or set a note. Events that are too large for one record are
+// written by Finish, without a mark and without this check.
 func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.lines(events)
 	if err != nil {

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// LaneAudit has the audit entries of a run's interrupts. Its records follow the run's end, are
-// shown to no reader, and change no snapshot.
+// LaneAudit has the audit entries of a run's interrupts. Its records may follow the run's terminal
+// record. They are shown to no reader and change no snapshot.
 const LaneAudit Lane = "audit"
 
 // AppendAudit appends an entry to the audit of a run, once for each ID. An ID has no blanks. The
-// lane is short, so all of it is searched for the ID: a late attempt finds its own entry also if
-// others follow.
+// lane has several concurrent writers: a refused write searches the lane again, and retries after
+// its last record. All of the lane is searched for the ID, so a late attempt finds its own entry
+// even if others follow; the lane is short.
 func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) error {
 	body, err := json.Marshal(entry)
 	if err != nil {
@@ -37,7 +38,8 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 	}
 }
 
-// audited searches for an entry, and returns the lane's last sequence.
+// audited reports whether the lane has an entry with this ID, and returns the sequence of that
+// entry, else of the lane's last record.
 func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, found bool, err error) {
 	for rec, err := range l.recordsUnder(ctx, subject) {
 		if err != nil {
@@ -56,12 +58,13 @@ func (l *Log) Audit(ctx context.Context, t Thread) iter.Seq2[*Record, error] {
 	return l.recordsUnder(ctx, l.ThreadSubject(t)+".*."+string(LaneAudit))
 }
 
-// AuditAll yields the audit entries of all threads of all tenants.
+// AuditAll yields the audit entries of all threads of all tenants, for the restore of the inbox.
 func (l *Log) AuditAll(ctx context.Context) iter.Seq2[*Record, error] {
 	return l.recordsUnder(ctx, l.prefix+".*.*.*."+string(LaneAudit))
 }
 
-// recordsUnder yields the records that are under a subject by now.
+// recordsUnder yields the records under a subject up to the one that is the last when the iteration
+// begins.
 func (l *Log) recordsUnder(ctx context.Context, subject string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		last, err := l.Last(ctx, subject)
@@ -74,7 +77,8 @@ func (l *Log) recordsUnder(ctx context.Context, subject string) iter.Seq2[*Recor
 	}
 }
 
-// DecisionSaid returns a proposed decision, and when it was proposed.
+// DecisionSaid returns the decision of the proposal with a sequence, and when it was proposed. The
+// error is ErrLogLost if the log lacks that record.
 func (l *Log) DecisionSaid(ctx context.Context, seq uint64) (*Decision, time.Time, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {

@@ -13,18 +13,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// This file stores lines that are too large for a record as blobs in a NATS object store (ADR-20),
+// and loads them again. A blob is written before the record that refers to it.
+
 // MaxLine is the largest line that a record holds itself, in bytes. A larger one is a blob in the
 // object store, and the record has a reference to it.
 const MaxLine = 128 << 10
 
-// blobPatience bounds the reading of a blob.
+// blobPatience bounds the reading of one blob.
 const blobPatience = 30 * time.Second
 
-// MaxFrame bounds the payload of a record.
+// MaxFrame bounds the payload of the records of an attempt, in bytes. The log counts as full when
+// less than this is left.
 const MaxFrame = 256 << 10
 
-// reference stands for a line in the object store. No other line begins like it: events begin with
-// {"type": and results have other members.
+// reference stands in a record for a line in the object store: the blob's name and size in bytes.
+// No other line begins like it: events begin with {"type": and results have other members.
 type reference struct {
 	Blob string `json:"$blob"`
 	Size int    `json:"size"`
@@ -32,6 +36,7 @@ type reference struct {
 
 var referencePrefix = []byte(`{"$blob":`)
 
+// hasReference reports whether one of the lines is a reference.
 func hasReference(lines [][]byte) bool {
 	for _, line := range lines {
 		if bytes.HasPrefix(line, referencePrefix) {
@@ -41,7 +46,7 @@ func hasReference(lines [][]byte) bool {
 	return false
 }
 
-// referred returns how many bytes the lines refer to.
+// referred returns the sum of the sizes of the blobs that the lines refer to, without reading them.
 func referred(lines [][]byte) int {
 	size := 0
 	for _, line := range lines {
@@ -56,6 +61,7 @@ func referred(lines [][]byte) int {
 	return size
 }
 
+// ensureBlobs opens the object store, and creates it if it is missing.
 func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore, error) {
 	name := l.name + "_blobs"
 	store, err := l.js.ObjectStore(ctx, name)
@@ -70,8 +76,12 @@ func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore
 	return store, nil
 }
 
-// shrink replaces a line that is too large by a reference. The blob's name is the digest of the
-// line, after the thread's name: written twice it is one blob, and a purge of the thread finds it.
+// shrink stores a line that is too large as a blob, and returns a reference to it. Other lines are
+// returned as they are. The blob's name is the thread's subject and the digest of the line: the
+// same line written twice is one blob, and never belongs to two threads.
+//
+// If the record is not written after that, for instance because its writer is fenced, the blob
+// stays in the object store. No record refers to it, so Purge does not find it.
 func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, error) {
 	if len(line) <= MaxLine {
 		return line, nil
@@ -106,6 +116,7 @@ func (l *Log) storeBlob(ctx context.Context, name string, data []byte) error {
 	}
 }
 
+// shrinkAll shrinks every line, in place.
 func (l *Log) shrinkAll(ctx context.Context, subject string, lines [][]byte) ([][]byte, error) {
 	for i, line := range lines {
 		small, err := l.shrink(ctx, subject, line)
@@ -117,7 +128,7 @@ func (l *Log) shrinkAll(ctx context.Context, subject string, lines [][]byte) ([]
 	return lines, nil
 }
 
-// loadBlobs returns the lines with every reference replaced by what it refers to.
+// loadBlobs returns the lines with blobs in place of references.
 func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 	loaded := make([][]byte, len(lines))
 	for i, line := range lines {
@@ -139,7 +150,8 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 }
 
 // loadBlob reads a blob that a record refers to. The blob was acknowledged before the record was
-// written. A replica may not have it yet; only the leader knows that it is lost.
+// written. A replica may not have it yet (errStale); only the leader knows that it is lost
+// (ErrLogLost).
 func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 	for pause := firstPause; ; pause *= 2 {
 		data, err := l.readBlob(ctx, name)
@@ -161,7 +173,7 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 }
 
 // readBlob reads a whole blob. Without a deadline of ctx the client library would give up after 5
-// s, which is too early on a slow line. If ctx is canceled in the middle of a blob the library
+// s, which is too early on a slow network. If ctx is canceled in the middle of a blob the library
 // waits for that deadline too, so a read that has begun is not canceled.
 func (l *Log) readBlob(ctx context.Context, name string) ([]byte, error) {
 	if ctx.Err() != nil {

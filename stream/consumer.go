@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A JetStream consumer lives in the memory of one node, which may die. The client library's ordered
-// consumer then recreates itself, but under one name until it succeeds: a cluster that has not
-// noticed the death yet may place it on the dead node, and every request under that name then waits
-// for that node. It cannot be stopped while it waits, either. Here every request has a name of its
-// own and a deadline.
+// This file has the consumer of a Follower. A JetStream consumer lives in the memory of one node,
+// which may die. The client library's ordered consumer (ADR-17) then recreates itself, but under
+// one name until it succeeds. A cluster that has not noticed the death yet may place it on the dead
+// node, and every request under that name then waits for that node. It cannot be stopped while it
+// waits, either. So here every consumer has a new name, and every request a deadline.
 
 const (
 	// consumerHeartbeat is the interval of heartbeats from the consumer's node. After two missing
@@ -30,26 +30,28 @@ const (
 )
 
 // consumer delivers the records of the log in order, until it breaks or is stopped. It does not
-// replace itself.
+// replace itself: its owner stops it and calls consumeAgain.
 type consumer struct {
 	log     *Log
-	name    string
+	name    string // random; no other consumer ever has it
 	consume jetstream.ConsumeContext
-	// lost is told when the connection is lost, with the messages in flight.
+	// lost receives a status when the connection is lost: messages in flight are lost with it.
 	lost chan nats.Status
 
 	once   sync.Once
 	broken chan struct{} // closed when the consumer delivers no more
 
 	mu      sync.Mutex
-	last    uint64 // how many messages have been delivered
-	stopped bool
+	last    uint64 // the consumer's sequence of the last delivered message
+	stopped bool   // receive drops further messages
 }
 
-// deliver takes one message after the other.
+// deliver receives one message after the other. It must not block: the consumer's goroutine calls
+// it.
 type deliver func(jetstream.Msg, *jetstream.MsgMetadata)
 
-// consume starts a consumer after a sequence.
+// consume starts a consumer that delivers every record after the sequence behind. It waits at most
+// readPatience for the server.
 func (l *Log) consume(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -64,6 +66,7 @@ func (l *Log) consume(ctx context.Context, behind uint64, to deliver) (*consumer
 	return c, nil
 }
 
+// start creates the consumer on the server and begins to pull.
 func (c *consumer) start(ctx context.Context, behind uint64, to deliver) error {
 	made, err := c.log.js.CreateConsumer(ctx, c.log.name, jetstream.ConsumerConfig{
 		Name: c.name, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: behind + 1,
@@ -81,7 +84,8 @@ func (c *consumer) start(ctx context.Context, behind uint64, to deliver) error {
 	return nil
 }
 
-// receive delivers a message, unless one before it is missing.
+// receive delivers a message. If one before it is missing it breaks the consumer instead: readers
+// must not skip a record.
 func (c *consumer) receive(msg jetstream.Msg, to deliver) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +101,12 @@ func (c *consumer) receive(msg jetstream.Msg, to deliver) {
 	to(msg, meta)
 }
 
-// breakOff ends the consumer: its node is silent or gone, it was deleted, or a message is missing.
+// breakOff marks the consumer as broken: its node is silent or gone, it was deleted, or a message
+// is missing.
 func (c *consumer) breakOff() { c.once.Do(func() { close(c.broken) }) }
 
-// stop ends the consumer. When it returns, no message is delivered any more. It does not wait for
-// the log.
+// stop ends the consumer. After it returns, no message is delivered. It does not wait for the
+// server.
 func (c *consumer) stop() {
 	c.mu.Lock()
 	c.stopped = true
@@ -120,8 +125,8 @@ func (c *consumer) requestDelete() {
 	}
 }
 
-// consumeAgain starts a consumer as soon as the log answers. It fails when ctx or the connection
-// ends.
+// consumeAgain starts a consumer after the sequence behind as soon as the log answers. It retries
+// until ctx ends or the connection is closed.
 func (l *Log) consumeAgain(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		if l.nc.IsConnected() { // otherwise the requests would be buffered and sent all together

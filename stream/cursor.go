@@ -8,11 +8,15 @@ import (
 	"strings"
 )
 
+// This file has cursors. Every SSE event of a client has one as its id, and the client sends the
+// last one back (Last-Event-ID) to continue on any API node. Package view makes cursors; the log
+// only parses and checks them.
+
 // Errors of cursors.
 var (
 	// ErrInvalidCursor tells that a text is not a cursor.
 	ErrInvalidCursor = errors.New("stream: invalid cursor")
-	// ErrLogReplaced tells that a cursor belongs to another log.
+	// ErrLogReplaced tells that a cursor belongs to another log: its epoch differs.
 	ErrLogReplaced = errors.New("stream: the cursor belongs to another log")
 )
 
@@ -26,14 +30,14 @@ const (
 	Profile0 Profile = "0"
 )
 
-// Position is a place between two events: after the Index-th event that a reader is shown of the
-// record Seq. The zero position is before all events.
+// Position is a place between two events: after the Index-th event, from 0, of those that a reader
+// may be shown of the record Seq. The zero position is before all events.
 type Position struct {
 	Seq   uint64
 	Index int
 }
 
-// MaxIndex is after every event of a record.
+// MaxIndex is the index of a position after every event of a record.
 const MaxIndex = 1<<20 - 1
 
 // Before reports whether p comes before q in the log.
@@ -41,18 +45,20 @@ func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// Cursor is the position of a reader. Its text is opaque to clients, and sorts in the order of the
-// log. The zero cursor is that of an event after which a reader cannot continue.
+// Cursor is the position of a reader, and what the server has to know about the reader to continue
+// there. Its text is opaque to clients, and texts sort in the order of the log. The zero cursor
+// belongs to events after which a reader cannot continue.
 type Cursor struct {
 	Position
 	Profile Profile
 	Epoch   string
-	// Followed tells that the reader did not send the input of the run.
+	// Followed tells that the reader is a spectator: it did not send the input of the run.
 	Followed bool
-	// Heal tells that a full snapshot has to precede the run's last event.
+	// Heal tells that a full snapshot has to precede the run's last event, for clients that store
+	// and replay events.
 	Heal bool
-	// Unseen tells what the reader was not shown of attempts that are superseded after this
-	// position, the earliest first. What is retracted there depends on it.
+	// Unseen tells which events were hidden from the reader of attempts that are superseded after
+	// this position, the earliest supersession first. Their retractions depend on it.
 	Unseen []Unseen
 }
 
@@ -65,13 +71,14 @@ const (
 // IsZero reports whether the cursor is the zero cursor.
 func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Profile == "" && c.Epoch == "" }
 
-// String returns the cursor's text: the position first and of fixed width, so that texts sort. The
-// zero cursor's text is empty.
+// String returns the cursor's text: position, letters, profile and epoch, and then the Unseen
+// entries. The position comes first and has a fixed width, so that texts sort. The zero cursor's
+// text is empty.
 func (c Cursor) String() string {
 	if c.IsZero() {
 		return ""
 	}
-	text := make([]byte, 0, 64) // without fmt: it is called for every event of every reader
+	text := make([]byte, 0, 64) // without fmt: the hot path of every event of every reader
 	text = append(c.Position.append(text), '-')
 	if c.Followed {
 		text = append(text, letterFollowed...)
@@ -92,11 +99,12 @@ const (
 	indexDigits = 5
 )
 
+// append appends the position as hexadecimal digits of fixed width.
 func (p Position) append(text []byte) []byte {
 	return appendHex(appendHex(text, p.Seq, seqDigits), uint64(p.Index), indexDigits) //nolint:gosec // never negative
 }
 
-// appendHex appends the last digits of a number.
+// appendHex appends the last digits of a number, in hexadecimal.
 func appendHex(text []byte, n uint64, digits int) []byte {
 	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
 		text = append(text, "0123456789abcdef"[n>>shift&0xf])
@@ -104,6 +112,7 @@ func appendHex(text []byte, n uint64, digits int) []byte {
 	return text
 }
 
+// decodePosition is the inverse of Position.append.
 func decodePosition(s string) (Position, error) {
 	if len(s) != seqDigits+indexDigits {
 		return Position{}, ErrInvalidCursor
@@ -119,6 +128,7 @@ func decodePosition(s string) (Position, error) {
 	return Position{Seq: seq, Index: int(index)}, nil
 }
 
+// decodeUnseen decodes one Unseen entry of a cursor's text.
 func decodeUnseen(s string) (Unseen, error) {
 	if len(s) != 2*seqDigits+indexDigits {
 		return Unseen{}, ErrInvalidCursor
@@ -139,7 +149,9 @@ func (l *Log) CursorAt(seq uint64) Cursor {
 	return Cursor{Position: Position{Seq: seq}, Profile: Profile1, Epoch: l.epoch}
 }
 
-// ParseCursor reads a cursor of this log. It fails with ErrInvalidCursor or ErrLogReplaced.
+// ParseCursor reads a cursor of this log. The error is ErrInvalidCursor or ErrLogReplaced. The text
+// comes from a client, so its entries are checked for the order that String writes. ParseCursor
+// does not read the log (see Check).
 func (l *Log) ParseCursor(text string) (Cursor, error) {
 	parts := strings.Split(text, "-")
 	if len(parts) < 2 || len(parts) > 2+MaxUnseen {
@@ -175,14 +187,14 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// Unseen tells what a reader was shown of attempts that were superseded: of those that were
-// superseded up to the record SupersededAt, and after that of the entry before, events up to Shown.
-// Of attempts without an entry the reader was shown all events up to its position. An entry whose
-// record is that of the cursor tells that the reader is inside a retraction.
+// Unseen tells how much a reader was shown of attempts that were superseded: of those that were
+// superseded after the record of the entry before, and up to the record SupersededAt, the events up
+// to Shown. Of attempts without an entry the reader was shown all events up to its position. If
+// SupersededAt is the record of the cursor, the reader is inside a retraction.
 //
-// The entries are determined by what the reader was shown and by its position, so an event has the
-// same cursor for all readers that were shown the same. Shown is the last event that the reader was
-// shown of any of these attempts; zero = none.
+// The entries depend only on the reader's position and on the events that it was shown, so an event
+// has the same cursor for all readers that were shown the same events. A zero Shown means that the
+// reader was shown none of these attempts.
 type Unseen struct {
 	Shown        Position
 	SupersededAt uint64
@@ -193,7 +205,7 @@ type Unseen struct {
 const MaxUnseen = 8
 
 // Retracted reports whether the position is inside a retraction, and returns a position in the run
-// of the retracted attempt.
+// of the retracted attempt: the cursor's own record may open the next run.
 func (c Cursor) Retracted() (before Position, inside bool) {
 	if len(c.Unseen) == 0 || c.Unseen[0].SupersededAt != c.Seq {
 		return Position{}, false
@@ -202,7 +214,7 @@ func (c Cursor) Retracted() (before Position, inside bool) {
 }
 
 // ProfileOf returns the profile for the protocolVersion of an input. Clients from before AG-UI 1.0
-// send none.
+// send none ("").
 func ProfileOf(protocolVersion string) Profile {
 	if protocolVersion == "" {
 		return Profile0
@@ -210,8 +222,8 @@ func ProfileOf(protocolVersion string) Profile {
 	return Profile1
 }
 
-// Check returns ErrGone if the record of a cursor was purged. It does not judge a position that the
-// log has not reached.
+// Check asks the leader for the record of a cursor, and returns ErrGone if it was purged. It
+// returns nil for a position that the log has not reached.
 func (l *Log) Check(ctx context.Context, c Cursor) error {
 	if c.Seq == 0 {
 		return nil

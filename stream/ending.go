@@ -7,15 +7,16 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Ending is how a run ended, as its terminal record says.
+// Ending is how a run ended, read from its terminal record.
 type Ending struct {
-	// Outcome is "success", "interrupt", "cancelled" or "error"; Code is that of the error.
+	// Outcome is "success", "interrupt", "cancelled" or "error"; Code is the code of the error.
 	Outcome, Code string
 	// Interrupts are those that the run ended with.
 	Interrupts []agui.Interrupt
 }
 
-// sealing is the note of a terminal record: the agent that has the thread after the run.
+// sealing is the result of a terminal record: the agent that has the thread after the run, if a
+// handoff has changed it.
 type sealing struct {
 	Agent string `json:"agent"`
 }
@@ -31,7 +32,8 @@ func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	return note.Agent, err
 }
 
-// Outcomes that AG-UI has no name for.
+// Outcomes of an Ending: RUN_FINISHED without an outcome means endedWell, RUN_ERROR means
+// endedFailed.
 const (
 	endedWell   = "success"
 	endedFailed = "error"
@@ -52,7 +54,7 @@ func (l *Log) Ended(ctx context.Context, run Run) (bool, error) {
 	return end != nil, err
 }
 
-// Ending reads a terminal record.
+// Ending decodes a terminal record. It is decided by the last event.
 func (r *Record) Ending(ctx context.Context) (Ending, error) {
 	events, err := r.Events(ctx)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrInterrupted tells that the node has stopped following the log, or cannot read a record.
+// ErrInterrupted tells that the node has stopped following the log, or cannot decode a record.
 // Nothing is lost: a new reader continues with the last cursor, on this node or another one.
 var ErrInterrupted = errors.New("stream: the node does not follow the log any more")
 
-// Bounds of the records that a node keeps of a followed thread. A reader that lags further reads
-// the log.
+// Bounds of the records that a node keeps in memory of a followed thread. A reader that lags
+// further reads the log itself.
 const (
 	feedRecords = 1024
 	feedBytes   = 4 << 20
@@ -28,27 +28,30 @@ const (
 const logReads = 32
 
 // Follower reads the log once for all readers of a process. It has one consumer, whatever the
-// number of runs, and hands records to the feeds of the threads that have readers. It drops records
-// of other threads unparsed. A consumer that breaks is replaced by one that continues where it
-// ended. A Follower is safe for concurrent use.
+// number of runs, and appends records to the feeds of the threads that have readers. It drops
+// records of other threads without decoding them. When its consumer breaks, it starts another one
+// after the last delivered record. A Follower is safe for concurrent use; it owns one goroutine
+// until Stop.
 //
-//	JetStream ──one consumer──► Follower ──► feed of a thread ──► reader, reader, …
-//	JetStream ──direct get of the past, and of what has left the feed ──┘ spliced by sequence
+//	JetStream ──one consumer──► Follower ──► feed of a thread ──► Tail, Tail, …
+//	JetStream ──direct get of the past, and of records that have left the feed ──┘ spliced by sequence
 //
-// A reader holds one part of the records at a time (see partBytes).
+// A reader holds one part of the records at a time (see partBytes). The follower never waits for a
+// reader, so a slow client delays neither runs nor other clients.
 type Follower struct {
 	log   *Log
-	stop  context.CancelFunc
-	done  chan struct{} // closed when it has stopped
-	reads chan struct{} // has an entry for each reader that reads the log now
+	stop  context.CancelFunc // ends run
+	done  chan struct{}      // closed when run has returned
+	reads chan struct{}      // has an entry for each reader that reads the log now
 
 	mu    sync.Mutex
-	feeds map[string]*feed // by thread subject
+	feeds map[string]*feed // by ThreadSubject; a thread without readers has none
 	at    uint64           // every record up to here has gone to its feed
-	ended bool
+	ended bool             // the follower has stopped; new feeds are ended from the beginning
 }
 
-// Follow starts a follower. The caller stops it.
+// Follow starts a follower after the log's last record. ctx bounds the start only; the follower
+// runs until the caller stops it or the connection is closed.
 func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -75,7 +78,8 @@ func (f *Follower) Stop() {
 	<-f.done
 }
 
-// run replaces the consumer when it breaks, until the follower is stopped or the connection ends.
+// run replaces the consumer when it breaks, until the follower is stopped or the connection is
+// closed. A replacement begins after the last delivered record, so no feed lacks a record.
 func (f *Follower) run(ctx context.Context, c *consumer) {
 	defer close(f.done)
 	defer f.end()
@@ -93,12 +97,14 @@ func (f *Follower) run(ctx context.Context, c *consumer) {
 	}
 }
 
+// position returns the sequence up to which every record has gone to its feed.
 func (f *Follower) position() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.at
 }
 
+// end ends all feeds, and those that are attached later.
 func (f *Follower) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,8 +114,9 @@ func (f *Follower) end() {
 	}
 }
 
-// deliver hands one record to its feed. The consumer's goroutine calls it for one record after the
-// other.
+// deliver appends one record to its feed. The consumer calls it for one record after the other, in
+// the order of the log. The position and the feed change under one lock, so attach sees both or
+// neither.
 func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	seq := meta.Sequence.Stream
 	thread, _, lane, ok := splitSubject(msg.Subject())
@@ -128,8 +135,8 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	feed.push(r)
 }
 
-// attach returns the thread's feed and the position of the follower. The feed gets every record of
-// the thread after that position.
+// attach registers a reader at the thread's feed, and returns the follower's position. The feed
+// gets every record of the thread after that position.
 func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
 	key := f.log.ThreadSubject(t)
 	f.mu.Lock()
@@ -143,6 +150,7 @@ func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
 	return fd, f.at
 }
 
+// detach removes a reader. The last one frees the feed with its records.
 func (f *Follower) detach(t Thread, fd *feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +160,7 @@ func (f *Follower) detach(t Thread, fd *feed) {
 	}
 }
 
-// part is Log.part, when it is the reader's turn (see logReads).
+// part is Log.part, after waiting for one of the logReads turns.
 func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	select {
 	case f.reads <- struct{}{}:
@@ -166,28 +174,28 @@ func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([
 // reached reports whether all records up to one have gone to their feeds.
 func (f *Follower) reached(seq uint64) bool { return f.position() >= seq }
 
-// Tail reads the records of one run, or of all runs of a thread: first those that the log has, then
-// live ones. It is used by one goroutine, which closes it.
+// Tail reads the records of one run, or of all runs of a thread, without proposals: the existing
+// ones by Past, then live ones by Next. It is used by one goroutine, which closes it.
 type Tail struct {
 	follower *Follower
 	feed     *feed
 	thread   Thread
-	token    string // of the run; empty = all
-	subject  string
-	idle     *time.Timer
-	at       uint64 // every record up to here has been returned
+	token    string      // of the run; "" = all runs of the thread
+	subject  string      // filter of the records that are read
+	idle     *time.Timer // reused by every call of Next
+	at       uint64      // Next returns the records after it; see At
 }
 
 // Log returns the log that is followed.
 func (f *Follower) Log() *Log { return f.log }
 
-// Tail attaches to a run. It misses no record that is written from now on, so attach before the run
-// is started.
+// Tail attaches to a run. It misses no record that is written after it returns, so attach before
+// the run is started. The caller closes the Tail.
 func (f *Follower) Tail(run Run) *Tail {
 	return f.tail(run.Thread, Token(run.ID), f.log.RunSubject(run)+".>")
 }
 
-// ThreadTail attaches to all runs of a thread.
+// ThreadTail attaches to all runs of a thread. The caller closes the Tail.
 func (f *Follower) ThreadTail(thread Thread) *Tail {
 	return f.tail(thread, "", f.log.ThreadSubject(thread)+".>")
 }
@@ -199,7 +207,8 @@ func (f *Follower) tail(thread Thread, token, subject string) *Tail {
 	return t
 }
 
-// At returns the sequence up to which every record has been returned.
+// At returns the sequence after which Next continues. At first it is the follower's position:
+// records up to there are returned by Past only.
 func (t *Tail) At() uint64 { return t.at }
 
 // Log returns the log that is read.
@@ -210,15 +219,17 @@ func (t *Tail) Has(r *Record) bool {
 	return r.OfThread(t.thread) && (t.token == "" || r.run == t.token)
 }
 
-// Close ends the reader.
+// Close detaches the reader from its feed. It must be called exactly once.
 func (t *Tail) Close() {
 	t.idle.Stop()
 	t.follower.detach(t.thread, t.feed)
 }
 
-// Past yields the records that the log has by now, from a sequence on and without proposals. It is
-// called once, before Next, and may be left out for a new run. The leader is asked for the last
-// record after the feed was attached, so later records arrive by the feed.
+// Past yields the existing records of the tail from a sequence on, without proposals. It is called
+// at most once, before Next, and may be left out for a new run.
+//
+// Past asks the leader for the last record after the feed was attached, so every later record
+// arrives by the feed: there is no gap between the two. Next then continues after that record.
 func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		last, err := t.follower.log.Last(ctx, t.subject)
@@ -238,9 +249,9 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 	}
 }
 
-// Between yields the records from one sequence to another one, which must exist, without proposals.
-// It takes from the feed what that has: otherwise thousands of readers that come at once would each
-// read the log.
+// Between yields the records from one sequence to another, both inclusive, without proposals. A
+// record of the tail must exist at to. Between takes records from the feed if it has them:
+// otherwise thousands of readers that attach at the same time would each read the log.
 func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		from, err := t.skipTo(ctx, from, to)
@@ -263,8 +274,9 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 	}
 }
 
-// skipTo returns where the records from one sequence to another begin, if the feed has some of
-// them: then it may have all.
+// skipTo returns the sequence of the first record of the tail at or after from. It asks the leader
+// only if the feed has evicted records since from and has later ones of the tail: if all evicted
+// records are of other runs, the feed has the whole range.
 func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	if !t.follower.reached(to) || !t.feed.begins(from, to, t.token) {
 		return from, nil
@@ -276,8 +288,8 @@ func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	return max(from, first.Seq), nil
 }
 
-// partOf returns the next records from one sequence to another, of the feed or of the log. It may
-// return none of the feed.
+// partOf returns the next records of a range: from the feed if it has them all, else from the log.
+// The feed may return none, which means that the rest of the range has none.
 func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 	if t.follower.reached(to) {
 		if found, ok := t.feed.part(from, to, t.token); ok {
@@ -287,9 +299,12 @@ func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 	return t.follower.part(ctx, t.subject, from, to)
 }
 
-// Next returns the next records, or none after idle has passed without any. A reader that lags
-// reads the log until it has caught up with the feed. The error is ErrInterrupted, ErrGone if the
-// thread was purged before the reader had all of it, a failure of the log, or the cause of ctx.
+// Next waits for records after At and returns them, without proposals. It returns none and no error
+// after idle has passed without any. A reader that lags gets parts of the log until it has caught
+// up with the feed.
+//
+// The error is ErrInterrupted if the follower has stopped, ErrGone if the thread was purged before
+// the reader had all of it, a failure of the log, or the cause of ctx.
 func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) {
 	t.idle.Reset(idle)
 	for {
@@ -316,8 +331,9 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 }
 
 // catchUp reads the next part of the records that have left the feed before the reader took them.
-// evicted, the last of them, is a record of the thread but not always of the run, so catchUp reads
-// the thread. During an outage the reader waits, as it would at the feed.
+// evicted, the last of them, is a record of the thread but not always of the run. part needs a last
+// record that exists, so catchUp reads the whole thread and filters. During an outage it returns
+// nothing and a pause, because a reader at the feed would wait as well.
 func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
 	part, err := t.follower.part(ctx, t.follower.log.ThreadSubject(t.thread)+".>", t.at+1, evicted)
 	if errors.Is(err, ErrUnavailable) && !isPermanent(err) && ctx.Err() == nil {
@@ -336,18 +352,22 @@ func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
 	return found, nil
 }
 
-// feed has the recent records of one thread for its readers. The follower never waits for a reader.
+// feed has the newest records of one thread for its readers, bounded by feedRecords and feedBytes.
+// The follower appends and evicts; it never waits for a reader. A feed lives while the thread has
+// readers.
 type feed struct {
 	readers int // guarded by Follower.mu
 
 	mu      sync.Mutex
-	recs    []*Record
-	bytes   int
-	evicted uint64 // records up to here were evicted, or came before the feed
-	ended   bool
+	recs    []*Record     // in the order of the log, without proposals
+	bytes   int           // of recs
+	evicted uint64        // records up to here were evicted, or came before the feed
+	ended   bool          // no record will arrive; readers that have taken recs get ErrInterrupted
 	changed chan struct{} // closed and replaced when a record arrives; nil while no reader waits
 }
 
+// push appends a record, evicts the oldest ones beyond the bounds, and wakes the readers. The
+// newest record is kept, whatever its size.
 func (fd *feed) push(r *Record) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -362,6 +382,7 @@ func (fd *feed) push(r *Record) {
 	fd.wake()
 }
 
+// end ends the feed and wakes the readers.
 func (fd *feed) end() {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -369,6 +390,7 @@ func (fd *feed) end() {
 	fd.wake()
 }
 
+// wake wakes all waiting readers. The caller holds mu.
 func (fd *feed) wake() {
 	if fd.changed != nil {
 		close(fd.changed)
@@ -376,25 +398,28 @@ func (fd *feed) wake() {
 	}
 }
 
-// news are the records after a sequence.
+// news is the answer of a feed, or of catchUp, to a reader at a sequence. Without records and
+// without an eviction, the reader waits for changed or again.
 type news struct {
 	records []*Record
-	at      uint64 // the sequence that they reach
-	evicted uint64 // not 0: the feed lacks records up to here
-	// changed is closed when more records arrive; again tells when to look again. One of them is
-	// nil.
+	at      uint64 // the reader's new position: it has seen every record of its run up to here
+	evicted uint64 // not 0: the feed lacks records after the reader's position, up to here
+	// changed is closed when more records arrive. again receives when the reader is to look again.
+	// At most one of them is set.
 	changed <-chan struct{}
 	again   <-chan time.Time
 }
 
-// atOnce tells to look again at once.
+// atOnce is news.again for a reader that is to look again without a pause: it is closed.
 var atOnce = func() <-chan time.Time {
 	c := make(chan time.Time)
 	close(c)
 	return c
 }()
 
-// after returns the next records of a run, or of all, after a sequence: a part of them.
+// after returns the next records of a run ("" = of all runs) after a sequence, at most a part. If
+// the feed has evicted some of them, it returns only how far. The error is ErrInterrupted if the
+// feed has ended and has no more records.
 func (fd *feed) after(seq uint64, run string) (news, error) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -422,8 +447,8 @@ func (fd *feed) after(seq uint64, run string) (news, error) {
 	return found, nil
 }
 
-// part returns the next records of a run, or of all, from one sequence to another; ok is false if
-// the feed lacks some.
+// part returns the next records of a run ("" = of all runs) with from ≤ sequence ≤ to, at most a
+// part. ok is false if the feed has evicted some, or has ended.
 func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -439,8 +464,8 @@ func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
 	return p.records, true
 }
 
-// begins reports whether the feed lacks the records from one sequence on, and has later ones up to
-// another one.
+// begins reports whether the feed has evicted records at or after from, and has records of the run
+// with from ≤ sequence ≤ to.
 func (fd *feed) begins(from, to uint64, run string) bool {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -450,7 +475,7 @@ func (fd *feed) begins(from, to uint64, run string) bool {
 }
 
 // search returns the index of the first record after seq. It searches from the end, where most
-// readers are.
+// readers are. The caller holds mu.
 func (fd *feed) search(seq uint64) int {
 	i := len(fd.recs)
 	for i > 0 && fd.recs[i-1].Seq > seq {

@@ -24,13 +24,13 @@ var (
 	ErrThreadExists = errors.New("stream: the thread exists")
 )
 
-// Origin is the run that a thread is a fork of.
+// Origin is the run whose end a fork begins with.
 type Origin struct {
 	Thread string `json:"thread"`
 	// Run is the run's ID as clients know it, Agent its agent.
 	Run   string `json:"run"`
 	Agent string `json:"agent"`
-	// ProtocolVersion is that of the run's input.
+	// ProtocolVersion is that of the run's input; readers of the fork get it until its first run.
 	ProtocolVersion string `json:"protocolVersion,omitempty"`
 }
 
@@ -38,16 +38,16 @@ type Origin struct {
 // token.
 const forkRun = "~fork"
 
-// Fork is what the first record of a fork says of its origin. The record also has the conversation
-// and the state that the thread begins with (see package snapshot).
+// Fork is the part of a fork's first record that names its origin. The record also has the
+// conversation and the state that the thread begins with (snapshot.Content).
 type Fork struct {
 	Thread string `json:"thread"` // ID of the new thread
 	Origin Origin `json:"origin"`
-	// Handed is that of the origin: the agent that had the thread has the fork.
+	// Handed is the origin's handoff: the agent that had the thread also has the fork.
 	Handed *Handed `json:"handed,omitempty"`
 }
 
-// Agent returns the one that the fork begins with.
+// Agent returns the agent that has the fork when it begins.
 func (n *Fork) Agent() string {
 	if n.Handed != nil {
 		return n.Handed.To
@@ -55,9 +55,10 @@ func (n *Fork) Agent() string {
 	return n.Origin.Agent
 }
 
-// WriteFork writes the first record of a thread, and lists the thread in the index. note is what
-// the record holds: it contains the members of fork. The error is ErrThreadExists if the thread has
-// records of another origin.
+// WriteFork writes the first record of a thread, and lists the thread in the index. note is the
+// record's result: it has the members of fork and the content. The record is written only if the
+// thread has no record at all. The error is ErrThreadExists if it has records that are not of the
+// same fork.
 func (l *Log) WriteFork(ctx context.Context, to Thread, fork *Fork, note any) error {
 	rec, err := l.writeFork(ctx, to, fork.Origin, note)
 	if err != nil {
@@ -66,6 +67,9 @@ func (l *Log) WriteFork(ctx context.Context, to Thread, fork *Fork, note any) er
 	return l.listForked(ctx, to, rec, fork.Agent())
 }
 
+// writeFork returns the first record of the fork; it writes the record unless it exists. The fence
+// is the last sequence of all subjects of the thread, not only of one lane: the fork is refused if
+// the thread has any record, for instance a proposed input.
 func (l *Log) writeFork(ctx context.Context, to Thread, origin Origin, note any) (*Record, error) {
 	body, err := json.Marshal(note)
 	if err != nil {
@@ -99,7 +103,8 @@ func (l *Log) writeFork(ctx context.Context, to Thread, origin Origin, note any)
 	}
 }
 
-// forks checks that a thread's first record is the fork of a run.
+// forks checks that a thread's first record is a fork of this origin; else the error is
+// ErrThreadExists.
 func (r *Record) forks(ctx context.Context, of Origin) error {
 	if r.Kind != KindFork {
 		return ErrThreadExists
@@ -115,7 +120,7 @@ func (r *Record) forks(ctx context.Context, of Origin) error {
 }
 
 // FindRun returns the threads of a tenant that have a run with an ID. The server searches the
-// subjects of all threads of the tenant, in memory.
+// subjects of all threads of the tenant, in memory; each match costs one more read.
 func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -144,7 +149,8 @@ func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error)
 	return threads, nil
 }
 
-// threadID returns the ID of the thread in which a record opens a run.
+// threadID returns the ID of the thread in which the record opens a run: subjects have its token
+// only.
 func (r *Record) threadID(ctx context.Context) (string, error) {
 	events, err := r.Events(ctx)
 	if err != nil {

@@ -8,20 +8,21 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// An agent may hand its thread over to another one, by a tool call of its model. The other agent
-// then has the thread, in later runs too, although clients still name the first one. This ends when
-// the thread is handed on or back, or when a run of an agent begins that did not take part.
+// By a handoff, a tool call of its model, an agent gives its thread to another agent. The other
+// agent then has the thread, in later runs too, although clients still name the first one. This
+// ends when that agent hands the thread on or back, or when a run of an agent begins that did not
+// take part.
 
-// Handoff tells that a thread was handed over. It is part of the tool call's result.
+// Handoff tells that a thread was handed over. It is part of the Result of the tool call's step.
 type Handoff struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// CustomHandoff is the name of the event that tells clients of a handoff.
+// CustomHandoff is the name of the CUSTOM event that tells clients of a handoff.
 const CustomHandoff = "perdure.handoff"
 
-// Event is that event.
+// Event returns the CustomHandoff event of the handoff.
 func (h Handoff) Event() (agui.Event, error) {
 	value, err := json.Marshal(h)
 	if err != nil {
@@ -30,18 +31,18 @@ func (h Handoff) Event() (agui.Event, error) {
 	return &agui.Custom{Name: CustomHandoff, Value: value}, nil
 }
 
-// Handed tells how an agent got a thread.
+// Handed is the handoff of a thread: the agent To has it.
 type Handed struct {
 	To string `json:"to"`
-	// From are the agents that have handed it over and did not get it back, in order.
+	// From are the agents that have handed it over and did not get it back, the first one first.
 	From []string `json:"from"`
 }
 
-// MaxHanded bounds Handed.From. The first agent is forgotten: it has the thread again if a client
-// names it.
+// MaxHanded bounds Handed.From. Beyond it the first agent is forgotten: it has the thread again if
+// a client names it.
 const MaxHanded = 8
 
-// HandOver returns Handed.From after one more handoff.
+// HandOver returns Handed.From after one more handoff. It may change from.
 func HandOver(from []string, h Handoff) []string {
 	from = slices.DeleteFunc(from, func(name string) bool { return name == h.To || name == h.From })
 	from = append(from, h.From)

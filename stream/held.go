@@ -7,16 +7,17 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// A held run stays open while it waits. Custom events in an open record tell readers what it waits
-// for.
+// A held run stays open while it waits. CUSTOM events in an open record tell readers which
+// interrupts and client tool calls it waits for.
 const (
-	// CustomApproval has one interrupt.
+	// CustomApproval is the name of an event with one interrupt of whatever kind.
 	CustomApproval = "perdure.approval"
-	// CustomToolCalls has the IDs of the client tool calls.
+	// CustomToolCalls is the name of the event with the IDs of the client tool calls.
 	CustomToolCalls = "perdure.toolCalls"
 )
 
-// HeldEvents returns the events for the interrupts and the client tool calls of a held run.
+// HeldEvents returns the events for the interrupts (questions) and the client tool calls of a held
+// run.
 func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, q := range questions {
@@ -36,7 +37,8 @@ func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error
 	return append(events, &agui.Custom{Name: CustomToolCalls, Value: value}), nil
 }
 
-// ParseHeld reads the interrupts and the client tool calls from the events of an open record.
+// ParseHeld returns the interrupts and the client tool calls from the events of an open record. It
+// is the inverse of HeldEvents and ignores other events.
 func ParseHeld(events [][]byte) (questions []agui.Interrupt, calls []string, err error) {
 	for _, raw := range events {
 		if agui.TypeOf(raw) != agui.EventCustom {

@@ -17,10 +17,11 @@ import (
 
 // The index of threads is a bucket with one entry for each thread, so that threads can be listed.
 // It is a cache of the log. An entry is about one record, and is written after that record. An
-// attempt that finds the record written writes the entry again, so an attempt that died in between
-// leaves no gap. An entry never replaces one about a later record.
+// attempt that finds the record written writes the entry again, so an attempt that died between the
+// two leaves no gap. An entry never replaces one about a later record: writes are compare-and-swap
+// on the key's revision.
 
-// IndexEntry is what the index has of a thread.
+// IndexEntry is the index's entry about a thread, as JSON.
 type IndexEntry struct {
 	ThreadID string `json:"threadId"`
 	Agent    string `json:"agent"`
@@ -29,7 +30,7 @@ type IndexEntry struct {
 	Status Status `json:"status"`
 	// UpdatedAt is when the last run began or ended, or the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Seq is the record that the entry is about.
+	// Seq is the sequence of the record that the entry is about. ListPaused does not change it.
 	Seq uint64 `json:"seq"`
 	// Purged tells that the thread was removed. Later entries about its records are ignored.
 	Purged bool `json:"purged,omitempty"`
@@ -49,25 +50,27 @@ const (
 	markerLife = time.Minute
 )
 
+// ensureIndex opens the bucket of the index. Markers let watchers see that an entry has expired.
 func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: indexBucket, Description: "Perdure: what threads there are", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
 	})
 }
 
-// Index returns the bucket of the index.
+// Index returns the bucket of the index, for package internal/index/threads to watch.
 func (l *Log) Index() jetstream.KeyValue { return l.index }
 
-// indexKey returns the key of a thread, by its subject. Keys must not have the character that
-// begins the tokens of long IDs.
+// indexKey returns the key of a thread, by its subject.
 func (l *Log) indexKey(threadSubject string) string {
 	return IndexPrefix + IndexToken(strings.TrimPrefix(threadSubject, l.prefix+"."))
 }
 
-// IndexToken returns a token in a key of the index.
+// IndexToken returns a token in a key of the index. Keys of buckets must not have "~", which begins
+// the tokens of long IDs.
 func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "=") }
 
-// listOpened lists a run that began. seq 0 means that the opening is not the lane's last record.
+// listOpened lists a run that began with the record seq. seq 0 means that an earlier attempt has
+// written the opening and that its sequence is unknown: the log is asked for it.
 func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64) error {
 	at := time.Now()
 	if seq == 0 {
@@ -82,7 +85,7 @@ func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64)
 	})
 }
 
-// listSealed lists a run that has just ended with some events.
+// listSealed lists the end of a run whose terminal record was just written, with these events.
 func (l *Log) listSealed(ctx context.Context, p Place, seq uint64, events []agui.Event) error {
 	var last agui.Event
 	if len(events) > 0 {
@@ -91,7 +94,8 @@ func (l *Log) listSealed(ctx context.Context, p Place, seq uint64, events []agui
 	return l.listEnd(ctx, p.Run, &IndexEntry{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
 }
 
-// listEnded lists a run that had ended before.
+// listEnded lists the end of a run whose terminal record exists: an earlier attempt may have died
+// before it listed the end.
 func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
 	last, err := end.LastEvent(ctx)
 	if err != nil {
@@ -104,18 +108,20 @@ func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
 	return l.listEnd(ctx, run, &IndexEntry{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
 }
 
+// listEnd completes and lists an entry about the end of a run.
 func (l *Log) listEnd(ctx context.Context, run Run, entry *IndexEntry) error {
 	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
 	return l.list(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
+// listForked lists a thread that begins with a fork record.
 func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent string) error {
 	return l.list(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
 // ListPaused lists that a run was paused, or resumed. It does nothing if the index has a later run
-// of the thread, or the end of this one. It waits for the entry of a run that is about to begin. If
-// ctx ends before that, nothing is listed.
+// of the thread, or the end of this run. If the index does not have the run yet, it waits for the
+// entry until ctx ends, and then returns nil with nothing listed.
 func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	from, to := StatusRunning, StatusPaused
 	if !paused {
@@ -158,14 +164,14 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	}
 }
 
-// Paused reports whether the index has a run as paused.
+// Paused reports whether the index lists the run as paused.
 func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
 	entry, _, err := l.listed(ctx, l.indexKey(l.ThreadSubject(run.Thread)))
 	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
 }
 
-// list writes an entry, unless there is one about a later record. An entry without an agent keeps
-// the agent of the one before. Like append it retries during outages, until ctx ends.
+// list writes an entry, unless the index has one about a later record. An entry without an agent
+// gets that of its run (agentOf). Like append it retries during outages, until ctx ends.
 func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry) error {
 	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -179,7 +185,9 @@ func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry)
 	}
 }
 
-// tryList returns one attempt. It returns false without an error if it is unknown what was written.
+// tryList is one try of list. It returns true if the entry was written or is not needed, and with
+// an error that is permanent. It returns false without an error if the write was refused or its
+// outcome is unknown: list then tries again.
 func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
 	was, revision, err := l.listed(ctx, key)
 	if err != nil || !entry.replaces(&was) {
@@ -206,21 +214,23 @@ func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool,
 	return err == nil, nil
 }
 
-// replaces reports whether an entry is newer than another one. That of a purge is as new as the
-// thread's last record.
+// replaces reports whether an entry is newer than the listed one. The entry about a purge has the
+// sequence of the thread's last record, and replaces the entry about that record.
 func (e *IndexEntry) replaces(was *IndexEntry) bool {
 	return e.Seq > was.Seq || e.Seq == was.Seq && e.Purged && !was.Purged
 }
 
+// indexSubject returns the subject of a key of the index (ADR-8).
 func (l *Log) indexSubject(key string) string { return "$KV." + l.index.Bucket() + "." + key }
 
-// listed asks the leader for an entry. Without one, its sequence is 0.
+// listed asks the leader for an entry and its revision. Without an entry the revision is 0, which
+// as an expected sequence means that the key must not exist.
 func (l *Log) listed(ctx context.Context, key string) (was IndexEntry, revision uint64, err error) {
 	m, err := l.askStream(ctx, "KV_"+l.index.Bucket(), getRequest{LastFor: l.indexSubject(key)})
 	if err != nil || m == nil {
 		return was, 0, err
 	}
-	if len(m.Data) > 0 { // an empty entry has expired
+	if len(m.Data) > 0 { // an empty message is the marker of an entry that has expired
 		err = json.Unmarshal(m.Data, &was)
 	}
 	if err != nil {
@@ -229,8 +239,8 @@ func (l *Log) listed(ctx context.Context, key string) (was IndexEntry, revision 
 	return was, m.Seq, nil
 }
 
-// agentOf finds the agent of a run that ends: in the entry before if that is about the run, else in
-// the run's opening.
+// agentOf finds the agent of a run that ends: in the listed entry if that is about the run, else in
+// the run's opening. "" = the log has neither.
 func (l *Log) agentOf(ctx context.Context, was, entry *IndexEntry) (string, error) {
 	if was.RunID == entry.RunID && was.Agent != "" {
 		return was.Agent, nil
@@ -251,8 +261,9 @@ func (l *Log) agentOf(ctx context.Context, was, entry *IndexEntry) (string, erro
 }
 
 // RestoreIndex writes the index from the log if the bucket is new, else it does nothing. Several
-// processes may do so concurrently, also while others write. It reads the main lanes of all runs,
-// and keeps one entry for each thread in memory.
+// processes may do so concurrently, also while runs write. It reads the main lanes of all runs of
+// all tenants, and keeps one entry for each thread in memory. A process that dies in it leaves no
+// restoredKey, so the next one begins again.
 func (l *Log) RestoreIndex(ctx context.Context) error {
 	_, err := l.index.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -282,13 +293,13 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 	return err
 }
 
-// restored is the entry of a thread while the log is read.
+// restored is the entry of a thread while RestoreIndex reads the log.
 type restored struct {
 	entry IndexEntry
 	run   string // token of the last run that began
 }
 
-// take adds a record.
+// take adds the thread's next record of a main lane.
 func (r *restored) take(ctx context.Context, rec *Record) error {
 	switch {
 	case rec.OpensRun():

@@ -11,23 +11,26 @@ import (
 // MetadataApproval is the key of an ApprovalSource in the metadata of an interrupt.
 const MetadataApproval = "perdure.approval"
 
-// ApprovalSource tells which rule asks for an approval.
+// ApprovalSource tells which approval rule of an agent made an interrupt.
 type ApprovalSource struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	// Step is the path of the step with the rule; "" = it is a rule of the agent.
 	Step string `json:"step,omitempty"`
-	// Tree is the record with the step tree, if the step is one of a program.
+	// Tree is the sequence of the record with the step tree, if the step belongs to a program; 0 =
+	// it does not.
 	Tree uint64 `json:"tree,omitempty"`
 	// Rule is the index of the rule among the approvals of the revision.
 	Rule       int    `json:"rule"`
 	ArgsDigest string `json:"argsDigest"`
-	// AskedAt is when the rule's durations begin.
+	// AskedAt is when the interrupt was made; the rule's durations begin then. Quorum is the number
+	// of approvers that the rule needs.
 	AskedAt time.Time `json:"askedAt"`
 	Quorum  int       `json:"quorum"`
 }
 
-// ApprovalSourceOf reads the rule that asks for an interrupt; nil = a tool asks.
+// ApprovalSourceOf reads the rule that made an interrupt; nil = no rule did, for instance because
+// it is a question of a tool.
 func ApprovalSourceOf(question agui.Interrupt) (*ApprovalSource, error) {
 	raw, ok := question.Metadata[MetadataApproval]
 	if !ok {

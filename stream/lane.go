@@ -7,12 +7,16 @@ package stream
 //	main: … done(step 1)   open(step 2)  attempt(w1) events(w1) events(w1) ✗
 //	                                     attempt(w2) events(w2) done(w2)     open(step 3) …
 //
-// open is written once, by the attempt that comes first. attempt voids what the attempt before it
-// left unfinished. done has the result: a later attempt that finds it returns it and does nothing.
+// The first attempt writes open, once. An attempt record supersedes the events of the unfinished
+// attempt before it. A done record has the result: a later attempt that finds it returns the result
+// and does nothing else.
 //
-// Every writer names the last record that the workflow knows (after). That tells a late attempt of
-// an earlier step from a new attempt of the present one: if the lane has later records of other
-// steps, the late attempt is fenced.
+// Every writer names the last record that the workflow knows (Place.After). That tells a late
+// attempt of an earlier step from a new attempt of the current one: if the lane has later records
+// of other steps, the late attempt is fenced.
+//
+// Activities call these functions, and so does the API for a run whose workflow has died. They
+// retry during outages until ctx ends (see Log.append), so a caller bounds them with ctx.
 
 import (
 	"context"
@@ -26,28 +30,36 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// executionTag begins the names of all writers of an execution.
+// executionTag returns the prefix of the names of all writers of a Temporal execution: eight
+// characters of the digest of its run ID.
 func executionTag(execution string) string {
 	sum := sha256.Sum256([]byte(execution))
 	return tokenEncoding.EncodeToString(sum[:5])
 }
 
+// newWriter returns a random name for one writer of an execution. Two attempts of one activity have
+// different names, so each recognizes its own records.
 func newWriter(execution string) string {
 	return executionTag(execution) + "." + strings.ToLower(rand.Text()[:10])
 }
 
+// writtenFor reports whether a writer of the execution has written the record.
 func (r *Record) writtenFor(execution string) bool {
 	return strings.HasPrefix(r.Writer, executionTag(execution)+".")
 }
 
-// Open writes the lifecycle events of a step once, and returns Place.After for its attempt. note is
-// stored with the events, for snapshot; nil = none.
+// Open writes the lifecycle events of a step once, and returns the sequence that the step's attempt
+// uses as Place.After. note becomes the record's result, for package snapshot; nil = none.
 //
-// It writes first, and reads the lane only if the write is refused: usually the lane ends where the
-// workflow knows.
+// If an earlier attempt of the step has written, Open writes nothing: it returns the sequence of
+// the open record if that is the lane's last record, else p.After. The error is ErrOver if the step
+// is over (see Place.judgeLast), and ErrLogLost if the lane lacks p.After.
+//
+// Open writes first, and reads the lane only if the write is refused: usually p.After is the lane's
+// last record.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
-		_, steers := note.(Steering)
+		_, steers := note.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
 		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution), shared: steers}
 		seq, err := l.put(ctx, p, s, p.After, note, events)
 		if !errors.Is(err, ErrFenced) {
@@ -70,9 +82,14 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 	}
 }
 
-// Begin makes the caller the only writer of a lane, for one attempt of a step. If an earlier
-// attempt finished the step, Begin returns its last record and writes nothing. Place.After may be
-// what Open returned. The caller must Close the attempt.
+// Begin makes the caller the only writer of a lane, for one attempt of a step: it writes an attempt
+// record after the lane's last record. A writer of an earlier attempt is fenced from then on, and
+// its unfinished events are superseded.
+//
+// If an earlier attempt finished the step, Begin returns a nil attempt and that attempt's done
+// record, and writes nothing. Place.After may be the result of Open. The error is ErrOver if the
+// step is over (see Place.judgeLast), and ErrLogLost if the lane lacks Place.After. The caller must
+// Close the attempt.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
 	resumed := false
 	for last := p.After; ; {
@@ -95,20 +112,25 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 		if begun && found.Kind == KindDone {
 			return nil, found, nil
 		}
+		// A record of this step beyond its opening means that an earlier attempt got the lane.
 		last, resumed = lastSeq(found), begun && found.Kind != KindOpen
 	}
 }
 
-// Succeed prepares a lane for a step after one that failed. It opens the failed step, unless that
-// was done, with note and events like [Log.Open], voids what the step left, and returns Place.After
-// for the next step.
+// Succeed prepares a lane for the step p after the step failed, whose attempts have all failed. It
+// returns Place.After for p.
+//
+// It opens the failed step with note and events like [Log.Open], unless an attempt has done so. If
+// an attempt of the failed step has written after that, Succeed writes a supersede record in the
+// name of p, without a result: it retracts the events of that attempt and fences it. If the lane
+// has records of p already, an earlier attempt has done all this and Succeed writes nothing.
 func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return 0, err
 		}
-		if lastSeq(last) > p.After && last.Step == p.Step && last.writtenFor(p.Execution) { // an attempt of it was here
+		if lastSeq(last) > p.After && last.Step == p.Step && last.writtenFor(p.Execution) { // an earlier attempt of p
 			if last.Kind == KindSupersede {
 				return last.Seq, nil
 			}
@@ -131,9 +153,13 @@ func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...
 }
 
 // Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. With
-// keep, what the unfinished attempt said is kept and closed; otherwise it is retracted. A tool's
-// lane is taken over even if its step has not begun, so that a late attempt does not call the tool.
-// A finished step, and an idle main lane, are left alone.
+// keep the record has the unfinished attempt's messages as its result: readers keep them and see
+// them closed. Without keep, or if the attempt has no messages, its events are retracted.
+//
+// A tool's lane is taken over even if its step has not begun, so that a late attempt does not call
+// the tool. Supersede writes nothing if the lane's last record ends or opens a step, or if an
+// agent's lane has no record after Place.After and Place.Since. The error is ErrOver if another
+// execution has written.
 func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	var partial saying
 	for {
@@ -148,7 +174,7 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 		case begun && !last.writtenFor(p.Execution):
 			return ErrOver
 		}
-		var note any
+		var note any // a supersede record without a result retracts
 		if keep && begun && last.Kind == KindEvents {
 			said, err := partial.read(ctx, l, p, last)
 			if err != nil {
@@ -165,8 +191,14 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	}
 }
 
-// Seal ends a run with its terminal events. If the run has ended before, Seal returns the record
-// that ended it and writes nothing.
+// Seal ends a run with its terminal events: it writes the terminal record as the last record of the
+// main lane, and then lists the end in the index of threads. The first result is the record's
+// sequence. If the run has ended before, Seal writes no record and returns the existing one;
+// otherwise the record is nil.
+//
+// The error is ErrOver if another execution has written to the run, and ErrLogLost if the lane
+// lacks p.After. After an error the terminal record may exist without its entry in the index; the
+// next call of Seal writes the entry.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))
@@ -177,6 +209,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		case last == nil && p.After > 0, last != nil && last.Seq < p.After:
 			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
 		case last != nil && last.Kind == KindTerminal:
+			// The process that wrote the record may have died before it listed the end.
 			return last.Seq, last, l.listEnded(ctx, p.Run, last)
 		case last != nil && !last.writtenFor(p.Execution):
 			return 0, nil, ErrOver
@@ -192,7 +225,9 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 	}
 }
 
-// put writes one record of a lane, fenced by expected.
+// put encodes and writes one record of the lane p. The record must follow the record expected of
+// that lane (0 = it is the first), else the error is ErrFenced. note becomes the result; nil =
+// none.
 func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note any, events []agui.Event) (uint64, error) {
 	lines, err := p.encode(events)
 	if err != nil {
@@ -207,12 +242,15 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 	return l.write(ctx, l.LaneSubject(p.Run, p.Lane), s, expected, lines, result)
 }
 
-// write stores what is too large for a frame as a blob, and appends the record.
+// write stores lines that are too large for a record as blobs, and appends the record (see
+// Log.append for retries and errors).
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
 	return l.writeOn(ctx, subject, s, expected, events, result, nil)
 }
 
-// writeOn is write together with a mark; nil = without one.
+// writeOn is write together with a mark, both or neither; on nil = without a mark. The blobs are
+// acknowledged before the record that refers to them is sent, so a record never has a reference to
+// a missing blob. A record that is refused leaves its blobs in the object store.
 func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte, on *mark) (uint64, error) {
 	_, _, lane, _ := splitSubject(subject)
 	s.shared = s.shared || lane.sharesAny(events)

@@ -13,19 +13,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Options configure a Log. The zero value is the embedded default.
+// Options configure a Log. The zero value is the embedded default. Replicas and MaxBytes take
+// effect only when Open creates the stream or a bucket: Open never changes an existing one.
 type Options struct {
 	// Stream is the JetStream stream's name and, in lower case, the first token of its subjects;
 	// blobs, checkpoints and agents live in buckets whose names begin with it. Defaults to
 	// "PERDURE".
 	Stream string
-	// Replicas is the number of copies, 1 to 5. It counts only when the stream is created. Defaults
-	// to 1.
+	// Replicas is the number of copies of the stream and of each bucket, 1 to 5. Defaults to 1.
 	Replicas int
-	// MaxBytes bounds the stream; when it is full, writes are refused and runs wait. 0 = no bound.
+	// MaxBytes bounds the stream's size in bytes. A full stream refuses writes, and runs wait until
+	// there is room. 0 = no bound.
 	MaxBytes int64
 }
 
+// withDefaults returns the options with the defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	if o.Stream == "" {
 		o.Stream = "PERDURE"
@@ -36,26 +38,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Log is the event log. It is safe for concurrent use. It owns no goroutine and needs no Close; the
-// caller owns the connection.
+// Log is the event log: one JetStream stream, and the buckets that belong to it. It is immutable
+// after Open and safe for concurrent use. It owns no goroutine and needs no Close; the caller owns
+// the connection.
 type Log struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
-	name     string
-	prefix   string
-	epoch    string
-	replicas int
-	blobs    jetstream.ObjectStore
-	probe    jetstream.KeyValue
-	index    jetstream.KeyValue
+	name     string                // the stream's name
+	prefix   string                // the first token of every subject: the name in lower case
+	epoch    string                // identifies this log in cursors; see epochKey
+	replicas int                   // of buckets that are created
+	blobs    jetstream.ObjectStore // lines beyond MaxLine, and checkpoints (blob.go)
+	probe    jetstream.KeyValue    // Ready writes to it, to see whether the server has room
+	index    jetstream.KeyValue    // the list of threads (index.go)
 }
 
-// epochKey is the member of the stream's metadata with the epoch. The epoch is random, created with
-// the stream and kept by backups, so that a cursor of another log is recognized.
+// epochKey is the key of the epoch in the stream's metadata. The epoch is random, created with the
+// stream and kept by backups, so ParseCursor recognizes a cursor of another log.
 const epochKey = "perdure.epoch"
 
-// Open opens the log and creates what is missing. Several processes may do so concurrently. It
-// fails if the NATS server is older than 2.12.
+// Open opens the log and creates the stream and the buckets that are missing. Several processes may
+// call it concurrently. It fails if the NATS server is older than 2.12, or if a stream with this
+// name exists that Perdure did not create.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	o = o.withDefaults()
 	js, err := jetstream.New(nc)
@@ -79,11 +83,12 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	return l, nil
 }
 
-// ensureStream creates or finds the stream, and returns its epoch.
+// ensureStream creates or finds the stream, and returns its epoch. If two processes create the
+// stream concurrently, both return the epoch of the one that JetStream has accepted.
 //
-// The stream has no age limit, and refuses new records when it is full. If it discarded old ones, a
-// lane in use would accept expected sequence 0 again, and parked threads would lose their
-// beginning.
+// The stream has no age limit, and refuses new records when it is full (DiscardNew). If it
+// discarded old records instead, a lane in use would accept expected sequence 0 again, and parked
+// threads would lose their first records.
 func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	cfg := jetstream.StreamConfig{
 		Name:        l.name,
@@ -96,10 +101,10 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 		Replicas:    o.Replicas,
 		AllowDirect: true,
 		DenyDelete:  false,
-		Duplicates:  100 * time.Millisecond, // deduplication is not used; the fence does it better
+		Duplicates:  100 * time.Millisecond, // the server's minimum; no message has an ID, because the fence deduplicates
 		Metadata:    map[string]string{epochKey: strings.ToLower(rand.Text())[:8]},
 
-		AllowAtomicPublish: true, // for marks
+		AllowAtomicPublish: true, // for marks (ADR-50)
 	}
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = -1
@@ -125,15 +130,17 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	return epoch, nil
 }
 
-// Epoch returns the name of this log, which cursors carry.
+// Epoch returns the random name of this log. Cursors carry it.
 func (l *Log) Epoch() string { return l.epoch }
 
-// ErrFull: the log answers, but has no room. Writes wait until it has.
+// ErrFull tells that the log answers, but has no room. Writers wait and continue when it has room
+// again.
 var ErrFull = errors.New("stream: the log is full")
 
-// Ready checks that the log answers and takes writes. The error is ErrFull if it has no room. A
-// full stream still takes records that fit, so Ready compares its size; a write to a bucket shows
-// whether the server has room.
+// Ready checks that the log answers and takes writes. The error is ErrFull if the log has no room,
+// and any other error if it does not answer before ctx ends. A full stream still takes records that
+// fit, so Ready compares the stream's size with its bound. A write to a bucket shows whether the
+// server has room.
 func (l *Log) Ready(ctx context.Context) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -153,17 +160,19 @@ func (l *Log) Ready(ctx context.Context) error {
 	return nil
 }
 
-// codesNoRoom are JetStream's error codes if an account or a server has no room.
+// codesNoRoom are JetStream's error codes for a lack of room: 10002 = the account's limits, 10023 =
+// the server's resources, 10047 = the server's storage (errors.json of nats-server).
 var codesNoRoom = []jetstream.ErrorCode{10002, 10023, 10047}
 
-// Blobs returns the object store with the lines that are too large for a record, and the
-// checkpoints of snapshots.
+// Blobs returns the object store that holds lines beyond MaxLine, and the checkpoints of snapshots.
 func (l *Log) Blobs() jetstream.ObjectStore { return l.blobs }
 
-// Conn returns the connection that the log uses.
+// Conn returns the connection that the log uses. Its owner closes it, not the caller of Conn.
 func (l *Log) Conn() *nats.Conn { return l.nc }
 
-// KeyValue opens a bucket of the log, with its number of replicas, and creates it if it is missing.
+// KeyValue opens a bucket of the log, and creates it with cfg and the log's number of replicas if
+// it is missing. The bucket's name is cfg.Bucket after the stream's name. An existing bucket keeps
+// its configuration.
 func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	cfg.Bucket, cfg.Replicas = l.name+"_"+cfg.Bucket, l.replicas
 	kv, err := l.js.KeyValue(ctx, cfg.Bucket)

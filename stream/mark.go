@@ -17,21 +17,26 @@ import (
 // the same counter and each write it plus one would lose an increment.
 //
 // A step that changes the state depending on its value therefore writes two records at once: a
-// mark, on a lane that all of the run share, and its own record. The mark must follow the last mark
-// that the step has seen. If it does not, the state was changed meanwhile: neither record is
-// written, and the step reads the state again. JetStream writes both or neither (atomic batches,
-// ADR-50, NATS 2.12).
+// mark, on a lane that the whole run shares, and its done record. The mark must follow the last
+// mark that the step has seen. If it does not, another step has changed the state meanwhile:
+// neither record is written, and the step reads the state again. JetStream writes both or neither
+// (atomic batches, ADR-50, NATS 2.12).
 
-// ErrStale: the state was changed after the caller read it. Nothing was written.
+// ErrStale tells that the state was changed after the caller read it. Nothing was written.
 var ErrStale = errors.New("stream: the state was changed meanwhile")
 
-// mark is where the next mark is written: its subject, and the mark that it must follow.
+// mark is the compare-and-swap condition of a record: the subject of the run's marks, and the
+// sequence of the last mark that the step has seen (behind; 0 = none).
 type mark struct {
 	subject string
 	behind  uint64
 }
 
-// appendOn appends a record and a mark, both or neither.
+// appendOn appends a record and a mark, both or neither. It retries during outages until ctx ends,
+// as append does. The error is ErrStale if the last mark is another one, and else that of append.
+//
+// The record's lane decides whether an unclear batch was written, before the mark is looked at: the
+// batch's own mark would make a written batch look stale.
 func (l *Log) appendOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		seq, err := l.publishOn(ctx, msg, s, expected, on)
@@ -66,7 +71,8 @@ const (
 	headerBatchCommit = "Nats-Batch-Commit"
 )
 
-// publishOn sends the mark and the record as a batch, and waits for the acknowledgement.
+// publishOn sends the mark and the record as one batch, each with its expected last sequence, and
+// waits for the acknowledgement, which has the record's sequence.
 func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
@@ -96,7 +102,8 @@ func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected ui
 	return ack.Sequence, nil
 }
 
-// batched puts a message into a batch, behind the last record of its subject.
+// batched makes a message the at-th of a batch, from 1; it must follow the record behind of its
+// subject.
 func batched(msg *nats.Msg, batch string, at int, behind uint64) {
 	msg.Header.Set(headerBatch, batch)
 	msg.Header.Set(headerBatchPlace, strconv.Itoa(at))

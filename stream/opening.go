@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Opening is the result of a run's first record: which run it is, and which conversation it has.
+// Opening is the result of a run's first record: the identity of the run, its agent, and its
+// conversation.
 type Opening struct {
 	RunID string `json:"run"`
 	// Execution is the Temporal run ID of the execution that opened the run.
@@ -16,25 +17,27 @@ type Opening struct {
 	Agent     string `json:"agent"`
 	Revision  string `json:"revision"`
 	// Input is the sequence of the accepted proposal, Digest that of its decoded content. A run
-	// without an input continues the run Continues.
+	// without an input (0) continues the run with the ID Continues.
 	Input     uint64 `json:"input"`
 	Digest    string `json:"digest"`
 	Continues string `json:"continues,omitempty"`
-	// ProtocolVersion is that of the input. Readers without a cursor get that generation.
+	// ProtocolVersion is the input's. Readers without a cursor get the generation of this version.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
-	Accepted        Acceptance `json:"accepted"` // without content, which the proposal has
+	Accepted        Acceptance `json:"accepted"` // as Renew has judged it; its messages are in the proposal only
 	// Edits tells that approvers have edited arguments of the run's tool calls, which readers may
 	// have seen before.
 	Edits bool `json:"edits,omitempty"`
 	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" =
 	// none.
 	Keeps string `json:"keeps,omitempty"`
-	// StateKept tells that the run begins with a state that its client does not know.
+	// StateKept tells that the run begins with a state that its client does not know; readers get a
+	// STATE_SNAPSHOT.
 	StateKept bool `json:"stateKept,omitempty"`
 }
 
-// OpenRun writes the first record of a run and lists the run in the index of threads. A later
-// attempt does both again.
+// OpenRun writes the first record of a run and lists the run in the index of threads. The result is
+// Place.After for the first attempt (see Open). A later attempt calls it again, in case the first
+// one died between the two writes.
 func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
 	seq, err := l.Open(ctx, p, o, events...)
 	if err != nil {
@@ -43,8 +46,8 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Eve
 	return seq, l.listOpened(ctx, p.Run, o.Agent, seq)
 }
 
-// Metadata is that of the event RUN_STARTED: the revision of the agent, under the key that
-// capabilities use.
+// Metadata returns the metadata of RUN_STARTED: the revision of the agent, under the key that
+// capabilities use; nil = the opening has no revision.
 func (o Opening) Metadata() (agui.Metadata, error) {
 	if o.Revision == "" {
 		return nil, nil
@@ -72,7 +75,7 @@ func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
 	return &o, nil
 }
 
-// Known reports whether the log has a record of a run, for instance its proposed input.
+// Known reports whether the log has any record of a run, for instance its proposed input.
 func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
 	rec, err := l.Last(ctx, l.RunSubject(run)+".>")
 	return rec != nil, err
@@ -84,7 +87,7 @@ func (l *Log) LastOf(ctx context.Context, t Thread) (uint64, error) {
 	return rec.Sequence(), err
 }
 
-// KnownThread reports whether the log has a record of a thread.
+// KnownThread reports whether the log has any record of a thread.
 func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
 	last, err := l.LastOf(ctx, t)
 	return last > 0, err

@@ -7,17 +7,20 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// saying follows the messages of an open attempt. Each call reads only the records since the one
-// before.
+// This file computes the messages of an attempt that did not finish, from its events. Supersede
+// keeps them when a run is cancelled.
+
+// saying folds the events of an open attempt to messages. Each call of read adds the records since
+// the one before, because Supersede may lose a race with the attempt and read again.
 type saying struct {
-	writer string
-	upTo   uint64
-	events int
+	writer string // the attempt; a new one begins again
+	upTo   uint64 // sequence of the last record that was read
+	events int    // number of events so far
 	said   *agui.Reducer
 }
 
-// read returns the messages up to a record, the lane's last; nil = the attempt has written no
-// event.
+// read returns the messages up to last, the lane's last record, as the result of the step; nil =
+// the attempt has written no event.
 func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Result, error) {
 	if s.writer != last.Writer {
 		*s = saying{writer: last.Writer, upTo: max(p.After, p.Since), said: agui.NewReducer(nil, nil)}
@@ -40,8 +43,9 @@ func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Resu
 	return &Result{Messages: s.said.Messages()}, nil
 }
 
-// ApplyEvents applies the events of a record to a reducer, except for hidden ones; hidden nil =
-// none.
+// ApplyEvents applies the events of a record to a reducer, except for those that hidden returns
+// true for; hidden nil = none. It applies all events, and returns the errors of those that do not
+// apply.
 func ApplyEvents(ctx context.Context, to *agui.Reducer, rec *Record, hidden func(writer string, at Position) bool) error {
 	events, err := rec.Events(ctx)
 	if err != nil {

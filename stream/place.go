@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// sealing is that of a run; nil = the thread is that agent's with which the run began.
+// sealing returns the result of the terminal record; nil = the agent with which the run began has
+// the thread.
 func (p Place) sealing() any {
 	if p.Agent == "" {
 		return nil
@@ -14,7 +15,8 @@ func (p Place) sealing() any {
 	return sealing{p.Agent}
 }
 
-// Place is where in a run a step writes.
+// Place is where in a run a step writes, and which earlier records it must follow. The workflow
+// knows these values, and each activity builds the place of its step from its input.
 type Place struct {
 	Run  Run
 	Lane Lane
@@ -23,24 +25,26 @@ type Place struct {
 	// Then is the ID of the step that the activity of this one continues with; "" = none. Records
 	// of that step do not fence a late attempt of this one.
 	Then string
-	// Execution is the Temporal run ID of the execution that began the run. A run of another
-	// execution is not written to.
+	// Execution is the Temporal run ID of the execution that began the run. Writers of another
+	// execution are refused with ErrOver.
 	Execution string
-	// After is the lane's last record as the workflow knows it; 0 = none.
+	// After is the sequence of the lane's last record that the workflow knows; 0 = none.
 	After uint64
-	// Since is the record after which the lane belongs to this use: lanes are used again. It counts
-	// until the step has written.
+	// Since is the sequence from which the lane belongs to this use: a run uses its lanes again.
+	// Records up to Since are of earlier uses. Open and Begin consider it only while After is 0,
+	// that is, until the step has written.
 	Since uint64
-	// Agent is the agent that has the thread after a handoff; it is set where a run is sealed, "" =
-	// the run's own.
+	// Agent is the agent that has the thread after a handoff. Only Seal uses it; "" = the run's own
+	// agent.
 	Agent string
-	// Subagent is the subagentRunId of the events; "" = they are the run's own agent's.
+	// Subagent is the subagentRunId of the events; "" = they belong to the run's own agent.
 	Subagent string
 }
 
-// judgeLast judges the last record of the lane for a step. begun tells that it is a record of the
-// step. The error is ErrOver if another step or execution has written, and ErrLogLost if the record
-// After is missing.
+// judgeLast judges the last record of the lane for a step, after a write was refused. begun tells
+// that an attempt of the step has written it; otherwise the step may write after it. The error is
+// ErrOver if another step or execution has written, or if the lane was superseded or sealed. It is
+// ErrLogLost if the lane ends before After.
 func (p Place) judgeLast(last *Record) (begun bool, err error) {
 	switch found := lastSeq(last); {
 	case found == p.After, p.After == 0 && found <= p.Since:
@@ -54,9 +58,11 @@ func (p Place) judgeLast(last *Record) (begun bool, err error) {
 	}
 }
 
+// has reports whether a step's records count as those of this one.
 func (p Place) has(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
 
-// encode encodes events, attributed to the place's subagent.
+// encode encodes events as lines, attributed to the place's subagent. It sets that attribute in the
+// given events.
 func (p Place) encode(events []agui.Event) ([][]byte, error) {
 	lines := make([][]byte, 0, len(events))
 	for _, e := range events {

@@ -13,35 +13,48 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
+// This file has what clients propose to a run: its input, messages that steer it, decisions about
+// its interrupts, and the request to cancel it. The API writes the proposal to the log before it
+// calls the workflow, which gets only the sequence and the digest (a Proposal). So Temporal's
+// history has no content. Each proposal is the only record of its lane, with expected sequence 0: a
+// client that repeats a request gets the same proposal.
+
 // Input is the input of a run: the client's RunAgentInput without messages, and what the messages
-// mean for the conversation.
+// mean for the conversation. It is the result of a proposal. For messages that steer an active run,
+// Input is empty and Accepted has the messages.
 type Input struct {
 	Input    agui.RunAgentInput `json:"input"`
 	Accepted Acceptance         `json:"accepted"`
-	// Requester is the caller that asked for the run.
+	// Requester is the caller that started the run.
 	Requester *auth.Principal `json:"requester,omitempty"`
-	// Late are answers to interrupts that had been decided before. They change nothing.
+	// Late are answers to interrupts that were decided before the input came. They change nothing;
+	// the client is told the decisions that were carried out (Store.LateEvents).
 	Late []LateAnswer `json:"late,omitempty"`
 	// Answers are those to interrupts that were open when the input came. A concurrent decision may
-	// win.
+	// still win, and then they are late too.
 	Answers []LateAnswer `json:"answers,omitempty"`
 }
 
-// LateAnswer is an answer to an interrupt, which may have been decided otherwise.
+// LateAnswer is a client's decision about an interrupt, about which another decision may have been
+// carried out.
 type LateAnswer struct {
 	InterruptID string   `json:"interruptId"`
 	Said        Decision `json:"said"`
 }
 
-// Proposal refers to a record with something from outside, which a workflow accepts or ignores.
+// Proposal refers to a proposal record, which a workflow accepts or ignores. Seq is its sequence,
+// Digest the digest of its decoded content in hex, by which a workflow recognizes a repetition.
 type Proposal struct {
 	Seq    uint64 `json:"seq"`
 	Digest string `json:"digest"`
 }
 
-// ProposeInput writes the input of a run once: the same input again is the same record. No reader
-// sees it, and it decides nothing: the workflow of the run accepts it. An input that was refused
-// before, and has late answers now, is another record.
+// ProposeInput writes the input of a run once: for an input with the same digest it returns the
+// existing proposal. No reader is shown it, and it changes nothing until the workflow of the run
+// accepts it.
+//
+// An input that was refused before, and whose answers are late now, becomes another record under
+// another lane, with the same Proposal.Digest.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
 	if len(in.Late) == 0 {
 		return l.propose(ctx, run, digest, in)
@@ -51,7 +64,8 @@ func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *In
 	return p, err
 }
 
-// Decision is a decision about a tool call, with its content. The workflow knows the kind only.
+// Decision is a client's decision about an interrupt of a tool call, with its content. The workflow
+// knows only the kind and the sequence of the proposal. docs/concepts/terms.md lists the kinds.
 type Decision struct {
 	CallID string `json:"call"`
 	Kind   string `json:"kind"`
@@ -64,21 +78,24 @@ type Decision struct {
 	Question int             `json:"question,omitempty"`
 	Content  json.RawMessage `json:"content,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	// Remember is the scope of an approval that covers further calls.
+	// Remember is the scope of an approval that covers further calls; "" = it covers this call
+	// only.
 	Remember string `json:"remember,omitempty"`
-	// By is the caller, Channel what the client says of itself (docs/guides/inbox.md). The record
-	// has the time.
+	// By is the caller; nil = an anonymous one. Channel is the client's description of itself
+	// (docs/guides/inbox.md). The record has the time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
 }
 
-// Decided tells which decision was carried out.
+// Decided tells which decision was carried out about a tool call. It is part of the Result of the
+// step that carried it out, and refers to the Decision by its proposal.
 type Decided struct {
 	CallID string `json:"call"`
 	Kind   string `json:"kind"`
-	// Question is that of the decision.
+	// Question is the decision's: the number of the call's question, 0 = the call itself.
 	Question int `json:"question,omitempty"`
-	// Digest and Proposal are those of the decision; empty = time decided.
+	// Digest and Proposal are those of the decision's Proposal; both are empty if no caller
+	// decided, for instance if the interrupt expired.
 	Digest   string `json:"digest,omitempty"`
 	Proposal uint64 `json:"proposal,omitempty"`
 	// Votes are the earlier votes of a quorum.
@@ -94,20 +111,22 @@ type Vote struct {
 }
 
 // Remembered is an approval that covers further calls of a tool in the thread, as long as the rule
-// is the same.
+// of the agent's revision is the same.
 type Remembered struct {
 	Tool string `json:"tool"`
-	Rule string `json:"rule"` // digest
+	Rule string `json:"rule"` // digest of the rule that asked for the approval
 	// Args is the digest of the canonical arguments that it covers; "" = all.
 	Args string `json:"args,omitempty"`
 }
 
-// ProposeDecision writes a decision about a call of a run, once.
+// ProposeDecision writes a decision about a tool call of a run once: for the same digest it returns
+// the existing proposal.
 func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
 	return l.propose(ctx, run, digest, d)
 }
 
-// Decision returns a proposed decision.
+// Decision returns the decision of the proposal with a sequence. The error is ErrLogLost if the log
+// lacks that record.
 func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
@@ -123,8 +142,9 @@ func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
 	return &d, nil
 }
 
-// DecisionIn returns the decision that a thread's log holds at a sequence; nil = the record there
-// is not one.
+// DecisionIn returns the decision that is proposed at a sequence of a thread. nil = the record is
+// not a decision of this thread, or does not exist: unlike for Decision, the sequence may come from
+// a client.
 func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decision, error) {
 	if seq == 0 {
 		return nil, nil
@@ -140,7 +160,8 @@ func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decis
 	return &d, nil
 }
 
-// propose writes a proposal once: the same again is the same record.
+// propose writes a proposal to the lane of its digest, with expected sequence 0. If the lane has a
+// record already, propose returns that one: it has the same content.
 func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any) (Proposal, error) {
 	body, err := json.Marshal(proposed)
 	if err != nil {
@@ -156,7 +177,7 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 	if !errors.Is(err, ErrFenced) {
 		return p, err
 	}
-	first, err := l.Last(ctx, subject) // it was proposed before
+	first, err := l.Last(ctx, subject) // the lane has the same proposal already
 	if err != nil {
 		return Proposal{}, err
 	}
@@ -164,7 +185,8 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 	return p, nil
 }
 
-// Input returns a proposed input.
+// Input returns the input of the proposal with a sequence. The error is ErrLogLost if the log lacks
+// that record.
 func (l *Log) Input(ctx context.Context, seq uint64) (*Input, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
@@ -185,12 +207,13 @@ type Cancel struct {
 	Reason string `json:"reason,omitempty"`
 	// By is the caller; nil = an anonymous caller, or the server itself.
 	By *auth.Principal `json:"by,omitempty"`
-	// At is the record's time.
+	// At is the record's time. RequestCancel ignores it, CancelOf sets it.
 	At time.Time `json:"at,omitzero"`
 }
 
-// RequestCancel writes a request to cancel a run, once, and reports whether it was the first. The
-// first activity of the run looks for it, so a cancel before the start is not lost.
+// RequestCancel writes a request to cancel a run, once, and reports whether it was the first. A
+// second request writes nothing, so the reason and the caller of the first one stand. The first
+// activity of the run looks for the record, so a cancel before the run's start is not lost.
 func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool, err error) {
 	c.At = time.Time{}
 	body, err := json.Marshal(c)
@@ -206,7 +229,7 @@ func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool,
 	return err == nil, err
 }
 
-// CancelRequested reports whether a cancel of the run was requested.
+// CancelRequested reports whether the log has a request to cancel the run.
 func (l *Log) CancelRequested(ctx context.Context, run Run) (bool, error) {
 	r, err := l.Last(ctx, l.LaneSubject(run, LaneControl))
 	return r != nil, err
@@ -217,6 +240,7 @@ func (l *Log) CancelOf(ctx context.Context, run Run) (*Cancel, error) {
 	return l.cancelUnder(ctx, l.LaneSubject(run, LaneControl))
 }
 
+// cancelUnder returns the request on the control lane with this subject; nil = there is none.
 func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) {
 	rec, err := l.Last(ctx, subject)
 	if rec == nil || err != nil {
@@ -230,17 +254,18 @@ func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) 
 	return c, nil
 }
 
-// DecisionToolResult is the kind of a decision that has the result of a client tool call.
+// DecisionToolResult is the kind of a decision that carries the result of a client tool call.
 const DecisionToolResult = "result"
 
-// ClientResult returns the result of a client tool call as a decision, with its digest: over the
-// call, the content and the error.
+// ClientResult returns the result of a client tool call as a decision, with its digest over the
+// call's ID, the content and the error. The message's own ID is not part of it, so the same result
+// sent twice is one proposal.
 func ClientResult(m *agui.Message) (*Decision, [32]byte) {
 	said := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
 	return &Decision{CallID: m.ToolCallID, Kind: DecisionToolResult, Result: &said}, said.Digest()
 }
 
-// ResultDigest is that digest as text.
+// ResultDigest returns the digest of ClientResult in hex.
 func ResultDigest(m *agui.Message) string {
 	_, digest := ClientResult(m)
 	return fmt.Sprintf("%x", digest)

@@ -10,16 +10,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// This file appends one record to a lane: the fence, the retries during outages, and the judgement
+// of unclear answers. mark.go does the same for two records at once.
+
 // Errors that the callers of this package tell apart.
 var (
-	// ErrFenced tells that another writer owns the lane. The writer stops, and reports no error to
-	// readers: the other writer does the step now. It need not be the later attempt, so the step
-	// may be attempted again.
+	// ErrFenced tells that another writer owns the lane. The fenced writer stops, and reports no
+	// error to readers: the other writer does the step now. The other writer may be the earlier
+	// attempt, so Temporal may attempt the step again.
 	ErrFenced = errors.New("stream: fenced: the lane has another writer")
 	// ErrOver is an ErrFenced that is final: the lane has a later step, the run is sealed, or it
 	// belongs to another execution.
 	ErrOver = fmt.Errorf("%w: the step is over", ErrFenced)
-	// ErrUnavailable tells that the log does not answer. The same call may succeed later.
+	// ErrUnavailable tells that the log does not answer. The same call may succeed later, and a
+	// write may have reached the log.
 	ErrUnavailable = errors.New("stream: the log is out of reach")
 	// ErrLogLost tells that the log lacks a record that was acknowledged, for instance after a
 	// restore from an older copy.
@@ -28,18 +32,21 @@ var (
 
 const (
 	publishPatience = 2 * time.Second        // for one acknowledgement
-	firstPause      = 5 * time.Millisecond   // before looking after an unclear answer
-	longestPause    = 500 * time.Millisecond // between looks while the log is out of reach
+	firstPause      = 5 * time.Millisecond   // before the first look after an unclear answer; each pause doubles the one before
+	longestPause    = 500 * time.Millisecond // between two looks while the log is out of reach
 )
 
-// codeWrongLastSequence is JetStream's answer to an expected sequence that isn't the lane's last.
+// codeWrongLastSequence is JetStream's error code for an expected sequence that is not the last one
+// of the subject.
 const codeWrongLastSequence = 10071
 
-// append writes one record directly after the sequence expected of its lane (0 = first), and
-// returns its sequence. It retries during outages, and while the stream is full, until ctx ends.
+// append writes one record directly after the sequence expected of its lane (0 = it is the first
+// record), and returns its sequence. It retries during outages, and while the stream is full, until
+// ctx ends. The error is ErrFenced or ErrLogLost (see resolve), an error of which isPermanent
+// holds, or the cause of ctx.
 //
-// An error code alone never means fenced: an acknowledgement may be lost, and the writer's own
-// retry is refused then. The lane's last record decides.
+// An error code alone never means fenced: if an acknowledgement was lost, the writer's own retry is
+// refused. The lane's last record decides.
 func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint64) (uint64, error) {
 	pause := firstPause
 	for try := 0; ; try++ {
@@ -50,7 +57,7 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 		if isPermanent(err) {
 			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
-		if !refused(err) || try > 0 {
+		if !refused(err) || try > 0 { // a message whose acknowledgement is late may still arrive
 			if err := sleep(ctx, pause); err != nil {
 				return 0, err
 			}
@@ -64,8 +71,9 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 }
 
 // resolve finds out what became of a record whose publication had no clear answer. It returns the
-// sequence if the record was written, 0 if it was not, and ErrFenced if the lane has a record of
-// another writer.
+// sequence if the record was written, and 0 without an error if the lane still ends at expected.
+// The error is ErrFenced if another record follows expected, and ErrLogLost if the lane ends before
+// it.
 func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
 	last, err := l.lastOfLane(ctx, subject)
 	if err != nil {
@@ -83,7 +91,8 @@ func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uin
 	}
 }
 
-// lastOfLane returns the lane's last record to a writer. It retries during outages, until ctx ends.
+// lastOfLane returns the lane's last record to a writer; nil = the lane is empty. Unlike Last it
+// retries during outages, until ctx ends.
 func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		last, err := l.Last(ctx, subject)
@@ -96,14 +105,14 @@ func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	}
 }
 
-// isPermanent reports whether the same request can never succeed.
+// isPermanent reports whether the same request can never succeed: retries stop.
 func isPermanent(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// asUnavailable marks a failure to reach the log as ErrUnavailable, unless the caller's context has
-// ended.
+// asUnavailable marks a failure to reach the log as ErrUnavailable. It leaves cancellation, lost
+// records and messages that are too large as they are.
 func asUnavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, ErrLogLost) {
 		return err
@@ -111,6 +120,7 @@ func asUnavailable(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
+// lastSeq returns the sequence of the last record of a lane; 0 = the lane is empty.
 func lastSeq(r *Record) uint64 {
 	if r == nil {
 		return 0
@@ -118,8 +128,9 @@ func lastSeq(r *Record) uint64 {
 	return r.Seq
 }
 
-// publish sends one message and waits for its acknowledgement. The client library's retries are
-// off: append decides when to send again.
+// publish sends one message with the expected last sequence of its subject, and waits at most
+// publishPatience for the acknowledgement. The client library's retries are off: they would not
+// look at the lane in between.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
@@ -130,14 +141,15 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint
 	return ack.Sequence, nil
 }
 
-// refused reports whether JetStream answered that the lane's last sequence is another one. Only
-// after this answer can the lane be read at once.
+// refused reports whether JetStream answered that the subject's last sequence is another one. Only
+// after this answer is the message certainly not in flight any more, so the lane can be read at
+// once.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
 }
 
-// sleep waits for d or the end of ctx.
+// sleep waits for d. The error is the cause of ctx, if ctx ends before that.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

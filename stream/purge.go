@@ -11,14 +11,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrGone tells that the record of a cursor was purged, with its thread.
+// ErrGone tells that the record of a cursor was purged with its thread.
 var ErrGone = errors.New("stream: what the cursor stands behind was purged")
 
-// Purge removes the records of a thread and their blobs, the records last: they name the blobs. A
-// caller that is interrupted purges again. No run of the thread may be active.
+// Purge removes the blobs of a thread, lists the thread as purged, and removes its records. The
+// records are last, because they name the blobs: a caller that is interrupted calls Purge again. No
+// run of the thread may be active.
 //
-// No mark stays in the log. A cursor tells that its record is gone, and a snapshot in memory is
-// void without its last record, so the thread may begin again at once.
+// The log keeps no tombstone. Check reports a cursor whose record is gone, and a snapshot in memory
+// is void if the log lacks its last record. So the thread may begin again at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
 	all := l.ThreadSubject(t) + ".>"
 	last, err := l.Last(ctx, all)
@@ -42,7 +43,8 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	return nil
 }
 
-// Purged reports whether the log has no record of a thread. A proposed input is a record.
+// Purged reports whether the log has no record of a thread: it was purged, or never began. A
+// proposed input is a record.
 func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
 	last, err := l.LastOf(ctx, t)
 	return last == 0 && err == nil, err
@@ -70,7 +72,7 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 	return nil
 }
 
-// PurgeBlob removes a blob, if it is there.
+// PurgeBlob removes a blob; it succeeds if there is none.
 func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	err := l.blobs.Delete(ctx, name)
 	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -79,8 +81,8 @@ func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	return nil
 }
 
-// Missing judges a sequence without a record. It returns ErrGone if the log has passed it, because
-// only a purge removes records, and nil if the log has not reached it.
+// Missing tells why the log has no record with a sequence. It returns ErrGone if the log has passed
+// it, because only a purge removes records, and nil if the log has not reached it.
 func (l *Log) Missing(ctx context.Context, seq uint64) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {

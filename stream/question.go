@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// ToolQuestion returns the question with which a tool call has ended.
+// ToolQuestion returns the question with which a tool call has ended, from the done record with a
+// sequence. The error is ErrLogLost if the log lacks that record.
 func (l *Log) ToolQuestion(ctx context.Context, seq uint64) (*ToolQuestion, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
@@ -31,7 +32,8 @@ func (l *Log) ToolQuestion(ctx context.Context, seq uint64) (*ToolQuestion, erro
 // MetadataQuestion is the key of a QuestionSource in the metadata of an interrupt.
 const MetadataQuestion = "perdure.question"
 
-// QuestionSource tells which question of a tool call an interrupt is.
+// QuestionSource tells which question of a tool call an interrupt is: Number counts the questions
+// of the call from 1.
 type QuestionSource struct {
 	Agent    string    `json:"agent"`
 	Revision string    `json:"revision"`
@@ -40,8 +42,8 @@ type QuestionSource struct {
 	AskedAt  time.Time `json:"askedAt"`
 }
 
-// QuestionSourceOf reads the source of an interrupt. Its number is 0 if no tool asks: the interrupt
-// is an approval of the call.
+// QuestionSourceOf reads the source of an interrupt. Its Number is 0 if the interrupt is not a
+// question of a tool but an approval of the call.
 func QuestionSourceOf(question agui.Interrupt) (QuestionSource, error) {
 	var by QuestionSource
 	raw, ok := question.Metadata[MetadataQuestion]
@@ -54,7 +56,8 @@ func QuestionSourceOf(question agui.Interrupt) (QuestionSource, error) {
 	return by, nil
 }
 
-// Answers reports whether a decision is about an interrupt.
+// Answers reports whether the decision is about this interrupt: about the same call, and the same
+// question of the call.
 func (d Decided) Answers(question agui.Interrupt) bool {
 	by, err := QuestionSourceOf(question)
 	return err == nil && question.ToolCallID == d.CallID && by.Number == d.Question

@@ -13,21 +13,25 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A cluster needs reads that are more exact than the client library's. The last record of a lane or
-// a thread is asked from the leader, never from a replica that may lag. Other records are fetched
-// in batches by JetStream's direct get (ADR-31), which needs no consumer, until they reach the
+// This file reads the log. A cluster needs reads that are more exact than the client library's.
+// Last, First and At ask the stream's leader (JetStream API STREAM.MSG.GET), never a replica that
+// may lag. Other records are fetched in batches by JetStream's direct get (ADR-31), which needs no
+// consumer and may be answered by a lagging replica. So a batch is repeated until it reaches the
 // sequence that the leader named.
 
+// Bounds of one read.
 const (
-	readPatience = 2 * time.Second
-	batchBytes   = 1 << 20
-	firstBatch   = 256 // records; each batch doubles the one before
+	readPatience = 2 * time.Second // for one response
+	batchBytes   = 1 << 20         // of messages in one response of direct get
+	firstBatch   = 256             // records; each batch doubles the one before
 	batchRecords = 2048
 )
 
+// codeNoMessage is JetStream's error code for a sequence or subject without a message.
 const codeNoMessage = 10037
 
-// getRequest is a request of JetStream's message get, or of its direct get of several messages.
+// getRequest is a request of JetStream's message get, or of its direct get of several messages
+// (ADR-31). Seq is the sequence, or the first one with NextFor; the subjects may have wildcards.
 type getRequest struct {
 	Seq      uint64 `json:"seq,omitempty"`
 	LastFor  string `json:"last_by_subj,omitempty"`
@@ -54,23 +58,26 @@ type storedMessage struct {
 	Time    time.Time `json:"time"`
 }
 
-// Last asks the leader for the last record under a subject, which may end in ">". nil = none.
+// Last asks the leader for the last record under a subject, which may end in ">". nil = there is
+// none. It waits at most readPatience; the error is ErrUnavailable if the leader does not answer.
 func (l *Log) Last(ctx context.Context, subject string) (*Record, error) {
 	return l.sendGet(ctx, getRequest{LastFor: subject})
 }
 
-// First asks the leader for the first record of a subject at or after a sequence. nil = none.
+// First asks the leader for the first record under a subject at or after a sequence. nil = there is
+// none.
 func (l *Log) First(ctx context.Context, subject string, from uint64) (*Record, error) {
 	return l.sendGet(ctx, getRequest{NextFor: subject, Seq: max(from, 1)})
 }
 
-// At asks the leader for the record with a sequence. nil = none.
+// At asks the leader for the record with a sequence, of whatever subject. nil = the log has not
+// reached it, or it was purged (see Missing).
 func (l *Log) At(ctx context.Context, seq uint64) (*Record, error) {
 	return l.sendGet(ctx, getRequest{Seq: seq})
 }
 
-// Kept decodes into v what a step has kept for later steps (see Result.Kept). The error is
-// ErrLogLost if the record is not one of the thread, or keeps nothing.
+// Kept decodes into v the value that the done record with a sequence keeps for later steps (see
+// Result.Kept). The error is ErrLogLost if the record is not a done record of the thread.
 func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
@@ -89,9 +96,8 @@ func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	return nil
 }
 
-// Detail reads what a record says about a failure: of an attempt that failed for good, or of a
-// finished step that keeps a detail (see Result.Kept). It returns "" if the thread has no such
-// record.
+// Detail returns the detail of a failure: of an attempt that failed for good (Attempt.Fail), or of
+// a finished step whose Result.Kept has a detail. It returns "" if the thread has no such record.
 func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil || rec == nil || rec.thread != l.ThreadSubject(t) || !rec.HasResult() {
@@ -113,6 +119,7 @@ func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) 
 	return note.Detail, nil
 }
 
+// sendGet asks the log's stream for one record; nil = there is none.
 func (l *Log) sendGet(ctx context.Context, req getRequest) (*Record, error) {
 	m, err := l.askStream(ctx, l.name, req)
 	if err != nil || m == nil {
@@ -125,7 +132,8 @@ func (l *Log) sendGet(ctx context.Context, req getRequest) (*Record, error) {
 	return decodeRecord(l, m.Subject, m.Seq, m.Time, h.Get(header), m.Data)
 }
 
-// askStream asks a stream's leader for one message. nil = none.
+// askStream asks a stream's leader for one message. nil = there is none. Any other error of
+// JetStream is ErrUnavailable, for instance while the cluster elects a leader.
 func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*storedMessage, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -152,12 +160,15 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 	return resp.Message, nil
 }
 
-// errStale tells that the leader has a record that the asked replicas do not have yet.
+// errStale tells that the leader has a record that the replicas do not have yet. Reading again
+// helps.
 var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
 
 // Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
-// sequence of a record under that subject which the leader has: a replica that lacks it is asked
-// again. A replica that keeps lagging is ErrUnavailable, not ErrLogLost.
+// sequence of a record under that subject which the leader has: a batch of a replica that lacks it
+// is requested again, with pauses. A replica that keeps lagging is ErrUnavailable, not ErrLogLost.
+// After an error Records yields no more. If a purge removes the record to meanwhile, Records ends
+// without an error at a later record, if there is one.
 func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		pause, size := firstPause, firstBatch
@@ -176,7 +187,7 @@ func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter
 					return
 				}
 			}
-			if from != before {
+			if from != before { // a batch with records resets the patience
 				pause, size = firstPause, min(2*size, batchRecords)
 				continue
 			}
@@ -200,13 +211,14 @@ const (
 	partAsked   = 64 << 10 // JetStream ends a batch with the record that reaches it
 )
 
-// part is a number of records that a reader holds at a time.
+// part is a bounded number of records that a reader holds at a time.
 type part struct {
 	records []*Record
 	bytes   int
 }
 
-// add adds a record; it returns false if the part has no room for it.
+// add adds a record; it returns false if the part has no room for it. An empty part has room for
+// any record.
 func (p *part) add(r *Record) bool {
 	if len(p.records) > 0 && (p.bytes+r.size > partBytes || len(p.records) == partRecords) {
 		return false
@@ -216,9 +228,9 @@ func (p *part) add(r *Record) bool {
 	return true
 }
 
-// part returns the next records under a subject with from ≤ sequence ≤ to, at least one. As for
-// Records, to must exist; ErrGone tells that it was purged. No request is in flight when it
-// returns, so a reader may take as long as it likes.
+// part returns the next records under a subject with from ≤ sequence ≤ to, at least one and at most
+// a part. As for Records, to must exist; the error is ErrGone if it was purged. No request is in
+// flight when part returns, so a slow client of the reader costs the log nothing.
 func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	for pause := firstPause; pause <= longestPause; pause *= 2 {
 		var p part
@@ -243,8 +255,8 @@ func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Rec
 	return nil, l.missingRecordError(ctx, to)
 }
 
-// missingRecordError judges a record that existed and was not found: it was purged, or the replicas
-// lag.
+// missingRecordError returns the reason why a record that existed was not found: ErrGone if it was
+// purged, errStale if the replicas lag.
 func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
@@ -257,8 +269,9 @@ func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 }
 
 // batch yields the records of one direct get: at most size, up to the one that reaches a number of
-// bytes. A batch that breaks off, or that lost a message on the way, ends early: each message names
-// the one before it.
+// bytes, from whatever replica answers. It may yield none. Each message names the sequence of the
+// one before it (ADR-31), so a batch that lost a message on the way ends early instead of skipping
+// it.
 func (l *Log) batch(ctx context.Context, subject string, from uint64, size, bytes int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: bytes})
@@ -285,7 +298,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			}
 			switch status := msg.Header.Get("Status"); status {
 			case "":
-			case "204", "404": // end of batch, nothing there
+			case "204", "404": // ADR-31: end of the batch; no such message
 				return
 			default:
 				yield(nil, fmt.Errorf("%w: status %s %s", ErrUnavailable, status, msg.Header.Get("Description")))
@@ -303,12 +316,14 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 	}
 }
 
+// nextOf waits for the next message of a subscription, at most readPatience.
 func nextOf(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	return sub.NextMsgWithContext(ctx)
 }
 
+// fromDirect decodes a message of direct get, which has the stored message's metadata in headers.
 func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
 	seq, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
 	if err != nil {
@@ -321,8 +336,8 @@ func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
 	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, at, msg.Header.Get(header), msg.Data)
 }
 
-// LastRevision returns the revision of the newest change to the keys of a bucket that match keys; 0
-// = there was none.
+// LastRevision asks the leader for the revision of the newest change to the keys of a bucket that
+// match keys; 0 = there was none. Deletions are changes.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
 	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
 	if err != nil || m == nil {

@@ -13,54 +13,66 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Kind is the kind of a record. It is in the header of the message.
+// This file has the format of a record: one JetStream message on a lane. The header has the kind
+// and the writer (see header). The payload has lines of compact JSON, one for each AG-UI event, and
+// after them at most one line with the record's result. A line beyond MaxLine is a reference to a
+// blob.
+
+// Kind is the kind of a record. It is in the header of the message. docs/internals/architecture.md
+// has a table.
 type Kind string
 
 const (
-	// KindOpen has the lifecycle events of a step. The first attempt writes it; it is never
-	// retracted.
+	// KindOpen has the lifecycle events of a step. The first attempt writes it, and it is never
+	// retracted. Its result is an Opening, a Steering, or missing (see OpensRun and Steers).
 	KindOpen Kind = "open"
-	// KindAttempt takes a lane over for a new attempt. It supersedes the events of an unfinished
-	// attempt. With a result it ends a step that failed for good.
+	// KindAttempt takes a lane over for a new attempt, and supersedes the events of an unfinished
+	// attempt before it. With a result it ends a step that has failed for good (see Attempt.Fail).
 	KindAttempt Kind = "attempt"
 	// KindEvents has events. Its result, if any, is the attempt's note (see Attempt.Note).
 	KindEvents Kind = "events"
-	// KindDone is the last record of an attempt, with the step's result.
+	// KindDone is the last record of an attempt. Its result is the step's Result.
 	KindDone Kind = "done"
 	// KindSupersede takes a lane over without a new attempt. The events of the unfinished attempt
 	// are kept if the record has a result, and retracted if it has none.
 	KindSupersede Kind = "supersede"
-	// KindTerminal ends the run. Later records of the run do not count.
+	// KindTerminal has RUN_FINISHED or RUN_ERROR and seals the run: later records of the run do not
+	// count.
 	KindTerminal Kind = "terminal"
-	// KindProposal has something from outside. It decides nothing, and no reader sees it.
+	// KindProposal has an input or a decision of a client, as its result. It changes nothing until
+	// a workflow accepts it, and no reader is shown it.
 	KindProposal Kind = "proposal"
-	// KindMark precedes a record whose change of the state depends on its value (see
-	// Attempt.FinishOn). No reader sees it.
+	// KindMark precedes a record whose change of the state depends on the state's value (mark.go).
+	// It is empty, and no reader is shown it.
 	KindMark Kind = "mark"
-	// KindCancel is a request to cancel the run.
+	// KindCancel is a request to cancel the run. Its result is a Cancel.
 	KindCancel Kind = "cancel"
-	// KindFork begins a thread as a fork of another one.
+	// KindFork is the first record of a thread that begins as a fork of another one. Its result
+	// begins with the members of Fork.
 	KindFork Kind = "fork"
-	// KindAudit has an audit entry of a run's interrupts. No reader sees it.
+	// KindAudit has an audit entry of a run's interrupts, as its result. No reader is shown it.
 	KindAudit Kind = "audit"
 )
 
-// header is the header of a record: kind, step, writer, frame number and number of events,
-// separated by blanks, and the word shared if some of the events change what lanes share. It is one
-// header instead of six, because it is parsed for every token.
+// header is the name of a record's only header of its own: kind, step, writer, frame number and
+// number of events, separated by blanks, and the word "shared" if some of the events change what
+// lanes share. So no step ID and no writer's name has a blank. It is one header instead of six,
+// because readers parse it for every token.
 const header = "Perdure"
 
+// sharedMark is the last word of the header of a shared record.
 const sharedMark = "shared"
 
-// stamp is the content of the header.
+// stamp is the decoded content of the header, without the number of events.
 type stamp struct {
 	kind   Kind
-	step   string // the same for every attempt of a step
-	writer string // random per attempt
-	frame  int    // counts the records of a writer
+	step   string // ID, the same for every attempt of a step; "" = none
+	writer string // random for each attempt; tells an attempt its own records
+	frame  int    // number of the record among those of its writer, from 0
 	shared bool   // has events that change what lanes share (see Lane.Shares)
 }
 
+// encode returns the header's value for a record with a number of events.
 func (s stamp) encode(events int) string {
 	value := fmt.Sprintf("%s %s %s %d %d", s.kind, orDash(s.step), orDash(s.writer), s.frame, events)
 	if s.shared {
@@ -69,6 +81,8 @@ func (s stamp) encode(events int) string {
 	return value
 }
 
+// orDash returns a field of the header: an empty one is "-", because fields are separated by
+// blanks.
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -76,6 +90,7 @@ func orDash(s string) string {
 	return s
 }
 
+// fromDash is the inverse of orDash.
 func fromDash(s string) string {
 	if s == "-" {
 		return ""
@@ -83,7 +98,9 @@ func fromDash(s string) string {
 	return s
 }
 
-// Record is one message of the log. It is immutable and safe for concurrent use.
+// Record is one message of the log. It is immutable, shared by all readers of a process, and safe
+// for concurrent use. Seq is the stream's sequence, Time the server's time of the write. Step,
+// Writer and Frame are those of the stamp.
 type Record struct {
 	Seq    uint64
 	Time   time.Time
@@ -95,17 +112,19 @@ type Record struct {
 
 	thread string   // subject up to the thread's token
 	run    string   // the run's token
-	size   int      // with the blobs of its events
+	size   int      // bytes of the payload and of the blobs of its events; see Size
 	events int      // how many of lines are events; one more line is the result
-	shared bool     // some of them change what lanes share
+	shared bool     // some of the events change what lanes share
 	lines  [][]byte // as stored: may be references to blobs
 
 	log      *Log
-	resolve  sync.Mutex
-	resolved [][]byte // lines with their blobs, nil until they are read; guarded by resolve
+	resolve  sync.Mutex // also keeps concurrent readers from loading the same blob twice
+	resolved [][]byte   // lines with their blobs, nil until they are read; guarded by resolve
 }
 
-// decodeRecord decodes a message. The record keeps the data.
+// decodeRecord decodes a message. The record keeps data without a copy, so the caller must not
+// change it. An error means that the message is not one of Perdure's: value is the content of its
+// header.
 func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string, data []byte) (*Record, error) {
 	thread, run, lane, ok := splitSubject(subject)
 	if !ok {
@@ -137,7 +156,8 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}, nil
 }
 
-// Sequence returns the record's sequence; 0 = r is nil.
+// Sequence returns the record's sequence; 0 = r is nil, which is how reads report that there is no
+// record.
 func (r *Record) Sequence() uint64 {
 	if r == nil {
 		return 0
@@ -151,26 +171,30 @@ func (r *Record) RunToken() string { return r.run }
 // OfThread reports whether the record belongs to a thread.
 func (r *Record) OfThread(t Thread) bool { return r.thread == r.log.ThreadSubject(t) }
 
-// Shared reports whether the record has events that change what lanes share (see Lane.Shares).
+// Shared reports whether the record has events that change what lanes share (see Lane.Shares). The
+// header has this flag, so snapshots need not read the lines of other records.
 func (r *Record) Shared() bool { return r.shared }
 
-// Size returns how many bytes the events of the record take, with what they refer to.
+// Size returns how many bytes the record takes: the payload as it is stored, and the blobs of its
+// events. It does not count the blob of its result, which readers of events do not load.
 func (r *Record) Size() int { return r.size }
 
-// Weight returns how many bytes the record takes, with what its events and its result refer to.
+// Weight returns how many bytes the record takes with the blobs of its events and its result.
 func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
 
-// Is reports whether the record belongs to a run, of any thread.
+// Is reports whether the record belongs to a run with this ID, in whatever thread.
 func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
 
-// Events returns the record's AG-UI events as JSON. Large ones are loaded from the object store,
-// once for all readers; ctx bounds that.
+// Events returns the record's AG-UI events as JSON, in their order. The caller must not change
+// them. Large ones are loaded from the object store, once for all readers of the record; ctx bounds
+// that. The error is ErrLogLost if a blob is missing.
 func (r *Record) Events(ctx context.Context) ([][]byte, error) { return r.load(ctx, 0, r.events) }
 
-// HasResult reports whether the record has a result.
+// HasResult reports whether the record has a result. The type of the result depends on the kind.
 func (r *Record) HasResult() bool { return len(r.lines) > r.events }
 
-// Result decodes the record's result into v.
+// Result decodes the record's result into v. It fails if the record has none. A result beyond
+// MaxLine is loaded from the object store, and ctx bounds that.
 func (r *Record) Result(ctx context.Context, v any) error {
 	if !r.HasResult() {
 		return fmt.Errorf("stream: record %d (%s) has no result", r.Seq, r.Kind)
@@ -185,9 +209,9 @@ func (r *Record) Result(ctx context.Context, v any) error {
 	return nil
 }
 
-// load returns the lines from one to another, with blobs in the place of references. It does not
-// load other lines: a reader of events does not need a result, which may be large. A failure is not
-// kept for other readers: it may be the deadline of this one.
+// load returns the lines with from ≤ index < to, and loads the blobs that they refer to. It loads
+// no other blob: a reader of events does not need the result, which may be large. A failure is not
+// kept for other readers, because its cause may be the deadline of this one.
 func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	if !hasReference(r.lines[from:to]) {
 		return r.lines[from:to], nil
@@ -210,7 +234,8 @@ func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	return r.resolved[from:to], nil
 }
 
-// message makes the message of a record. Lines are compact JSON, which has no newline.
+// message makes the message of a record; result nil = none. Lines are compact JSON, so none has a
+// line feed.
 func message(subject string, s stamp, events [][]byte, result []byte) *nats.Msg {
 	size := len(result) + 1
 	for _, e := range events {

@@ -6,22 +6,23 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Result is what a finished step leaves, for snapshots and for a later attempt of the step.
+// Result is the result of a finished step: the content of a done record. Snapshots fold it, and a
+// later attempt of the step returns its Answer.
 type Result struct {
 	// Messages are the finished messages, in the order of the conversation. Changes of the state
-	// and the content of activities are in the step's events. An activity of the main lane has its
-	// ID here, for its place among the messages.
+	// and the content of activities are in the step's events. An activity of the main lane is
+	// listed here with its ID only, for its place among the messages.
 	Messages []agui.Message `json:"messages,omitempty"`
 	// Edited are the arguments that approvers have set, by tool call ID.
 	Edited map[string]string `json:"edited,omitempty"`
-	// Decided is the decision about the step's tool call.
+	// Decided is the decision about the step's tool call; nil = there was no interrupt.
 	Decided *Decided `json:"decided,omitempty"`
 	// Handoff tells that the step's tool call has handed the thread over.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Question is the question with which the tool call ended, instead of a result.
 	Question *ToolQuestion `json:"question,omitempty"`
-	// ProviderIDs are the provider's IDs of the tool calls, by their IDs in the thread. The
-	// provider wants its own back.
+	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread. A
+	// request to the provider needs its own IDs.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string `json:"scope,omitempty"`
@@ -43,13 +44,13 @@ func (r *Result) AnswerID() string {
 	return ""
 }
 
-// failed is the result of a record that ends an attempt which failed for good.
+// failed is the result of an attempt record that ends a step which failed for good (Attempt.Fail).
 type failed struct {
 	Detail string `json:"detail"`
 }
 
-// ToolQuestion is the question with which a tool call ended: what people are asked, and what the
-// call needs to be made again with the answer.
+// ToolQuestion is the question with which a tool call ended: the interrupt for the approvers, and
+// the data with which the call is made again with the answer.
 type ToolQuestion struct {
 	CallID string `json:"call"`
 	Tool   string `json:"tool"`
@@ -65,7 +66,7 @@ type ToolQuestion struct {
 	Message        string          `json:"message"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
 	Metadata       agui.Metadata   `json:"metadata,omitempty"`
-	// Digest is that of the question, State the tool's own data.
+	// Digest is that of the question, State the tool's own data, opaque to Perdure.
 	Digest string `json:"digest"`
 	State  []byte `json:"state,omitempty"`
 
@@ -73,12 +74,12 @@ type ToolQuestion struct {
 	Replies []Reply `json:"replies,omitempty"`
 }
 
-// Reply is the decision about a question.
+// Reply is the decision about one question of a tool call.
 type Reply struct {
-	// Question is the question's digest, State the tool's own data.
+	// Question is the question's digest, State the tool's own data from that question.
 	Question string `json:"question"`
 	State    []byte `json:"state,omitempty"`
 	Kind     string `json:"kind"`
-	// Proposal is the sequence of the decision; 0 = time decided.
+	// Proposal is the sequence of the decision; 0 = the question expired.
 	Proposal uint64 `json:"proposal,omitempty"`
 }

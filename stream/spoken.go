@@ -9,22 +9,23 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Spoken is what one attempt of a step has written to a lane. The next attempt uses it to count the
-// model call of one that died.
+// Spoken is what one attempt of a step has written to a lane. The next attempt, or the activity
+// that ends the run, charges the model call of an attempt that died by it.
 type Spoken struct {
 	Step   string
 	Writer string
-	// Note is the attempt's newest note; nil = it made none.
+	// Note is the attempt's newest note; nil = it set none.
 	Note json.RawMessage
-	// Said is all text, reasoning and tool calls of the attempt's events.
+	// Said is the concatenated text, reasoning, tool names and arguments of the attempt's events:
+	// the part of the answer that reached the log, for an estimate of its tokens.
 	Said string
 	// Done is the attempt's done record; nil = it did not finish.
 	Done *Record
 }
 
 // Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in
-// their order. It depends on the log alone: once all attempts of a lane have ended, it always
-// returns the same.
+// their order. Records of other executions do not count. It depends on the log alone: once all
+// attempts of a lane have ended, it always returns the same.
 func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
 	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
 	last, err := l.lastOfLane(ctx, subject)
@@ -55,6 +56,7 @@ func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
 	return all, nil
 }
 
+// add takes in the next record of the attempt; said collects Said.
 func (s *Spoken) add(ctx context.Context, rec *Record, said *strings.Builder) error {
 	switch {
 	case rec.Kind == KindDone:
@@ -93,7 +95,8 @@ func (s *Spoken) add(ctx context.Context, rec *Record, said *strings.Builder) er
 	return nil
 }
 
-// SpeakingLanes returns the lanes on which the subagents in a slot write; lane is that of the slot.
+// SpeakingLanes returns the lanes of a run on which the subagent with the given lane, and subagents
+// within it, write model calls.
 func (l *Log) SpeakingLanes(ctx context.Context, run Run, lane Lane) ([]Lane, error) {
 	lanes, err := l.lanes(ctx, run)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// LastEvent returns the last event of a record; nil = it has none.
+// LastEvent returns the last event of a record; nil = the record has no events.
 func (r *Record) LastEvent(ctx context.Context) (agui.Event, error) {
 	events, err := r.Events(ctx)
 	if err != nil || len(events) == 0 {
@@ -20,7 +20,7 @@ func (r *Record) LastEvent(ctx context.Context) (agui.Event, error) {
 	return e, nil
 }
 
-// Status tells what a thread does.
+// Status is what a thread does now.
 type Status string
 
 const (
@@ -32,7 +32,7 @@ const (
 	// StatusWaiting: the last run ended with interrupts, or client tool calls, that are not
 	// resolved.
 	StatusWaiting Status = "waiting"
-	// StatusIdle: no run is active, and none waits.
+	// StatusIdle: no run is active, and no interrupt is open.
 	StatusIdle Status = "idle"
 )
 

@@ -1,7 +1,7 @@
 package stream
 
-// Steering is the result of an open record whose step is told the messages that an active run was
-// steered with. The record is shared, which tells it from the opening of a run.
+// Steering is the result of an open record whose step receives the messages that an active run was
+// steered with. The record has the shared flag, which tells it from the opening of a run.
 type Steering struct {
 	// Inputs are the sequences of accepted proposals, in the order in which they were accepted.
 	Inputs []uint64 `json:"inputs"`

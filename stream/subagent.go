@@ -14,8 +14,8 @@ import (
 // A subagent has a lane of its own, and one for each of its parallel tool calls. The lanes belong
 // to the slot of the call that it works for, so several subagents use a lane one after the other.
 
-// Announced returns the last step of the subagent that uses a lane now; "" = the subagent has not
-// been announced.
+// Announced returns the ID of the last step of the subagent that uses a lane after Place.Since; ""
+// = the subagent has not written. The error is ErrOver if another execution has written.
 func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 	switch {
@@ -27,8 +27,9 @@ func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 	return last.Step, nil
 }
 
-// SupersedeSubagents supersedes all lanes of the subagents in a slot, if their owner died before it
-// did so. Place.Lane is the lane of the outermost one.
+// SupersedeSubagents supersedes all lanes of the subagents in a slot, if the workflow that owned
+// them died before it did so. Place.Lane is the lane of the outermost subagent. Lanes that were not
+// used after Place.Since are left alone. See Supersede for keep.
 func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error {
 	lanes, err := l.lanes(ctx, p.Run)
 	if err != nil {
@@ -53,7 +54,8 @@ func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error 
 	return nil
 }
 
-// lanes lists the lanes of a run that have records, without proposals.
+// lanes lists the lanes of a run that have records, without proposals. The server searches its
+// subjects for it.
 func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {

@@ -9,7 +9,16 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// advance reports how the active step ended, and moves the position to the next.
+// This file schedules pipeline.advance, which records how the active step ended and finds the next
+// one. All uses of the activity go through runAdvanceWith: advances, reopening, suspending, and
+// values of a program.
+
+// advance reports how the active step ended (position.Event), and moves the position to the next.
+// The caller handles the end of the pipeline (Advanced.IsEnd). After an error the position keeps
+// the event.
+//
+// If the run is cancelled meanwhile, advance returns the advance that the activity has recorded, or
+// lets the activity make it, so that compensation knows all finished steps.
 func (p interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	w, step := p.position, p.nextStep()
 	w.Advances++
@@ -17,6 +26,7 @@ func (p interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 		return p.takeChained(ctx), nil
 	}
 	in := runs.Advance{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
+	// The tree is sent once. If this advance fails, so does the program's step.
 	p.tree = nil
 	var next runs.Advanced
 	err := p.runAdvance(ctx, in, &next)
@@ -37,12 +47,14 @@ func (p interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	return next, nil
 }
 
-// nextStep returns the step of the next advance.
+// nextStep returns the step of the next advance. Its ID counts the advances, so it is the same for
+// the chained advance of a call and for the advance that the workflow schedules in place of it.
 func (p interpreter) nextStep() runs.Step {
 	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }
 
-// setPosition moves the position to what an advance has found.
+// setPosition moves the position to what an advance has found, and clears the event. When
+// compensation of a failed pipeline begins, it extends the run's deadline to leave time for it.
 func (p interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	w := p.position
 	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
@@ -54,8 +66,9 @@ func (p interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	}
 }
 
-// advanceAfterCancel finds out whether a cancelled advance was recorded: compensation must come
-// after it.
+// advanceAfterCancel repeats a cancelled advance with the same step ID, detached from the cancel.
+// The activity returns what the first attempt recorded, or makes the advance: compensation must
+// follow it in the log.
 func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -68,16 +81,19 @@ func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, n
 // cancelPatience bounds advanceAfterCancel.
 const cancelPatience = 5 * time.Second
 
+// runAdvance schedules pipeline.advance with the usual options. It blocks until the activity ends.
 func (p interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	options := p.run.options(ctx, "next step")
-	// The time of the step that has ended, or of the run, may be over: that is what the advance is
-	// to deal with, and where it is disturbed, by a log that is down say, it has to have the time
-	// to.
+	// The deadline of the step that ended, or of the run, may have passed: the advance has to deal
+	// with that. It gets time for it, also if NATS is unavailable for a while.
 	left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), compensationTime)
 	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
+// runAdvanceWith schedules pipeline.advance and applies what every use of it has in common. The
+// input gets the opening of a run that has not begun, and what earlier steps left open. The
+// output's usage is counted, and its record becomes the last one of the main lane.
 func (p interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.Advance, next *runs.Advanced) error {
 	if opens, announces := p.run.opening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces

@@ -6,7 +6,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// AgentBranch is agent.child.v1: a subagent or a branch at work.
+// AgentBranch is agent.child.v1: the work of a subagent for a tool call, or of a branch of a
+// pipeline. It ends with the call's or branch's answer. If the answer has Suspended set, the child
+// waits for interrupts, and the run that has the decisions starts it again from that state.
+//
+// Cancellation reaches it as a child workflow. A child whose input is cancelled already
+// (Progress.Cancelled) starts with a cancelled context: it only compensates for what it has done.
 func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
 	r := newRun(ctx, in.Input)
 	r.program, r.executionCtx = p.of(r, nil), ctx
@@ -14,7 +19,7 @@ func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.To
 	if in.Progress != nil {
 		r.child.replies = in.Progress.Replies
 	}
-	if in.Progress != nil && in.Progress.Cancelled { // it has only to compensate for what it has done
+	if in.Progress != nil && in.Progress.Cancelled { // compensate only
 		var cancel workflow.CancelFunc
 		ctx, cancel = workflow.WithCancel(ctx)
 		cancel()

@@ -9,10 +9,15 @@ import (
 )
 
 // AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
-// the run is cancelled or a step fails for good. It continues as new between turns when its history
-// grows long, and at its end with the run that waits longest for its thread.
+// the run is cancelled or a step fails for good. After the end it waits for decisions about the
+// run's interrupts.
+//
+// It continues as new between turns when its history grows long, with the run that continues after
+// its interrupts, and with the oldest queued run. The result is that of this execution's AG-UI run.
+// An error that does not continue as new means that Temporal cancelled the execution, or that no
+// terminal record is written.
 func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, error) {
-	running, cancel := workflow.WithCancel(ctx) // the run: a cancel does not end the wait after its end
+	running, cancel := workflow.WithCancel(ctx) // for the run's turns; ctx is for the notifier and the wait for a successor
 	t := newThread(running, in, cancel)
 	t.run.program, t.run.executionCtx = p.of(t.run, t), ctx
 	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
@@ -26,8 +31,9 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	if err != nil {
 		return runs.Result{}, err
 	}
-	// A client that has seen the end in the log may answer before the activity that wrote it
-	// reports here.
+	// A client that has seen the terminal record in the log may send decisions before the activity
+	// that wrote it reports to this workflow. So the interrupts are registered before the record is
+	// written.
 	t.awaitBehind(running, t.waitsBehind(end))
 	result, err := t.finish(running, end)
 	if err == nil && t.open() != nil && result.Outcome == end.outcome {
@@ -38,7 +44,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 		return result, t.awaitSuccessor(ctx, t.run.in.ParkPatience())
 	}
 	t.run.interrupts.afterEnd = nil
-	if t.successor != nil { // it was to continue with answers to interrupts that the run did not end with
+	if t.successor != nil { // its interrupts do not exist: the log has another end. It runs next, like a queued run
 		t.queue = append([]runs.Input{*t.successor}, t.queue...)
 	}
 	t.notifier.drain(ctx)

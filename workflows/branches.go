@@ -17,37 +17,45 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Branches of a pipeline step are child workflows that run in parallel. Each has a position and a
-// lane of its own, and clients see it as a subagent. A branch that waits for interrupts keeps its
-// slot, so that no more branches wait at a time than there are slots. When nothing else is under
-// way it ends, like any child, and begins again in the run that has the decisions.
+// Branches of a pipeline step (parallel or map) are child workflows that run in parallel. Each has
+// a position and a lane of its own, and clients see it as a subagent. runBranches executes the
+// step; runBranch is the branch itself, in its child workflow.
+//
+// A branch that waits for interrupts keeps its slot, so that no more branches wait than there are
+// slots. When all work waits, the branches end with their interrupts, like subagents, and restart
+// in the run that has the decisions.
 
-// maxFailures bounds the branches that may fail, since the history names each: after that no
-// further branch begins. maxReasons bounds the different failures, maxWords the bytes of their
-// messages.
+// maxFailures bounds the branches that may fail, since the position lists each: beyond it no
+// further branch begins. maxReasons bounds the different failures in the list, maxWords the bytes
+// of their messages.
 const (
 	maxFailures = 1000
 	maxReasons  = 16
 	maxWords    = 2 << 10
 )
 
-// branches runs the branches of one step.
+// branches runs the branches of one step, in one execution. runSomeBranches makes it and drops it
+// when no branch is running; fan has the progress that later executions need. Only workflow
+// coroutines touch it.
 type branches struct {
-	run       *run
+	run *run
+	// ctx is the context of all branches; cancel ends it.
 	ctx       workflow.Context
 	cancel    workflow.CancelFunc
-	fan       *runs.Branches
-	changes   workflow.Selector // branches that have ended, or ask
+	fan       *runs.Branches    // the step and its progress, in the run's position
+	changes   workflow.Selector // ends of branches, and their signals
 	children  *children
-	ids       map[int]string // the branches under way, by index
-	free      []int          // slots
-	suspended []runs.ToolAnswer
-	cancelled bool // a branch has found that the run is cancelled
-	expired   bool // the step's time was over while branches waited
-	err       error
+	ids       map[int]string    // workflow IDs of running branches, by index
+	free      []int             // slots without a branch; a slot is the index of a lane
+	suspended []runs.ToolAnswer // of branches that ended with their interrupts
+	cancelled bool              // a branch found the cancel request in the log before the signal arrived
+	expired   bool              // the step's deadline passed while branches waited for interrupts
+	err       error             // the step fails with it
 }
 
-// runBranches runs the branches of the active step. The error is nil except to continue as new.
+// runBranches executes the branches of the active step, until none is left. over reports that end
+// has how the step ended: with interrupts, an error or a cancel. Otherwise the position has the
+// step's event. The error is nil except to continue as new.
 func (p interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	if p.position.Branches.Next == 0 {
 		if end, over, err = p.checkBeforeBranches(ctx); over || err != nil {
@@ -65,8 +73,9 @@ func (p interpreter) runBranches(ctx workflow.Context) (end ending, over bool, e
 	}
 }
 
-// runSomeBranches runs branches until none is under way. more tells that others are left, since the
-// history has grown long.
+// runSomeBranches restarts suspended branches, starts further ones, and blocks until none is
+// running. more reports that others are left, because the history has grown long: the caller
+// continues as new. The other results are those of runBranches.
 func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
@@ -79,7 +88,7 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 	if w := p.run.in.Resume; f.fan.Suspended {
 		f.fan.Suspended = false
 		for i := range w.Suspended {
-			if s := &w.Suspended[i]; s.Parent == 0 && s.Branch != nil {
+			if s := &w.Suspended[i]; s.Parent == 0 && s.Branch != nil { // deeper children restart below their parent
 				f.start(*s.Branch, w.Of(i+1), s)
 			}
 		}
@@ -94,7 +103,8 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 	return more, end, over
 }
 
-// startMore starts branches in the free slots.
+// startMore starts branches in the free slots, unless the step has stopped, failed, or passed its
+// deadline. With a long history it starts none, so that the execution can continue as new.
 func (f *branches) startMore(ctx workflow.Context) {
 	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.isStopped() && !f.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || f.run.mustStay()) {
 		f.start(f.fan.Next, nil, nil)
@@ -102,29 +112,32 @@ func (f *branches) startMore(ctx workflow.Context) {
 	}
 }
 
-// hasFailed reports whether the step has failed with one of its branches.
+// hasFailed reports whether a failed branch fails the whole step.
 func (f *branches) hasFailed() bool { return f.fan.StopOnFailure && len(f.fan.Failures) > 0 }
 
-// isStopped reports whether no branch starts any more, and no interrupts are taken.
+// isStopped reports whether no branch starts, and interrupts are refused.
 func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.hasFailed() || f.expired }
 
-// cancelAll cancels the branches that are under way, and withdraws their interrupts.
+// cancelAll cancels the running branches. It forgets their interrupts, which children.remove
+// cancels when the branches end.
 func (f *branches) cancelAll() {
 	f.cancel()
 	f.run.interrupts.withdraw(f.run.interrupts.concurrent...)
 }
 
-// fails ends the step and the run with an error.
+// fails fails the step with an error, and cancels its branches.
 func (f *branches) fails(err error) {
 	f.err = err
 	f.cancelAll()
 }
 
+// isOverdue reports whether the step's deadline has passed.
 func (f *branches) isOverdue(ctx workflow.Context) bool {
 	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
 }
 
-// start starts a branch, or restarts one that was suspended.
+// start starts a branch in the first free slot, or restarts a suspended one. waits are the decided
+// interrupts of that one, resumes is its state; both are nil for a branch that begins.
 func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.SuspendedChild) {
 	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
@@ -136,8 +149,8 @@ func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.Suspen
 	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
 }
 
-// await waits until a branch ends or has interrupts, or those of one are resolved, and processes
-// that.
+// await blocks until a branch ends or has interrupts, or the interrupts of one are resolved, and
+// processes that. If the deadline passes while branches wait, it cancels all branches.
 func (f *branches) await(ctx workflow.Context) {
 	f.children.await(ctx, f.changes, f.fan.Deadline)
 	if f.isOverdue(ctx) && f.children.isInterrupted() {
@@ -156,20 +169,22 @@ func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
 	return waits
 }
 
-// branchSlot is where a branch runs: its index, the lane of its slot, and the record after which it
-// writes there.
+// branchSlot is where a branch runs: its index in the step, its slot, which is the index of its
+// lane, and the record after which it writes there. Lanes are reused, so the record separates it
+// from the branch before it.
 type branchSlot struct {
 	index, slot int
 	since       uint64
 }
 
-// onEnd processes the end of a branch.
+// onEnd processes the end of a branch: its failure, its interrupts, or its success. Usage and
+// subagents of the branch count for the run.
 func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	var answer runs.ToolAnswer
 	err := done.Get(f.ctx, &answer)
 	f.children.remove(f.ids[p.index], &answer)
 	delete(f.ids, p.index)
-	if err != nil { // the next step finds in the log what the branch has used, if it had begun
+	if err != nil { // the branch has no answer: the next advance reads its usage from the log
 		f.free = append(f.free, p.slot)
 		f.run.log.LeaveUnfinished(runs.Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
 		if temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired) {
@@ -203,6 +218,8 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	}
 }
 
+// addFailure adds a failed branch to the list in the position, which groups equal failures.
+// Failures beyond maxReasons join the last group. Beyond maxFailures the step stops.
 func (f *branches) addFailure(index int, why pipeline.Failure) {
 	if !f.hasRoomFor(why) {
 		why.Message = ""
@@ -225,7 +242,7 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 	}
 }
 
-// hasRoomFor reports whether there is room for the message of a failure.
+// hasRoomFor reports whether the list has room for the message of a failure, quoted as in JSON.
 func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	n := len(strconv.Quote(why.Message))
 	for _, reason := range f.fan.Failures {
@@ -237,7 +254,8 @@ func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	return n <= maxWords
 }
 
-// outcome returns how the step ends. more tells that branches are left.
+// outcome returns how the step ends, when no branch is running. more reports that branches are left
+// to start. With over = false and more = false it has set the position's event.
 func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
 	failed := f.hasFailed()
@@ -251,7 +269,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 		return false, end, true
 	}
 	switch {
-	case f.isOverdue(ctx) && len(f.suspended) == 0: // else the run behind this one finds it
+	case f.isOverdue(ctx) && len(f.suspended) == 0: // with suspended branches the next run fails the step
 		r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
@@ -272,7 +290,9 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 	return false, ending{}, false
 }
 
-// startBranch starts the child workflow of a branch.
+// startBranch starts the child workflow of a branch. A branch that begins gets a position of its
+// own, in the step; a suspended one finds its position in waits. cancelled starts a suspended
+// branch with a cancelled run.
 func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, waits *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
@@ -310,11 +330,14 @@ func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at bran
 	return workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, in)
 }
 
+// branchPath returns the path of a branch, which is unique in the run.
 func (p interpreter) branchPath(f *runs.Branches, index int) string {
 	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), f.Path, index)
 }
 
-// branchID returns the workflow ID of a branch.
+// branchID returns the workflow ID of a branch: that of the parent workflow, followed by the path.
+// In the thread's own workflow a digest of the run ID comes between them, because a thread's runs
+// share its workflow ID.
 func (p interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
 	if within := p.run.child.branchPrefix(); within != "" {
@@ -323,17 +346,21 @@ func (p interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int)
 	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(p.run.in.Run.ID), path)
 }
 
-// branchCallID names a branch in all runs in which its pipeline continues.
+// branchCallID returns the ID by which the log and clients know a branch. It derives from the run
+// that began the pipeline, so it is the same in all runs in which the pipeline continues.
 func (p interpreter) branchCallID(path string) string {
 	return "call_" + shortDigest(p.position.Origin+"\n"+p.run.child.prefix()+path)
 }
 
+// shortDigest returns 80 bits of a SHA-256, in hexadecimal.
 func shortDigest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:10])
 }
 
-// runBranch runs a branch, and returns how it ended.
+// runBranch executes a branch in its child workflow, and returns how it ended. A failure is in the
+// answer; the error is nil except to continue as new, or if a suspended branch could not close its
+// steps.
 func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	end, err := r.turns(ctx)
 	if err != nil {
@@ -358,7 +385,8 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	return answer, nil
 }
 
-// suspendSteps closes the steps that a child is in, because it ends with interrupts.
+// suspendSteps closes the open steps of a child in the log, because it ends with interrupts. The
+// run that restarts the child reopens them.
 func (p interpreter) suspendSteps(ctx workflow.Context, waits *runs.Interrupts) error {
 	in := runs.Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
 	in.Suspended, _ = waits.Open()

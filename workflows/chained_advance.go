@@ -11,22 +11,23 @@ import (
 //
 //	advance ──► call, advance ──► call, advance ──► end
 //
-// In the log these are two steps with a record each, as if they were two activities: an attempt
-// that finds the result of the call continues after it, and one that finds both returns both. If
-// the activity does not make the advance, for whatever reason, the workflow schedules it. So only
-// time depends on it.
+// In the log these are two steps with a record each, like those of two activities. An attempt that
+// finds the result of the call continues after it, and one that finds both returns both. If the
+// activity does not make the advance, the workflow schedules it. So the chained advance saves time,
+// and correctness does not depend on it.
 //
 // What the workflow checks between steps it checks after the advance: whether the run is paused,
 // cancelled, at a limit, or is to continue as new. Clients have seen the next step begin by then,
 // but it has not done anything.
 //
 // The workflow may not learn that a call has ended: its worker died, or the run was cancelled. It
-// then reports the call as failed to an advance with the same step ID, which finds what was
-// written, and that counts.
+// then reports the call as failed, to an advance with the same step ID. The activity finds the
+// recorded advance, and returns that one.
 
-// chainAdvance returns what the activity of a call needs to make the next advance; nil = it must
-// not. It must not if people or other workers take part in the call, if the run is paused, or
-// compensates.
+// chainAdvance returns what the activity of a call needs to make the next advance; nil = the
+// activity must not. It must not if approvers, other workers or other agents take part in the call,
+// or if the run is paused or compensates: then the workflow decides between the call and the
+// advance.
 func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
 	l := p.run.activeStep()
 	switch {
@@ -37,12 +38,13 @@ func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdv
 	case p.run.control.paused, p.run.isCompensating():
 		return nil
 	}
-	walk := *p.position
+	walk := *p.position // a copy: the call and its event are still to come
 	walk.Active, walk.Event, walk.Answered = nil, nil, ""
 	return &runs.ChainedAdvance{ID: p.nextStep().ID, Position: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
 }
 
-// takeChained continues with the advance that the activity of the call has made.
+// takeChained continues with the advance that the activity of the call has made. Its record is the
+// last one of the main lane.
 func (p interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	next := *p.chained
 	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
@@ -51,7 +53,7 @@ func (p interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 }
 
 // mayHaveEnded reports whether the active call may have ended without the workflow knowing. The
-// next advance finds out, and what needs compensation.
+// next advance finds that out, and whether the call needs compensation.
 func (p interpreter) mayHaveEnded() bool {
 	l := p.run.activeStep()
 	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0

@@ -4,19 +4,22 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A subagent works for one tool call of another agent. It is a child workflow with turns of its
-// own, and lanes of its own in the run's log. It ends with the result of the call, so the agent
-// that made the call sees a tool like any other. Clients talk to the thread only. A cancel reaches
-// the subagent as a child of the cancelled workflow.
+// A child is a run in a workflow of its own, agent.child.v1: a subagent or a branch. It has turns
+// of its own, and lanes of its own in the run's log. A subagent works for one tool call of another
+// agent, and ends with the result of the call, so that agent sees a tool like any other.
+//
+// Clients talk to the thread only. A cancel reaches a child through Temporal, from the workflow
+// that started it.
 
-// child is what a subagent or branch has besides its run; nil = the run is a thread's own.
+// child is what a subagent or branch has besides its run. Its methods accept nil, which stands for
+// a thread's own run.
 type child struct {
 	runs.Child
-	call    runs.ToolCall // that a subagent works for
-	replies int           // replies from the parent that have arrived
+	call    runs.ToolCall // the call that a subagent works for; zero in a branch
+	replies int           // replies received from the parent, over all executions
 }
 
-// branch returns the child's place for its activities; nil = the run is a thread's own.
+// branch returns the place of the child for its activities; nil = the run is a thread's own.
 func (c *child) branch() *runs.Child {
 	if c == nil {
 		return nil
@@ -24,7 +27,7 @@ func (c *child) branch() *runs.Child {
 	return &c.Child
 }
 
-// depth returns how many agents have handed on the work that arrived here.
+// depth returns how many agents above this run have handed work on; 0 = the run is a thread's own.
 func (c *child) depth() int {
 	if c == nil {
 		return 0
@@ -32,7 +35,7 @@ func (c *child) depth() int {
 	return c.Depth
 }
 
-// prefix begins the ids of the child's steps, which are unique in the run.
+// prefix returns the start of the IDs of the child's steps, which makes them unique in the run.
 func (c *child) prefix() string {
 	if c == nil {
 		return ""
@@ -40,7 +43,8 @@ func (c *child) prefix() string {
 	return c.Prefix
 }
 
-// branchPrefix begins the ids of steps that are a branch's own.
+// branchPrefix returns the start of the IDs of steps that a branch has outside of its active step;
+// "" = the run is no branch's.
 func (c *child) branchPrefix() string {
 	if c == nil || c.BranchPath == "" {
 		return ""

@@ -10,25 +10,29 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A subagent or branch that waits for interrupts, however deep it is, signals the thread's
-// workflow. Its siblings continue, and it continues itself as soon as its interrupts are decided.
+// A subagent or branch that waits for interrupts signals the thread's workflow, through all
+// workflows between them. Its siblings continue, and it continues itself as soon as its interrupts
+// are decided.
 //
 //	child                        parent                       thread
-//	  │ SignalInterrupt ──────────▶ │ SignalInterrupt ─────────▶ interrupt.announce.v1: readers and the inbox are told
+//	  │ SignalInterrupt ──────────▶ │ SignalInterrupt ─────────▶ interrupt.announce.v1: readers and the inbox
 //	  │                             │                            UpdateDecide … until all are decided
 //	  │ ◀──────────── SignalReply   │ ◀─────────── SignalReply
 //	  ▼ continues
 //
-// The thread checks decisions, counts votes and watches the clock; the child receives the result.
-// Each workflow knows which of its children wait, and signals its parent when all of them do. So
-// the thread knows when nothing is under way but waiting. Then it tells these children to end, and
-// the run ends with their interrupts, if a payload has room for them. A held run waits instead, and
-// so does one whose program waits: a program cannot end and begin again.
+// The thread validates decisions, counts votes and has the timers; the child receives the result.
 //
-// People were told that their decision counts. A child that is cancelled, with the run or because a
-// sibling failed, therefore receives what was decided before, and records it.
+// Each workflow knows which of its children wait, and signals its parent when all of them do
+// (Idle). So the thread knows when all work waits for interrupts. Then it tells these children to
+// end, and the run ends with their interrupts, if a payload has room for them. A held run waits
+// instead. So does a run with a waiting program, because a program cannot end and restart.
+//
+// The thread has acknowledged decisions before the child learns of them. A child that is cancelled,
+// with the run or because a sibling failed, therefore receives the decisions so far, and records
+// them.
 
-// tellParent signals the parent, also when this workflow is cancelled.
+// tellParent signals the parent workflow, also when this workflow is cancelled. It does not wait:
+// the future resolves when Temporal has delivered the signal.
 func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow.Future {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
@@ -36,11 +40,12 @@ func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow
 	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, runs.SignalInterrupt, in)
 }
 
-// sendInterrupt signals the interrupts of the turn to the thread. over tells that the child ends,
-// because it could not.
+// sendInterrupt signals the interrupts of the turn (interrupts.held), with the state of this child,
+// to the parent. It blocks until the signal is delivered. over reports that the child ends, because
+// delivery failed.
 func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
-	waits.Position = nil // Suspended has it
+	waits.Position = nil // in.Suspended has the position
 	in := runs.InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &waits, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
 	if r.child.BranchPath != "" {
 		in.Suspended.Branch = &r.child.Index
@@ -51,15 +56,19 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// awaitReply waits for the thread's reply, and does what it says. The wait does not count against
-// the deadline. over tells that the child ends.
+// awaitReply blocks until the thread's reply arrives, and applies it: the child continues with the
+// decisions, or ends with its interrupts. The wait does not count against the deadline. over
+// reports that the child ends.
+//
+// When the child is cancelled, it asks the thread for the decisions so far, and waits replyPatience
+// for them.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil {
 		r.tellParent(ctx, runs.InterruptSignal{CallID: r.child.CallID, Cancelled: true})
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
-		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
+		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // the parent may have closed
 	}
 	r.excludeWait(ctx, since)
 	var reply runs.ReplySignal
@@ -68,6 +77,8 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 		r.interrupts.held.Calls = reply.Calls
 	}
 	if reply.Cancelled {
+		// The thread knows of the cancel before this child does: the cancellation request is on its
+		// way.
 		ctx.Done().Receive(ctx, nil)
 	}
 	if w := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
@@ -77,11 +88,12 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	return r.applyHeld(ctx)
 }
 
-// replyPatience is how long a cancelled child waits to hear what was decided.
+// replyPatience is how long a cancelled child waits for the decisions about its interrupts.
 const replyPatience = 10 * time.Second
 
-// addInterrupt adds the interrupts of a child. They are announced when all signals that arrived
-// with it are processed.
+// addInterrupt adds the interrupts of a waiting child, in the thread's own workflow. announceAll
+// announces them after all signals that arrived with this one are processed. If the turn or step
+// has stopped, the child only gets a reply that it is cancelled.
 func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	r := c.run
 	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, runs.ModelAnswer{})}
@@ -94,12 +106,13 @@ func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.I
 	c.interrupts = append(c.interrupts, a)
 	r.interrupts.concurrent = append(r.interrupts.concurrent, a.waits)
 	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.CallID, in.Suspended.Turn, in.Interrupts.Round))
-	step.Closes = "" // the step stays open for the others
+	step.Closes = "" // siblings are still at work in the step
 	a.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
 }
 
-// announceAll announces the interrupts that were added, unless the run is about to end with them.
-// ok is false if that failed.
+// announceAll announces the interrupts that were added, unless the run is about to end with them:
+// its terminal record announces them then. ok is false if an announcement failed. In a child it
+// does nothing.
 func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 	if c.run.child != nil || c.isIdle() && c.canSuspend(ctx) {
 		return true
@@ -112,7 +125,9 @@ func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 	return true
 }
 
-// announce tells readers and the inbox about the interrupts of a child. ok is false if that failed.
+// announce schedules interrupt.announce for the interrupts of a child, which writes to the lane for
+// interrupts of children. It blocks. ok is false if the activity failed; then the turn or step has
+// stopped.
 func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	r, hold := c.run, *a.announcement
 	a.announcement = nil
@@ -128,8 +143,8 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	return true
 }
 
-// replyToCancelled tells a cancelled child what was decided until now. Its interrupts are
-// cancelled.
+// replyToCancelled sends a cancelled child the decisions so far, in answer to its signal, and
+// cancels its interrupts.
 func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == by && a.isOpen() })
 	if i < 0 {
@@ -142,7 +157,8 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	c.run.cancelInterrupts(ctx, a.waits)
 }
 
-// replyOnCancel tells a child what was decided, when ctx of the children is cancelled.
+// replyOnCancel runs in a coroutine for each waiting child. It blocks until ctx, the child's
+// context, is cancelled. Then it sends the child the decisions so far, if no reply was sent yet.
 func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	ctx.Done().Receive(ctx, nil)
 	if !a.isOpen() || c.find(a.child.id) == nil {
@@ -154,9 +170,10 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Calls})
 }
 
-// canSuspend reports whether the run can end with all open interrupts: a payload has room for them,
-// and nothing else is about to happen. A run that cannot stays open until enough of them are
-// decided.
+// canSuspend reports whether the run can end with all open interrupts. It cannot if it is held
+// (except when its history is long), if a waiting program must stay, if a child is about to
+// continue, or if a payload has no room for the interrupts and the state of the children. Such a
+// run stays open until enough interrupts are decided.
 func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
 	if c.stopped() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return a.mustStay && a.isOpen() }) {
@@ -182,11 +199,12 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 }
 
 // roomToEnd bounds the bytes that each suspended subagent adds to the payload when it ends, besides
-// its state: its index, when it asked, and that it waits.
+// its state: its index, when its interrupts opened, and the fields that mark it as suspended.
 const roomToEnd = 80
 
-// suspend tells the children that wait to end, if the run can end with their interrupts. Until the
-// run has ended, or continues after all, no decision is taken.
+// suspend tells the waiting children to end, if the run can end with their interrupts, and blocks
+// until the signals are delivered. The thread takes no decisions until the run has ended, or
+// continues after all: a decision would miss a child that is ending.
 func (c *children) suspend(ctx workflow.Context) {
 	if !c.canSuspend(ctx) {
 		return
@@ -211,8 +229,8 @@ func (c *children) suspend(ctx workflow.Context) {
 	}
 }
 
-// cancelInterrupts cancels interrupts: no decision is awaited any more. In a child, the thread does
-// so.
+// cancelInterrupts cancels interrupts: no decision can take effect. Approvers are notified of it.
+// In a child it only forgets them, because the thread cancels and notifies.
 func (r *run) cancelInterrupts(ctx workflow.Context, all ...*runs.Interrupts) {
 	if r.child != nil {
 		r.interrupts.withdraw(all...)

@@ -10,58 +10,70 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// children are the child workflows of a turn or a step that are under way: subagents or branches.
-// It knows which of them wait, and passes their interrupts to the thread and the replies back
-// (child_interrupt.go). Only coroutines of the workflow touch it.
+// children are the child workflows of one turn or step: subagents or branches. They exist until the
+// turn or step ends, and do not go to another execution.
+//
+// The value knows which children wait for interrupts, passes the interrupts to the thread, and
+// passes the replies back (child_interrupt.go has the protocol). In the thread's own workflow it
+// also announces the interrupts, and ends the children when all of them wait. In a child it only
+// forwards. Only coroutines of the workflow touch it.
 type children struct {
 	run *run
-	// ctx is that of the turn or the step. stopped tells that no interrupts are taken any more;
-	// fails stops the turn or step.
+	// ctx is the context of the turn or step. stopped reports that interrupts are refused; fails
+	// stops the turn or step with an error.
 	ctx     workflow.Context
 	stopped func() bool
 	fails   func(error)
-	// otherWork is how many activities are under way besides, interruptsSoFar what the run would
-	// end with already.
+	// otherWork returns how many activities are under way besides the children. interruptsSoFar
+	// returns the interrupts with which the run would end if it ended now, without those of running
+	// children.
 	otherWork       func() int
 	interruptsSoFar func(workflow.Context) *runs.Interrupts
 
-	running    []*runningChild
-	interrupts []*childInterrupt
-	// reportedIdle is the number of replies received when the parent was told that all children
-	// wait, plus 1; 0 = it was never told.
+	running    []*runningChild   // in the order of their start
+	interrupts []*childInterrupt // of running children and those below them, oldest first
+	// reportedIdle is 1 plus the number of replies that this child had received when it last
+	// reported to its parent that all its children wait; 0 = it has not reported that.
 	reportedIdle int
 }
 
-// runningChild is a child workflow that has not ended.
+// runningChild is a child workflow that has not ended. The turn or step that started it owns it;
+// remove drops it.
 type runningChild struct {
 	workflow.ChildWorkflowFuture
-	ctx    workflow.Context // ends with cancel
-	cancel workflow.CancelFunc
-	id     string // workflow ID
-	// isIdle tells that nothing is under way in the child but waiting, as of the last of the
-	// repliesSent to it.
+	ctx    workflow.Context    // of the child: ends with cancel, or with the turn or step
+	cancel workflow.CancelFunc // cancels the child; for a branch, all branches of the step
+	id     string              // workflow ID
+	// isIdle means that all work in the child waits for interrupts, as of the last of the
+	// repliesSent replies. A report that the child sent before it received that reply is outdated.
 	isIdle      bool
 	repliesSent int
 }
 
-// childInterrupt are the interrupts of a child, or of one below it.
+// childInterrupt has the interrupts of one child, or of a descendant of it. It is open until the
+// reply is sent, or until the child is told to end (suspended).
 type childInterrupt struct {
 	child *runningChild // the direct child through which they came
-	by    string        // CallID of the one that waits
-	// waits has them, with the state of the one that waits as the first of Suspended. It is nil
-	// except in the thread.
+	// by is the CallID of the descendant that waits. Replies name it, and each workflow forwards
+	// them by it.
+	by string
+	// waits has the interrupts, with the state of the waiting child as the first of Suspended. Only
+	// the thread's own workflow sets it; in a child it is nil.
 	waits        *runs.Interrupts
-	mustStay     bool                     // the one that waits cannot end and begin again
-	between      []runs.AncestorSize      // subagents between it and the thread
-	announcement *runs.AnnounceInterrupts // nil = readers and the inbox know them
-	// replied tells that it has its answers, suspended that it was told to end.
+	mustStay     bool                     // the waiting child, or one above it, has a program: it cannot end and restart
+	between      []runs.AncestorSize      // subagents between it and the thread, with their payload sizes
+	announcement *runs.AnnounceInterrupts // what is still to be announced; nil = it has been
+	// replied means that the decisions, or news of a cancel, were sent to the child; suspended that
+	// the child was told to end with its interrupts.
 	replied   bool
 	suspended bool
 }
 
+// isOpen reports whether the child still waits for a reply.
 func (a *childInterrupt) isOpen() bool { return !a.replied && !a.suspended }
 
-// listen adds the signals of children, and the replies of the parent, to the selector.
+// listen adds the signals of children, and in a child the replies of the parent, to the selector of
+// the turn or step.
 func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
 	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalInterrupt), func(said workflow.ReceiveChannel, _ bool) {
 		var in runs.InterruptSignal
@@ -78,16 +90,18 @@ func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
 	})
 }
 
-// isInterrupted reports whether a child waits for interrupts.
+// isInterrupted reports whether a child waits for interrupts, or was told to end with them.
 func (c *children) isInterrupted() bool {
 	return slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied })
 }
 
+// add registers a child that was started with a workflow ID. ctx is the context that cancel ends.
 func (c *children) add(ctx workflow.Context, id string, child workflow.ChildWorkflowFuture, cancel workflow.CancelFunc) {
 	c.running = append(c.running, &runningChild{ChildWorkflowFuture: child, ctx: ctx, cancel: cancel, id: id})
 }
 
-// cancelInterrupted cancels the children that wait for interrupts.
+// cancelInterrupted cancels the children that wait for interrupts. They end after they have
+// recorded the decisions so far.
 func (c *children) cancelInterrupted() {
 	for _, a := range c.interrupts {
 		if !a.replied {
@@ -96,6 +110,7 @@ func (c *children) cancelInterrupted() {
 	}
 }
 
+// find returns the running child with a workflow ID; nil = it has ended.
 func (c *children) find(id string) *runningChild {
 	i := slices.IndexFunc(c.running, func(m *runningChild) bool { return m.id == id })
 	if i < 0 {
@@ -104,18 +119,19 @@ func (c *children) find(id string) *runningChild {
 	return c.running[i]
 }
 
-// isIdle reports whether nothing is under way but waiting for interrupts.
+// isIdle reports whether all work under way waits for interrupts. It is false without children.
 func (c *children) isIdle() bool {
 	return len(c.running) > 0 && c.otherWork() == 0 && !slices.ContainsFunc(c.running, func(m *runningChild) bool { return !m.isIdle })
 }
 
-// receive handles the signal of a child: the thread takes the interrupts, others forward it.
+// receive handles a signal of a child. The thread's own workflow takes the interrupts; a child
+// forwards the signal to its parent.
 func (c *children) receive(ctx workflow.Context, in runs.InterruptSignal) {
 	m := c.find(in.From)
 	if m == nil {
 		return // it has ended
 	}
-	if in.Replies == m.repliesSent { // else it had not heard the last one
+	if in.Replies == m.repliesSent { // otherwise the child sent this before it received the last reply
 		m.isIdle = m.isIdle || in.Idle
 	}
 	c.updateSizes(in.Ancestors)
@@ -129,7 +145,8 @@ func (c *children) receive(ctx workflow.Context, in runs.InterruptSignal) {
 	}
 }
 
-// forward passes a signal on to the parent, and adds that all children wait, if they do.
+// forward passes the signal of a child on to the parent. It adds the size of this subagent's state,
+// and whether this workflow is idle with it. It does not wait for delivery.
 func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	if in.Interrupts != nil {
 		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay})
@@ -143,13 +160,14 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.Interr
 	}
 }
 
-// ownSize returns the size of this subagent's state as it would be carried on now, with the
+// ownSize returns how many bytes this subagent's state would take in a payload now, with the
 // children that have ended.
 func (c *children) ownSize(ctx workflow.Context) runs.AncestorSize {
 	return runs.AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
 }
 
-// updateSizes takes the present sizes of the subagents between the thread and a child that waits.
+// updateSizes replaces the sizes of subagents between the thread and waiting children by newer
+// ones: the state of a subagent grows while children of it wait.
 func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	for _, now := range sizes {
 		for _, a := range c.interrupts {
@@ -162,8 +180,8 @@ func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	}
 }
 
-// reportsIdle reports whether the parent is to be told that all children wait: once for each number
-// of replies received.
+// reportsIdle reports whether this child has to tell its parent that it is idle, and notes that it
+// does. It is true once for each number of replies received, since a reply sets work under way.
 func (c *children) reportsIdle() bool {
 	if c.reportedIdle == c.run.child.replies+1 || !c.isIdle() {
 		return false
@@ -172,39 +190,43 @@ func (c *children) reportsIdle() bool {
 	return true
 }
 
-// forwardReply passes a reply on to the child that waits, or to the direct child through which its
-// interrupts came.
+// forwardReply passes a reply of the parent on, to the direct child through which the interrupts
+// came.
 func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 	c.run.child.replies++
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == in.To && !a.replied })
 	if i < 0 {
-		return // it has ended
+		return // the child that waited has ended
 	}
 	a := c.interrupts[i]
 	a.replied = true
 	c.reply(ctx, a, in)
 }
 
+// reply sends a reply to the child that waits, and blocks until Temporal has delivered the signal.
 func (c *children) reply(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) {
 	c.onReplyFailed(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
 }
 
+// send signals a reply to the direct child of a, without waiting. From now on older reports of the
+// child that it is idle are outdated.
 func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) workflow.Future {
 	in.To = a.by
 	a.child.repliesSent, a.child.isIdle = a.child.repliesSent+1, false
 	return a.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
 }
 
-// onReplyFailed handles a reply that did not arrive. A child that has ended or is cancelled does
-// not need it.
+// onReplyFailed stops the turn or step if a reply was not delivered. A child that has ended or is
+// cancelled does not need the reply.
 func (c *children) onReplyFailed(ctx workflow.Context, a *childInterrupt, err error) {
 	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.child.id) != nil {
 		c.fails(err)
 	}
 }
 
-// remove forgets a child that has ended, with its interrupts. If it ended so that the run can end
-// with these, they become suspended, with the decisions that have arrived.
+// remove forgets a child that has ended, with its interrupts. If the child ended so that the run
+// can end with its interrupts, they become suspended, and answer gets the decisions that the thread
+// has taken. Otherwise open interrupts are cancelled.
 func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	m := c.find(id)
 	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == m })
@@ -224,11 +246,15 @@ func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	})
 }
 
-// await waits for changes, or until a time, and processes all that have arrived. It does not end
+// await blocks until a change, or until a time (zero = without limit), and processes all changes. A
+// change is the end of a child or call, a signal, or the resolution of interrupts. It does not end
 // with ctx: cancelled children end, which is a change.
+//
+// The thread's own workflow first announces new interrupts. If all children wait, it tells them to
+// end, and time does not count against the run's deadline.
 func (c *children) await(ctx workflow.Context, changes workflow.Selector, until time.Time) {
 	r := c.run
-	if !c.announceAll(ctx) { // what the run did not end with, though it seemed to
+	if !c.announceAll(ctx) { // interrupts that were held back because the run seemed to end with them
 		return
 	}
 	idle, since := c.isIdle(), workflow.Now(ctx)
@@ -244,20 +270,20 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	} else {
 		_, _ = workflow.AwaitWithTimeout(lasting, max(until.Sub(workflow.Now(ctx)), 0), ready)
 	}
-	if idle { // that is no time of the run's
+	if idle { // waiting does not count against the deadline
 		r.excludeWait(ctx, since)
 	}
 	for changes.HasPending() {
 		changes.Select(ctx)
 	}
-	_ = c.announceAll(ctx) // whoever waits looks whether that has failed
+	_ = c.announceAll(ctx) // an error is in stopped, which the caller checks
 	if r.child != nil && c.reportsIdle() {
 		r.tellParent(ctx, runs.InterruptSignal{Idle: true, Ancestors: []runs.AncestorSize{c.ownSize(ctx)}})
 	}
 }
 
-// nextCheck returns when time changes an interrupt, at the latest at the given time; zero = no
-// child waits.
+// nextCheck returns when time next changes an open interrupt (reminder, escalation, expiry), at the
+// latest at the given time; zero = no interrupt is open.
 func (c *children) nextCheck(at time.Time) (until time.Time) {
 	for _, a := range c.interrupts {
 		if !a.isOpen() || c.stopped() {
@@ -271,12 +297,13 @@ func (c *children) nextCheck(at time.Time) (until time.Time) {
 	return until
 }
 
+// isResolved reports whether all interrupts are decided and the reply is still to be sent.
 func (a *childInterrupt) isResolved() bool {
 	return a.waits != nil && a.isOpen() && a.waits.IsResolved()
 }
 
-// replyResolved replies to children whose interrupts are all decided. Time may decide them before
-// they are announced.
+// replyResolved replies to children whose interrupts are all decided. It applies expiry first,
+// which may decide interrupts before they are announced.
 func (c *children) replyResolved(ctx workflow.Context) {
 	for _, a := range c.interrupts {
 		if a.waits == nil {

@@ -9,14 +9,20 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// compensationTime is how long a run may take to undo what it has done.
+// compensationTime is how long a run may take to compensate. When compensation begins, the run's
+// deadline moves to leave that time.
 const compensationTime = 10 * time.Minute
 
-// compensate lets the pipeline undo what was done, before the run ends. over tells that there is
-// nothing to undo.
+// compensate makes the pipeline undo its finished steps before the run ends with end: it sets the
+// event for the next advance, and the pending end. over reports that there is nothing to undo, and
+// the run ends at once.
+//
+// A child and a program's step are never over at once, because the advance closes their steps in
+// the log. A second call, while the run compensates, means that the time for compensation has
+// passed.
 func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
-	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed
+	goesOn := p.run.in.Program != "" // the program may continue after the step
 	if p.run.child == nil && !goesOn && w.End == nil && len(w.Cursor.Undo) == 0 && (w.Branches == nil || !w.Branches.Compensates) && !p.mayHaveEnded() {
 		return end, true
 	}
@@ -30,7 +36,7 @@ func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, ove
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
-	if w.End != nil || w.Cursor.Undoing != nil { // there is no time left: the walk comes to its end without doing more
+	if w.End != nil || w.Cursor.Undoing != nil { // no time is left: each further advance skips one compensation
 		return ending{}, false
 	}
 	w.End = &runs.PendingEnd{Outcome: end.outcome, Failure: failure}

@@ -8,9 +8,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// safePoint is reached between turns and steps, when nothing is under way: a paused run waits here,
-// and a run continues as new here if its history has grown long or a newer worker version is
-// current.
+// Safe points, and what a run carries from one execution to the next. The payload of
+// continue-as-new is bounded by runs.MaxPayload. So everything that adds to it (interrupts, queue,
+// steering) first checks that it fits: an execution whose payload is too large could never
+// continue.
+
+// safePoint is reached between turns and steps, when no activity and no child is under way. A
+// paused run waits here. A run continues as new here if its history has grown long or a newer
+// worker version is current. The error is nil, or continues as new.
 func (r *run) safePoint(ctx workflow.Context) error {
 	if r.control.paused {
 		if err := r.thread.pause(ctx); err != nil {
@@ -23,15 +28,16 @@ func (r *run) safePoint(ctx workflow.Context) error {
 	if r.thread != nil {
 		r.thread.handOverNotifications(ctx)
 	}
-	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
+	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // the updates' callers get their results
 	if r.child != nil {
 		return continueWith(ctx, runs.TypeChild, runs.ChildInput{Input: r.carry(), Child: r.child.Child, Call: r.child.call, Subagents: r.delegation.allowed})
 	}
 	return continueWith(ctx, runs.TypeRun, r.carry())
 }
 
-// pause waits until the run is to continue, or is cancelled: then the next step finds out. A long
-// pause parks the thread, which is the error, unless a program runs.
+// pause blocks until the run is resumed or cancelled: it returns nil, and the next step finds the
+// cancel. After the park patience it returns the error that parks the thread, unless a program
+// runs.
 func (t *thread) pause(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	unpaused := func() bool { return !r.control.paused }
@@ -49,12 +55,14 @@ func (t *thread) pause(ctx workflow.Context) error {
 	return nil
 }
 
-// excludeWait moves the deadline: time spent waiting does not count against it.
+// excludeWait extends the deadline by the time since a wait began: waiting does not count against
+// it.
 func (r *run) excludeWait(ctx workflow.Context, since time.Time) {
 	r.budget.Extend(workflow.Now(ctx).Sub(since))
 }
 
-// carry returns what another execution needs in order to continue the run.
+// carry returns the input with which another execution continues the run. newRun is its inverse.
+// The input shares memory with the run.
 func (r *run) carry() runs.Input {
 	next := r.in
 	next.Progress = &runs.Progress{
@@ -70,38 +78,42 @@ func (r *run) carry() runs.Input {
 	return next
 }
 
-// fits reports whether the run could be carried on as it is: what continues as new is one payload,
-// and an execution that cannot continue would try for ever.
+// fits reports whether the run could continue as new as it is, with decisions about all its held
+// interrupts.
 func (r *run) fits() bool { return r.fitsAs(r.carry()) }
 
-// fitsAs is fits for the run as it would be carried on.
+// fitsAs is fits for another input than carry returns. Usage and the handoff trail have room of
+// their own (see runs.MaxCarried), because they grow without a check.
 func (r *run) fitsAs(next runs.Input) bool {
 	next.Progress.Usage, next.HandedOver = nil, nil
 	body, err := runs.Encode(next) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body)+r.interrupts.held.Reserve() <= runs.MaxCarried
 }
 
-// fits reports whether the thread could be carried on with these runs in the queue and this
-// steering.
+// fits reports whether the thread could continue as new with this queue and this steering.
 func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	next := t.run.carry()
 	next.Queue, next.Progress.Steering = queue, steering
 	return t.run.fitsAs(next)
 }
 
-// mayContinue reports whether to continue as new.
+// mayContinue reports whether the run is to continue as new at this safe point. A cancelled run
+// does not, since it ends soon. Neither does one without a record: its first step carries the
+// beginning.
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
 	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.mustStay()
 }
 
-// mustStay reports whether the execution cannot continue as new, because a program is running.
+// mustStay reports whether the execution cannot continue as new, because a program is running: a
+// program's position is on its stack.
 func (r *run) mustStay() bool {
 	return r.in.Program != "" && (r.thread == nil || !r.thread.hasEnded())
 }
 
-// continueWith ends the execution. The next one starts with in, on the current worker version.
+// continueWith returns the error that ends the execution. The next one begins with in, on the
+// current worker version.
 func continueWith(ctx workflow.Context, workflowType string, in any) error {
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// listen registers the handlers of the thread's updates and signals. A refusal is a validator's, so
-// it leaves no event in the history.
+// listen registers the handlers of the thread's updates and signals, for both agent.run and
+// thread.parked. Validators refuse updates, so a refusal leaves no event in the history. listen
+// does not block; the coroutines that receive signals last as long as the execution.
 func (t *thread) listen(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateSubmit, t.submit,
 		workflow.UpdateHandlerOptions{Description: "offer a run to this thread", Validator: t.validateSubmit})
@@ -45,10 +46,11 @@ func (t *thread) listen(ctx workflow.Context) error {
 	return nil
 }
 
-// maxSteered bounds what a run is told while it is under way, over all its executions.
+// maxSteered bounds the steering messages of a run, over all its executions.
 const maxSteered = 500
 
-// validateSteer refuses what cannot be told to the run any more.
+// validateSteer refuses steering for a run that is not active, and steering beyond maxSteered or a
+// payload. A repeated message passes.
 func (t *thread) validateSteer(in runs.Steer) error {
 	said := t.run.control.steering
 	switch {
@@ -62,8 +64,8 @@ func (t *thread) validateSteer(in runs.Steer) error {
 	return nil
 }
 
-// steer keeps what is said for the next model call. There will be one: a run does not end before it
-// has told all of it.
+// steer keeps a message for the next model call. There will be one: a run does not end by itself
+// before a model call has received all steering.
 func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) {
 	if t.run.control.steering.Has(in.Input) {
 		return runs.Steered{Repeated: true}, nil
@@ -72,7 +74,8 @@ func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) 
 	return runs.Steered{}, nil
 }
 
-// handlePause lets an update pause the run before its next step, or continue it.
+// handlePause registers the update that sets whether the run is paused. A paused run blocks at its
+// next safe point; a turn that is under way ends first.
 func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, update,
 		func(workflow.Context, runs.Pause) (runs.Paused, error) {
@@ -90,13 +93,13 @@ func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) e
 		})
 }
 
-// handleCancel cancels the run if it is the active one. For a queued run the log keeps the request,
-// and the run's first step finds it.
+// handleCancel cancels the run if it is the active one. For a queued run it does nothing: the API
+// has also written the request to the log, and the run's first step finds it there.
 func (t *thread) handleCancel(c runs.Cancel) {
 	if t.isActive(c.RunID) {
 		t.cancel()
 	}
 }
 
-// isActive reports whether a run is the thread's and has not ended.
+// isActive reports whether a run is the thread's and is not ending or over.
 func (t *thread) isActive(runID string) bool { return !t.phase.isOver() && runID == t.run.in.Run.ID }

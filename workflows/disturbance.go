@@ -10,11 +10,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// disturbances are the error codes of attempts that failed without a fault of the step.
+// disturbances are the error types of attempts that failed without a fault of the step: its worker
+// died or stopped, or NATS was unavailable.
 var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
 // isDisturbed reports whether an activity ran out of time because of disturbances. Temporal then
-// reports the last attempt's error instead of a timeout.
+// reports the error of the last attempt instead of a timeout.
 func isDisturbed(err error) bool {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || !slices.Contains(disturbances, app.Type()) {

@@ -1,5 +1,5 @@
 // Package workflows is the engine: Temporal workflows that decide what a run does next and when it
-// is over. Workflow code is deterministic and small. Whatever calls a model, a tool or a server is
+// is over. Workflow code is deterministic and small. Every call of a model, a tool or a server is
 // an activity (package activities); what passes between them is in package runs; content is in the
 // log (package stream), and never here.
 //
@@ -8,7 +8,7 @@
 // agent.run.v1 (Programs.AgentRun) runs a thread's AG-UI run.
 //
 //   - Input: [runs.Input]. Workflow ID: "thread/{tenant}/{thread}".
-//   - State: thread (phase, queue, interrupts, notifications) and its run (log positions, budget, steering, pipeline).
+//   - State: thread (phase, queue, notifications) and its run (log positions, budget, steering, interrupts, pipeline).
 //   - Updates: submit, steer, pause, resume, decide. Signals: cancel, tool_result; interrupt from children.
 //   - Activities: model.call, tool.call, pipeline.advance, interrupt.announce, interrupt.notify, limit.interrupt,
 //     tool.result, queue.await, run.finish.
@@ -16,8 +16,8 @@
 //   - Continues as new as agent.run between turns when the history grows long or a newer worker version is current, and with
 //     the next queued run or the run that continues with decisions; as thread.parked when it waits long.
 //
-// thread.parked.v1 ([ThreadParked]) is a thread that has waited long, for interrupts or since it is
-// paused.
+// thread.parked.v1 ([ThreadParked]) is a thread that has waited long, for interrupts or because its
+// run is paused.
 //
 //   - Input: [runs.ParkedInput]. Workflow ID, updates and signals: those of agent.run.
 //   - Activities: interrupt.notify, tool.result.
@@ -25,23 +25,25 @@
 //     input answers or abandons all it waits for: the run of that input begins in a new execution.
 //
 // agent.child.v1 (Programs.AgentBranch) is a subagent, which works for a tool call, or a branch of
-// a pipeline.
+// a pipeline. It is suspended if it ends with its interrupts, so that the run can end with them.
+// The run that has the decisions restarts it from its state ([runs.SuspendedChild]).
 //
 //   - Input: [runs.ChildInput]. State: a run, without a thread.
 //   - Signals: reply from its parent, interrupt from its children.
-//   - Activities: those of agent.run but run.finish, and subagent.answer.
+//   - Activities: model.call, tool.call, pipeline.advance, queue.await, subagent.answer.
 //   - Ends with a [runs.ToolAnswer]; also when its parent tells it to end with its interrupts.
 //   - Continues as new as itself between turns.
 //
-// interrupt.notifications.v1 ([SendNotifications]) sends the notifications that a thread has left.
-// Input: [runs.NotificationsInput]. Activity: interrupt.notify.
+// interrupt.notifications.v1 ([SendNotifications]) sends the notifications that a thread has not
+// sent when it ends or continues as new. Input: [runs.NotificationsInput]. Activity:
+// interrupt.notify.
 //
 // webhook.deliver.v1 ([Deliver]) sends one event to one webhook for up to 24 hours. Input:
 // [runs.Delivery]. Activity: webhook.send.
 //
-// schedule.fire.v1 ([ScheduleFire]) starts the run of a time of a schedule, and lasts until that
-// run is over. Input: [runs.FireInput]. Signal: ended. Activities: schedule.run, schedule.status,
-// schedule.cancel.
+// schedule.fire.v1 ([ScheduleFire]) is one firing of a schedule: it starts a run, and lasts until
+// that run is over. Input: [runs.FireInput]. Signal: ended. Activities: schedule.run,
+// schedule.status, schedule.cancel.
 //
 // # How an agent.run goes
 //
@@ -53,11 +55,21 @@
 // event alone. After in a [runs.Step] is the highest sequence of the log that the workflow knows;
 // it fences late attempts of earlier steps.
 //
+// # Contexts
+//
+// A cancel of a run ends the context of its turns, and with it the run's activities and children.
+// Work that a cancel must not stop has a disconnected context: the terminal record, replies to
+// children, notifications, acknowledged decisions, and compensation.
+//
 // # Files
 //
-// thread.go, control.go, submission.go, decide.go and successor.go are the thread; phase.go its
-// phases. run.go is the run's loop of turns, tool_calls.go the tool calls of a turn, interpreter.go
-// and advance.go pipelines, branches.go their branches. child.go, children.go and
+// thread.go is the thread, phase.go its phases. control.go has its signals and updates,
+// submission.go and decide.go the larger handlers. successor.go waits after the end of a run,
+// held.go within a turn, parked.go in thread.parked. continue.go has what one execution hands to
+// the next.
+//
+// run.go and turn.go are the loop of turns, tool_calls.go the tool calls of a turn. interpreter.go
+// and advance.go execute pipelines, branches.go their branches. child.go, children.go and
 // child_interrupt.go are subagents and branches: how they run, and how their interrupts reach the
 // thread. program.go is the API for agents that are Go programs.
 package workflows

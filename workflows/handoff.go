@@ -6,12 +6,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A call may hand the thread over to another agent. It is made after all others of its turn, when
-// these are decided: they belong to the agent that made them. From the next turn on the run belongs
-// to the other agent, with its model, tools and rules. Its counts continue.
+// A handoff is a tool call that hands the thread over to another agent. It is made after all other
+// calls of its turn, when these are decided, because they belong to the agent that made them. From
+// the next turn on the run belongs to the other agent, with its model, tools and rules. The run's
+// counts continue.
 
-// callHandoff makes the call of the turn that hands the thread over, unless people are still to
-// decide about others. over tells that the run ends.
+// callHandoff makes the handoff of a turn, if there is one and approvers have decided about all
+// other calls. It removes the handoff from waits. over reports that the run ends.
 func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	h := waits.Handoff
 	if h == nil || waits.AsksPeople() {
@@ -27,7 +28,8 @@ func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *runs.Interru
 	return r.callTools(ctx, t, waits)
 }
 
-// handOver gives the run to another agent. The tighter limits of both agents apply.
+// handOver makes another agent the run's own, after the call has taken effect. The tighter limits
+// of both agents apply to this run. The next run has the other agent's limits.
 func (r *run) handOver(ctx workflow.Context, by runs.HandoffTarget) {
 	was, limits := r.in, by.Limits
 	limits.Turns, limits.Tokens = min(limits.Turns, was.Limits.Turns), min(limits.Tokens, was.Limits.Tokens)

@@ -9,15 +9,16 @@ import (
 )
 
 // A held run does not end when its turn has interrupts: it announces them, waits, and continues the
-// turn.
+// turn. The AG-UI run stays open on the wire. Runs of children are always held: their interrupts go
+// to the thread (child_interrupt.go).
 
-// stepHeld is the ID of the step in which held calls are made. Clients see the name of other tool
-// steps.
+// stepHeld is the ID of the step in which decided calls of a held turn are made. Clients see the
+// name of other tool steps.
 const stepHeld = "held"
 
-// holdIfFits reports whether a payload has room for the interrupts of a turn. A held run takes
-// decisions about them from here on: a decision may arrive before the other calls of the turn have
-// been made.
+// holdIfFits reports whether a payload has room for the interrupts of a turn, and in a held run
+// makes w the interrupts of the turn. It does so before the other calls of the turn are made,
+// because a decision may arrive before they end.
 func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	if !r.in.Hold {
 		return w.Fits(r.in)
@@ -26,8 +27,9 @@ func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	return len(w.Calls) <= runs.MaxInterrupts && r.fits()
 }
 
-// announceHeld tells readers and the inbox about the interrupts of the turn, unless they are
-// resolved already. over tells that the run ends, because that failed.
+// announceHeld announces the interrupts of the turn to readers and the inbox (interrupt.announce),
+// unless decisions for all of them have arrived. A child signals them to the thread instead. over
+// reports that the run ends, because that failed.
 func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.child != nil {
 		return r.sendInterrupt(ctx)
@@ -47,8 +49,9 @@ func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// continueHeld waits until the interrupts of the turn are resolved, and applies the decisions. over
-// tells that the run ends. The error is nil except to continue as new.
+// continueHeld blocks until the interrupts of the turn are resolved, and applies the decisions.
+// Then interrupts.held is nil, or has the next round: interrupts that the decided calls have
+// brought. over reports that the run ends. The error is nil except to continue as thread.parked.
 func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.child != nil {
 		end, over = r.awaitReply(ctx)
@@ -61,12 +64,13 @@ func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err err
 	return end, over, nil
 }
 
-// applyHeld applies the decisions about the interrupts of the turn.
+// applyHeld applies the decisions about the interrupts of the turn. In a cancelled run it only
+// records them, and cancels the other interrupts. over reports that the run ends.
 func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.interrupts.held
-	r.interrupts.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
+	r.interrupts.held = nil // in every case: a pipeline may continue after a failure or a cancel
 	if ctx.Err() != nil {
-		if w.HasDecision() { // what was acknowledged stands in the log, also where nothing comes of it
+		if w.HasDecision() { // acknowledged decisions are recorded, though they take no effect
 			_, _ = r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 		}
 		r.cancelInterrupts(ctx, w)
@@ -78,8 +82,9 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	return r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 }
 
-// awaitHeld waits until the interrupts of the turn are resolved, or the run is cancelled. After the
-// patience the thread is parked, which is the error. The wait does not count against the deadline.
+// awaitHeld blocks until the interrupts of the turn are resolved, or the run is cancelled: then it
+// returns nil. After patience, or when the history grows long, it returns the error that continues
+// as thread.parked. The wait does not count against the deadline.
 func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	w, since := r.interrupts.held, workflow.Now(ctx)
 	late := since.Add(patience)
@@ -90,6 +95,8 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 		if r.mustStay() || now.Before(late) && !historyIsLong(ctx) {
 			continue
 		}
+		// Before continue-as-new: notifications get workflows of their own, and signaled results
+		// must be in the log.
 		if r.thread.handOverNotifications(ctx); r.thread.awaitResults(ctx) && !w.IsResolved() {
 			r.excludeWait(ctx, since)
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
@@ -99,7 +106,8 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	return nil
 }
 
-// waitUntil returns how long to wait in this execution.
+// waitUntil returns how long this execution waits: until next (zero = without limit), and at most
+// until late if it can continue as new.
 func (r *run) waitUntil(next, late time.Time) time.Time {
 	if r.mustStay() {
 		return next
@@ -107,8 +115,8 @@ func (r *run) waitUntil(next, late time.Time) time.Time {
 	return runs.Earlier(next, late)
 }
 
-// awaitHeldUntil waits until the interrupts of the turn are resolved, the run is cancelled, or a
-// time; zero = for ever.
+// awaitHeldUntil blocks until the interrupts of the turn are resolved, the run is cancelled, the
+// history has grown long, or a time; zero = without limit.
 func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
 	ready := func() bool { return r.interrupts.held.IsResolved() || historyIsLong(ctx) && !r.mustStay() }
 	if until.IsZero() {
@@ -118,6 +126,7 @@ func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
 	_, _ = workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), ready)
 }
 
+// historyIsLong reports whether Temporal suggests to continue as new.
 func historyIsLong(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }

@@ -8,20 +8,23 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A pipeline alternates between advances, which find the next step, and steps:
+// The interpreter executes pipelines. It alternates between advances, which find the next step, and
+// steps:
 //
 //	advance ──► agent ──► advance ──► call ──► advance ──► branches ──► advance ──► end
 //	   │         turns       │         one        │         children
-//	   └ records how the step before ended, changes the state, and evaluates what is next
+//	   └ records how the last step ended, changes the state, and finds the next step
 //
 // The workflow does not know the steps. The activity pipeline.advance has the definition and the
-// state; the workflow has the cursor, does what the activity returns, and reports how it ended. So
-// a history has what was done, and no definition, and no expression is evaluated here. Before each
-// advance the run may pause or continue as new: the position has everything that the next execution
-// needs. Where nothing can come in between, the activity of a tool call makes the next advance, too
-// (chained_advance.go).
+// state, and evaluates all expressions. The workflow has the position, carries out what the
+// activity returns, and reports how that ended. So a history has the actions of a run, and no
+// definition.
+//
+// Before each advance the run may pause or continue as new: the position has all that the next
+// execution needs. If nothing can happen between a tool call and the next advance, the activity of
+// the call makes the advance, too (chained_advance.go).
 
-// endingOf returns how the run ends when it has compensated for what was done.
+// endingOf returns how the run ends after compensation.
 func endingOf(t *runs.PendingEnd) ending {
 	if t.Outcome == runs.OutcomeCancelled {
 		return ending{outcome: t.Outcome}
@@ -31,8 +34,9 @@ func endingOf(t *runs.PendingEnd) ending {
 	return end
 }
 
-// interpreter executes the steps of an agent that is a pipeline, or the step that a program does.
-// It has no state of its own: what lasts between two steps is the run's pipelineState.
+// interpreter executes the steps of an agent that is a pipeline, or the one step that a program has
+// under way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
+// between steps.
 type interpreter struct {
 	run *run
 	*pipelineState
@@ -41,8 +45,9 @@ type interpreter struct {
 // interpreter returns the interpreter of the run's steps.
 func (r *run) interpreter() interpreter { return interpreter{r, &r.pipeline} }
 
-// restorePosition takes the position from the execution or the run before this one, or sets it to
-// the beginning.
+// restorePosition sets the position where the steps continue: the one of this run (from Progress),
+// the one of the run whose interrupts this run resumes, or the beginning. The position stays nil if
+// the agent has no steps.
 func (r *run) restorePosition() {
 	switch {
 	case r.pipeline.position != nil:
@@ -58,8 +63,8 @@ func (r *run) restorePosition() {
 	}
 }
 
-// outputPrefix begins the names of a subagent's outputs in the state, so that they are apart from
-// those of other agents.
+// outputPrefix returns the member of the state's steps that has a subagent's outputs, apart from
+// those of other agents; "" = the run is a thread's own.
 func (r *run) outputPrefix() string {
 	if r.child == nil {
 		return ""
@@ -67,7 +72,8 @@ func (r *run) outputPrefix() string {
 	return agents.AgentPrefix + r.child.CallID
 }
 
-// steps runs the pipeline to its end. The error is nil except to continue as new.
+// steps executes the pipeline from its position to its end. The ending has interrupts if the run
+// ends within a step. The error is nil except to continue as new.
 func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 	if !p.run.log.HasBegun() && p.run.in.Resume != nil {
 		if end, over := p.reopen(ctx); over {
@@ -80,7 +86,7 @@ func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 				return end, err
 			}
 		}
-		ahead := p.chained != nil // then the safe point is behind the advance
+		ahead := p.chained != nil // the call's activity has made the advance: its safe point follows it
 		if !ahead {
 			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
 				return ending{}, err
@@ -100,8 +106,8 @@ func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 	}
 }
 
-// compensationCtx returns the context for the next step: a cancel of the run does not end
-// compensation.
+// compensationCtx returns the context for the next step. While the run compensates it is detached
+// from ctx, because a cancel of the run must not stop compensation.
 func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	if !p.run.isCompensating() {
 		return ctx
@@ -110,7 +116,8 @@ func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	return ctx
 }
 
-// endOfSteps returns how the run ends after its last step.
+// endOfSteps returns how the run ends after its last step. If the pipeline was stopped from outside
+// (cancel, run limit), the pending end counts. A failure after ctx has ended counts as a cancel.
 func (p interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
 	switch then := p.position.End; {
 	case then != nil:
@@ -123,7 +130,9 @@ func (p interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending
 	return ending{outcome: runs.OutcomeSuccess}
 }
 
-// noteFailedStep notes a step that failed on the main lane of a pipeline, which continues after it.
+// noteFailedStep notes a step whose activity failed on the main lane, so that the next activity
+// fences its late attempts. steered is the steering that the step had taken. Only a pipeline
+// continues after a failed step.
 func (r *run) noteFailedStep(s runs.Step, steered []uint64) {
 	if r.pipeline.position != nil {
 		r.log.Failed = &runs.FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, Place: s.Place, Steered: steered}
@@ -137,7 +146,8 @@ const (
 	stepAdvance = "advance/1"
 )
 
-// firstStepID returns the ID of the run's first step.
+// firstStepID returns the ID of the run's first step. The activity run.finish opens a run under
+// this ID if the first step has not: a late attempt of that step then finds the run open.
 func (r *run) firstStepID() string {
 	switch {
 	case r.in.Program != "":
@@ -150,11 +160,12 @@ func (r *run) firstStepID() string {
 	return r.ownStep(stepAdvance).ID
 }
 
-// reopen begins a run that continues a pipeline, and applies the decisions about its interrupts.
-// over tells that the run ends.
+// reopen begins a run that continues a pipeline: it opens the run and its open steps in the log,
+// and applies the decisions about the interrupts of the run before. Afterwards the position has an
+// event, or the active step continues. over reports that the run ends.
 func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := runs.Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
-	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
+	opening, _ := workflow.NewDisconnectedContext(ctx) // the log needs RUN_STARTED before the reaction to a cancel
 	var next runs.Advanced
 	if err := p.runAdvance(opening, in, &next); err != nil {
 		return p.run.failure(ctx, err), true
@@ -162,7 +173,7 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	w := p.run.in.Resume
 	switch {
 	case p.position.Branches != nil && w.Exceeded == nil:
-		return ending{}, false // its branches have the calls
+		return ending{}, false // runBranches hands the decisions to the suspended branches
 	case w.FailsRun():
 		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"})
 	}
@@ -178,12 +189,15 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// runActiveStep runs the step that the pipeline has reached. over tells that the run ends. The
-// error is nil except to continue as new.
+// runActiveStep executes the branches, the call, the agent or the wait that the pipeline has
+// reached, and sets the event with which it ended. A run that is cancelled or over its limits
+// begins no step. over reports that the run ends. The error is nil except to continue as new.
 func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
 	w := p.position
 	end, over = p.run.exhausted(ctx)
-	again := w.Branches != nil && w.Branches.Suspended && ctx.Err() != nil // branches that have done something
+	// Suspended branches restart also in a cancelled run: only they know what they have to
+	// compensate.
+	again := w.Branches != nil && w.Branches.Suspended && ctx.Err() != nil
 	switch {
 	case over && !again:
 	case w.Branches != nil:
@@ -206,7 +220,8 @@ func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool,
 	return end, over, nil
 }
 
-// sleep waits until the position's wake time, or until the run's deadline.
+// sleep waits for the next try of a step: until the position's wake time, or until the run's
+// deadline, which ends the run. over reports that the run ends.
 func (p interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
 	if workflow.Sleep(ctx, runs.Earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
 		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeCancelled})
@@ -218,7 +233,9 @@ func (p interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// runCall makes the call of a step, unless it waits already, and waits for its interrupts.
+// runCall makes the tool call or approval of a step, and waits for its interrupts. An execution
+// that was parked in between (Answer is nil, interrupts are held) only waits. over reports that end
+// has how the step ended; otherwise the step succeeded. The error is nil except to continue as new.
 func (p interpreter) runCall(ctx workflow.Context) (end ending, over bool, err error) {
 	if answer := p.position.Answer; answer != nil {
 		p.position.Answer = nil
@@ -233,7 +250,9 @@ func (p interpreter) runCall(ctx workflow.Context) (end ending, over bool, err e
 	return ending{}, false, nil
 }
 
-// runAgent runs the agent of a step, turn by turn.
+// runAgent takes turns of a step's agent until the agent is done. A subagent's limits apply to it,
+// and its turn counts are in the active step. It returns with over = true and how the step ended,
+// except to continue as new.
 func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
@@ -260,18 +279,19 @@ func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err 
 	}
 }
 
-// isDoneDespiteCancel reports whether the active step is done, although the run is cancelled: then
-// it is compensated for, too.
+// isDoneDespiteCancel reports whether the active step has ended, although the run is cancelled: no
+// calls are left. Then the step counts as done, and is compensated for.
 func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
-// onStepEnd turns the end of a step into the event for the next advance. over tells that the run
-// ends instead.
+// onStepEnd turns the end of a step into the event for the next advance, and leaves an event that
+// branches have set. over reports that the run ends instead: with interrupts, because another
+// execution owns it, or because it is cancelled or over its limits and has nothing to compensate.
 func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	if end.waits != nil {
 		return end, true
 	}
-	p.run.interrupts.unhold() // the turn ended before its interrupts were told
+	p.run.interrupts.unhold() // the turn may have failed before its interrupts were announced
 	switch {
 	case end.code == runs.ErrorFenced, end.code == runs.ErrorLogLost:
 		return end, true
@@ -289,10 +309,13 @@ func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over
 	return ending{}, false
 }
 
+// overdue reports whether the run's deadline has passed.
 func (r *run) overdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
 
+// durationEnding returns the ending of a run whose deadline has passed.
 func (r *run) durationEnding() ending {
 	return limit(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
 }
 
+// timeout is the failure of a step whose deadline has passed.
 var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}

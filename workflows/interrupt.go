@@ -8,7 +8,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// waitsOf returns the interrupts among the calls of an answer.
+// waitsOf returns the interrupts among the calls of an answer, for the active agent. Without such
+// calls the result has no Calls; callers add the interrupts of children and questions of tools to
+// it.
 func (r *run) waitsOf(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
 	w := &runs.Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
@@ -30,7 +32,7 @@ func (r *run) waitsOf(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts
 }
 
 // expiry returns when an interrupt that opens now expires; zero = never. after is the time that the
-// rule gives, 0 = any. The active step's deadline limits it.
+// approval rule or the tool gives; 0 = without limit. The active step's deadline limits it.
 func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	if after > 0 {
 		at = now.Add(after)
@@ -41,9 +43,10 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	return at
 }
 
-// decidedCalls returns the calls to make or to answer after the decisions. They lack results that
-// the client's input brought into the conversation, calls that the client abandoned, and, in a
-// cancelled run, calls that nobody decided about.
+// decidedCalls returns the calls to make or to answer after the decisions, and those of suspended
+// subagents. It leaves out client tool calls that the client has abandoned or whose results came
+// with its input: no activity has to write these. It also leaves out the handoff, calls of
+// suspended children, and in a cancelled run calls without a decision.
 func decidedCalls(w *runs.Interrupts) []call {
 	var calls []call
 	for _, c := range w.Calls {
@@ -56,7 +59,7 @@ func decidedCalls(w *runs.Interrupts) []call {
 	return append(calls, resumedCalls(w)...)
 }
 
-// decidedCall returns the call of an interrupt, with its decision.
+// decidedCall returns the call of an interrupt, with its decision. The interrupt must be decided.
 func decidedCall(c runs.Interrupt, delegates []runs.AgentRef) call {
 	d := c.Decision
 	next := call{

@@ -7,24 +7,28 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// interrupts are all that an execution knows of: those that are open, and those that are resolved
-// while people are still to be notified of it. Only workflow coroutines touch it.
+// interrupts are all interrupts that a run knows of in this execution: those that are open, and
+// those that are resolved while notifications about them are pending. A set moves from held,
+// concurrent or suspended to answered or earlier, and is dropped when its notifications are sent.
+// Only workflow coroutines touch it.
 type interrupts struct {
-	held     *runs.Interrupts   // of the current turn, whose run stays open
-	answered *runs.Interrupts   // those that were held last
-	earlier  []*runs.Interrupts // held or asked before those
-	// concurrent are those of subagents and branches whose siblings continue, suspended those of
+	held     *runs.Interrupts   // of the current turn; nil = the turn does not wait
+	answered *runs.Interrupts   // the last that were held: repeated decisions find them
+	earlier  []*runs.Interrupts // resolved before, with pending notifications
+	// concurrent are the interrupts of running subagents and branches. suspended are those of
 	// children that have ended so that the run can end with them.
 	concurrent []*runs.Interrupts
 	suspended  []*runs.Interrupts
-	// afterEnd are those that the thread waits for after the end of its AG-UI run.
+	// afterEnd are the interrupts that the thread waits for after the end of its AG-UI run; nil =
+	// none.
 	afterEnd *runs.Interrupts
 }
 
-// hold makes w the interrupts of the current turn.
+// hold makes w the interrupts of the current turn. Earlier ones are kept while they have pending
+// notifications.
 func (i *interrupts) hold(w *runs.Interrupts) { i.held, i.answered, i.earlier = w, nil, i.notifiable() }
 
-// unhold ends the wait for the interrupts of the turn without an answer.
+// unhold drops the interrupts of the turn without decisions, because the turn has failed.
 func (i *interrupts) unhold() {
 	if i.held != nil {
 		i.withdraw(i.held)
@@ -33,8 +37,9 @@ func (i *interrupts) unhold() {
 }
 
 // find returns the interrupts that a decision about a call is for: those of a child first, then
-// those that are open, those resolved last, and those that the run began with. A run that is
-// cancelled takes no decisions about its own turn.
+// those that are open, those resolved last, and those that the run resumes (began); nil = none. The
+// result need not have the call. A cancelled run takes no decisions about open interrupts of its
+// turn and its children.
 func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool) *runs.Interrupts {
 	for _, w := range slices.Backward(i.concurrent) {
 		if w.Find(callID) != nil && !cancelled {
@@ -54,8 +59,8 @@ func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool)
 	return began
 }
 
-// open returns the calls that the active run and its children wait for, without those that
-// decisions are about.
+// open returns the IDs of calls that the active run and its children wait for, without those that
+// the decisions resolve.
 func (i *interrupts) open(decisions []runs.Decision) []string {
 	var ids []string
 	for _, w := range slices.Concat(i.concurrent, i.suspended, []*runs.Interrupts{i.held}) {
@@ -67,15 +72,16 @@ func (i *interrupts) open(decisions []runs.Decision) []string {
 	return ids
 }
 
-// withdraw ends the wait for interrupts of children. People are still notified of what happened to
-// them.
+// withdraw stops the wait for interrupts of children. It keeps them while notifications about them
+// are pending.
 func (i *interrupts) withdraw(all ...*runs.Interrupts) {
 	i.concurrent = slices.DeleteFunc(i.concurrent, func(w *runs.Interrupts) bool { return slices.Contains(all, w) })
 	all = slices.DeleteFunc(slices.Clone(all), func(w *runs.Interrupts) bool { return slices.Contains(i.earlier, w) })
 	i.earlier = slices.DeleteFunc(append(i.earlier, all...), (*runs.Interrupts).IsNotified)
 }
 
-// cancel is withdraw for interrupts that nobody can decide any more: people are notified of that.
+// cancel cancels interrupts and withdraws them: no decision can take effect, and approvers are
+// notified of that.
 func (i *interrupts) cancel(now time.Time, all ...*runs.Interrupts) {
 	for _, w := range all {
 		w.CancelAnnounced(now)
@@ -83,13 +89,14 @@ func (i *interrupts) cancel(now time.Time, all ...*runs.Interrupts) {
 	i.withdraw(all...)
 }
 
-// notifiable are resolved interrupts of which people are still to be notified.
+// notifiable returns the resolved interrupts with pending notifications.
 func (i *interrupts) notifiable() []*runs.Interrupts {
 	return slices.DeleteFunc(append(slices.Clone(i.earlier), i.answered), (*runs.Interrupts).IsNotified)
 }
 
-// untold returns the first interrupts of which people are to be notified, those that the run began
-// with before all others.
+// untold returns the first interrupts with pending notifications: those that the run resumes
+// (began) come first, then resolved ones, then open ones. It skips those in except; nil = there are
+// none.
 func (i *interrupts) untold(began *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
 	for _, w := range slices.Concat([]*runs.Interrupts{began}, i.notifiable(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
 		if w.HasPending() && !except[w] {

@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// sendNotification sends a notification, as often as it takes. One that fails for good is left out:
-// later ones tell the present state.
+// sendNotification sends a notification (interrupt.notify), and blocks until it is sent: Temporal
+// retries without limit. One that fails for good is dropped with a warning: later notifications
+// have the present state.
 func sendNotification(ctx workflow.Context, n runs.Notification) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: string(n.Event),
@@ -24,15 +25,15 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 	}
 }
 
-// noticesID returns the workflow ID for the notifications about interrupts of the thread that are
-// left. It is unique for each.
+// noticesID returns the workflow ID for the pending notifications about interrupts. It has the
+// number of the first one, so it is unique among the executions of the thread.
 func noticesID(ctx workflow.Context, w *runs.Interrupts) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
 }
 
-// SendNotifications is interrupt.notifications.v1: it sends the notifications that a thread has
-// left, however long that takes.
+// SendNotifications is interrupt.notifications.v1: it sends the pending notifications of one set of
+// interrupts, oldest first. It ends when all are sent, and never fails.
 func SendNotifications(ctx workflow.Context, in runs.NotificationsInput) error {
 	for w := in.Interrupts; w.HasPending(); w.Pending = w.Pending[1:] {
 		if n := w.Notification(in.Thread); len(n.Calls) > 0 {

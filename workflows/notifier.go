@@ -9,27 +9,29 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// notifier sends the notifications about interrupts, one after the other, each as often as it
-// takes. Neither the decision nor the run waits for it. An execution that continues as new carries
-// on what is left.
+// notifier sends the notifications about interrupts of one thread execution, one after the other,
+// each until it succeeds. It runs in a coroutine of its own: decisions and the run do not wait for
+// it. The pending notifications are in the interrupts themselves, so an execution that continues as
+// new hands them on with these. Only workflow coroutines touch it.
 type notifier struct {
-	run        *runs.Input // the run that is active
-	interrupts *interrupts
-	sending    bool                      // an activity is under way
-	stopped    bool                      // the next execution sends the rest
-	handedOver map[*runs.Interrupts]bool // another workflow sends the rest
+	run        *runs.Input               // of the active run, which a program replaces
+	interrupts *interrupts               // of the active run
+	sending    bool                      // the activity interrupt.notify is under way
+	stopped    bool                      // the next execution sends the pending ones
+	handedOver map[*runs.Interrupts]bool // a workflow of their own sends their notifications
 }
 
 const (
 	// stopPatience is how long an execution that continues as new waits for the notification that
-	// is under way, which the next one would otherwise send again.
+	// is under way. After that the next execution sends it again.
 	stopPatience = time.Second
-	// drainPatience is how long the last execution of a thread sends notifications. Clients may be
-	// waiting for the thread to be free.
+	// drainPatience is how long drain sends notifications. A client's next run may be waiting for
+	// the thread.
 	drainPatience = 2 * time.Second
 )
 
-// start sends notifications until the execution ends, also when the run is cancelled.
+// start starts the coroutine that sends notifications until the execution ends, also when the run
+// is cancelled.
 func (n *notifier) start(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -44,24 +46,27 @@ func (n *notifier) start(ctx workflow.Context) {
 	})
 }
 
+// send sends one notification and blocks until it is sent.
 func (n *notifier) send(ctx workflow.Context, notice runs.Notification) {
 	n.sending = true
 	defer func() { n.sending = false }()
 	sendNotification(ctx, notice)
 }
 
-// next returns the interrupts of which people are to be notified first; nil = there are none.
+// next returns the interrupts with the first pending notification; nil = none is pending.
 func (n *notifier) next() *runs.Interrupts { return n.interrupts.untold(n.run.Resume, n.handedOver) }
 
-// stop begins no further notification: the next execution sends the rest.
+// stop begins no further notification, and blocks up to stopPatience for the one under way. The
+// interrupts carry the pending ones to the next execution.
 func (n *notifier) stop(ctx workflow.Context) {
 	if n.stopped = true; n.sending {
 		_, _ = workflow.AwaitWithTimeout(ctx, stopPatience, func() bool { return !n.sending })
 	}
 }
 
-// drain sends what is left when the thread has no further execution. What takes longer is handed
-// over, so that the thread is free and nothing is lost.
+// drain sends the pending notifications when the run is over, before the execution ends or
+// continues with a queued run. It blocks up to drainPatience, and hands over those that take
+// longer: the thread becomes free, and none is lost.
 func (n *notifier) drain(ctx workflow.Context) {
 	if n.next() == nil {
 		return
@@ -72,8 +77,9 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 }
 
-// handOver starts a workflow for each of the interrupts that has notifications left, also when the
-// run is cancelled. The notification that is under way is sent there again.
+// handOver starts interrupt.notifications for each of the interrupts with pending notifications,
+// also when the run is cancelled, and blocks until these workflows have started. A notification
+// that is under way is sent there again.
 func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, w := range all {
@@ -83,7 +89,7 @@ func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 		n.handedOver[w] = true
 		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID:            noticesID(ctx, w),
-			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON, // it outlives the thread
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary:         "notifications about interrupts",
 		})

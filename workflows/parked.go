@@ -6,14 +6,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or
-// since it is paused. It is small and rarely changes, so that workers of any version can hold it
-// for days. It handles the same updates and signals as agent.run.v1, and the run continues there,
-// on the version of then.
+// ThreadParked is thread.parked.v1: a thread that has waited long, for interrupts or because its
+// run is paused. It is small and rarely changes, so that workers of any version can execute it for
+// days. It handles the same updates and signals as agent.run.v1. When the wait is over, it
+// continues as agent.run.v1, on the worker version that is current by then.
+//
+// It waits in one of three ways: after the end of a run (in.Interrupts), in a turn (Progress.Held),
+// or in a pause.
 func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	t := newThread(ctx, in.Run, cancel)
-	// Validators read this: updates that wait run as soon as there is a handler.
+	// The phase is set before listen: buffered updates run as soon as they have a handler, and
+	// validators read it.
 	if in.Interrupts != nil {
 		t.phase, t.run.interrupts.afterEnd = phaseEnded, in.Interrupts
 	}
@@ -30,7 +34,8 @@ func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error
 	return runs.Result{}, t.awaitUnpaused(ctx)
 }
 
-// awaitHeld waits until all interrupts of the run's turn are decided, or the run is cancelled.
+// awaitHeld blocks until all interrupts of the run's turn are decided, or the run is cancelled. The
+// error continues as agent.run, or as thread.parked if only the history has grown long.
 func (t *thread) awaitHeld(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	w := r.interrupts.held
@@ -44,7 +49,8 @@ func (t *thread) awaitHeld(ctx workflow.Context) error {
 	return t.unpark(ctx, !w.IsResolved() && !cancelled, cancelled)
 }
 
-// awaitUnpaused waits until the run is to continue, or is cancelled.
+// awaitUnpaused blocks until the run is resumed or cancelled. The error continues as new, as in
+// awaitHeld.
 func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	cancelled := workflow.Await(ctx, func() bool { return !r.control.paused || historyIsLong(ctx) }) != nil
@@ -52,7 +58,9 @@ func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 	return t.unpark(ctx, r.control.paused && !cancelled, cancelled)
 }
 
-// unpark continues the run, or the wait where only the history has grown long.
+// unpark returns the error that continues as new: as thread.parked if waits is true, because only
+// the history has grown long, or else as agent.run. cancelled makes the next execution begin with a
+// cancelled run.
 func (t *thread) unpark(ctx workflow.Context, waits, cancelled bool) error {
 	next := t.run.carry()
 	if waits {

@@ -2,14 +2,15 @@ package workflows
 
 import "slices"
 
-// phase is where the thread's AG-UI run is in its life. A run that waits for interrupts within its
-// turn, or is paused, is running; docs/internals/architecture.md has the diagram.
+// phase is where the thread's AG-UI run is in its life. A run that is held, or is paused, is
+// running. docs/internals/architecture.md has the diagram. The zero value is phaseRunning.
 type phase int
 
 const (
 	phaseRunning phase = iota
 	// phaseSuspending: subagents and branches that wait for interrupts end, so that the run can end
-	// with these. No decision is taken, since nobody knows yet who continues with it.
+	// with these. No decision is taken, since it is open whether this run or the next one continues
+	// with it.
 	phaseSuspending
 	// phaseFinishing: the run's terminal record is being written.
 	phaseFinishing
@@ -20,7 +21,7 @@ const (
 	phaseEnded
 )
 
-// transitions are the phases that may follow each phase.
+// transitions are the phases that may follow each phase. thread.enter checks them.
 var transitions = map[phase][]phase{
 	phaseRunning:            {phaseSuspending, phaseFinishing},
 	phaseSuspending:         {phaseRunning, phaseFinishingSuspended},

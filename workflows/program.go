@@ -15,58 +15,67 @@ import (
 
 // Program is an agent that is written as a Go workflow function, for what steps cannot express. It
 // is ordinary deterministic workflow code, and may use activities, timers and signals of its own.
-// What clients see and people decide, it does through its [Agent].
+// Everything that clients see and approvers decide goes through its [Agent].
 //
-// A program runs in one execution, also while people decide and through the AG-UI runs that
+// A program runs in one execution, also while approvers decide, and through the AG-UI runs that
 // continue with their decisions. It does not continue as new, and stays on its worker version. The
 // run ends when it returns; an error fails the run with the code of a [StepError], or
 // [runs.CodeProgram].
 type Program func(ctx workflow.Context, a *Agent) error
 
-// Programs are a worker's programs, by the name that definitions use.
+// Programs are a worker's programs, by the name that definitions use. Its methods are the workflow
+// functions that may run a program. It must not change after [Register].
 type Programs map[string]Program
 
 // Agent does steps for a program. Any coroutine of the program may use it, one step at a time. For
-// several steps in parallel, use one step with branches.
+// several steps in parallel, use one step with branches. An Agent lives as long as its program:
+// afterwards every call fails.
 type Agent struct {
-	run    *run
-	thread *thread // nil = a child's
-	// origin is the run that began the program, input its input: later runs that continue it have
-	// others.
+	run *run
+	// thread is nil if a subagent is the program. Only a thread's program can end its AG-UI run
+	// with interrupts; a subagent's is held.
+	thread *thread
+	// origin is the ID of the run that began the program, input the sequence of that run's input.
+	// Later runs of the program have others; step IDs and outputs keep these.
 	origin string
 	input  uint64
-	steps  int              // that it has done
-	doing  workflow.Context // of the step that is under way; nil = none
+	steps  int              // steps and values so far; part of step IDs
+	doing  workflow.Context // context of the step under way; nil = none
 	over   bool             // the program has ended
 }
 
-// StepError is the failure of a step.
+// StepError is the failure of a step, with a code for programs to branch on. Its message has no
+// content.
 type StepError struct{ pipeline.Failure }
 
+// Error returns the code and the message of the failure.
 func (e *StepError) Error() string { return fmt.Sprintf("step failed: %s: %s", e.Code, e.Message) }
 
-// ErrAbandoned tells a program that its client went on without answering.
+// ErrAbandoned reports that the client sent another input instead of the results that the step
+// waits for. The program should return it: the run then ends as cancelled.
 var ErrAbandoned = errors.New("workflows: the client went on with something else")
 
-// ErrAtWork refuses a step while another coroutine's step is under way.
+// ErrAtWork refuses a step while the step of another coroutine is under way.
 var ErrAtWork = errors.New("workflows: the agent is at work: several steps at once are one step with branches, such as agents.Parallel")
 
-// errOver refuses a step of a coroutine whose program has returned.
+// errOver refuses a step of a coroutine that outlives its program.
 var errOver = errors.New("workflows: the program has ended")
 
 // maxTree bounds the JSON of a program's step, in bytes.
 const maxTree = 12 << 10
 
 // Do does one step of any kind: an agent, a tool, an approval, branches, or a change of the state.
-// Its texts are templates as in pipelines, so content need not pass through the workflow. Its
-// outputs are in the state under "steps", for later templates and for Value. If the step asks
-// people, the AG-UI run ends, and Do returns in the run that has their answers.
+// It blocks until the step has ended. The texts of the step are templates as in pipelines, so
+// content need not pass through the workflow. Its outputs are in the state under "steps", for later
+// templates and for Value. If the step has interrupts, the AG-UI run may end, and Do returns in the
+// run that has the decisions.
 //
 // When ctx ends, the step ends: it is compensated for, its interrupts are cancelled, and the run
 // continues.
 //
 // The error is a *StepError if the step failed, a temporal.CanceledError if ctx has ended,
-// ErrAbandoned, or ErrAtWork.
+// ErrAbandoned, or ErrAtWork. Another error means that the step is invalid or larger than 12 KiB of
+// JSON: then it did not begin.
 func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	s := step.AsStep()
 	tree, err := json.Marshal([]agents.Step{s}) //workflowcheck:ignore the same value gives the same text
@@ -83,6 +92,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	defer done()
 	r := a.run
 	a.steps++
+	// Cursor.Keeps: the outputs of earlier steps stay in the state.
 	r.pipeline.position = &runs.Position{
 		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
@@ -99,7 +109,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 				return err
 			}
 		case end.outcome == runs.OutcomeCancelled:
-			if ctx.Err() == nil { // the log has told of a cancel before the signal that brings it
+			if ctx.Err() == nil { // an activity found the cancel request in the log before the signal arrived
 				r.cancel()
 			}
 			return temporal.NewCanceledError()
@@ -111,8 +121,9 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	}
 }
 
-// claim claims the agent for a step until done is called. A step whose context has ended is waited
-// for.
+// claim reserves the agent for a step until done is called. It blocks while a step whose context
+// has ended is still ending. It fails if ctx has ended, another step is under way, or the program
+// is over.
 func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError()
@@ -132,12 +143,14 @@ func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 	return func() { a.doing = nil }, nil
 }
 
-// waitIdle waits until no step is under way.
+// waitIdle blocks until no step is under way, or ctx ends.
 func (a *Agent) waitIdle(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return a.doing == nil })
 }
 
-// wait ends the AG-UI run with interrupts, and continues in the run that has the decisions.
+// wait ends the AG-UI run with the interrupts of the ending, blocks until they are decided, and
+// continues this execution in the run that has the decisions. The error is ErrAbandoned, or tells
+// that the log has another end of the run.
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	t, w := a.thread, end.waits
 	t.awaitBehind(ctx, w)
@@ -161,7 +174,9 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	return nil
 }
 
-// awaitAnswers waits until all interrupts are decided, or cancelled because ctx has ended.
+// awaitAnswers blocks until an input has answered the interrupts, or all are decided. When ctx
+// ends, it cancels them and returns: the caller then compensates in the next run. The error is
+// always nil.
 func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 	t := a.thread
 	for t.successor == nil && !w.IsResolved() {
@@ -174,7 +189,8 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 	return nil
 }
 
-// become continues the execution, in which a program runs, as another run.
+// become continues the execution, and the program in it, as another AG-UI run. It resets what
+// belongs to one run (log positions, turns, steering, usage) and keeps the pipeline's position.
 func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	r := t.run
 	t.notifier.handOver(ctx, append(r.interrupts.notifiable(), r.in.Resume))
@@ -187,11 +203,13 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
 	r.pipeline.position.Advances = 0
 	t.enter(ctx, phaseRunning)
-	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
+	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Token)) // for Temporal's UI only
 }
 
 // Value evaluates a CEL expression over input, messages, state, steps and caller, and decodes the
-// result into v. The result has at most 8 KiB of JSON: something to branch on, and no content.
+// result into v. The activity pipeline.advance evaluates it; clients see no step. The result has at
+// most 8 KiB of JSON: a value to branch on, not content. The error is a *StepError if the
+// evaluation failed.
 func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	done, err := a.claim(ctx)
 	if err != nil {
@@ -216,15 +234,16 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	return nil
 }
 
-// of returns the function that runs the program of a run's agent. t is the run's thread; nil = the
-// run is a child's.
+// of returns the function that executes the program of a run's agent. t is the run's thread; nil =
+// the run is a child's.
 func (p Programs) of(r *run, t *thread) func(workflow.Context) ending {
 	return func(ctx workflow.Context) ending {
 		return p.execute(ctx, &Agent{run: r, thread: t, origin: r.in.Run.ID, input: r.in.Input})
 	}
 }
 
-// execute runs the agent's program, and waits for steps that it has left under way.
+// execute runs the agent's program, waits for steps that it has left under way, and returns the
+// ending of the run. A program that the worker does not have fails the run.
 func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 	r := a.run
 	program, ok := p[r.in.Program]

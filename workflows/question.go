@@ -6,10 +6,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A tool may ask people a question in the middle of a call. The call then ends with the question
-// instead of a result, and is made again when that is answered. Question and answer are in the log.
+// A tool may ask a question in the middle of a call. The call then ends with the question instead
+// of a result, and is made again when the question is answered. Question and answer are in the log.
 
-// addQuestion adds the question with which a call has ended.
+// addQuestion adds the question with which a call has ended to the interrupts of the turn.
 func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	by := done.Question
 	w := runs.Interrupt{Call: runs.Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Asked: &runs.Question{Seq: done.Seq, Number: by.Number}}
@@ -17,8 +17,9 @@ func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	t.questions = append(t.questions, w)
 }
 
-// fitsWithInterrupts reports whether a payload has room for the interrupts that calls of a turn
-// have brought. A held run takes decisions about them from here on.
+// fitsWithInterrupts reports whether a payload has room for the interrupts that the calls of a turn
+// have raised. In a held run it makes w the interrupts of the turn: decisions may arrive from now
+// on. Interrupts of suspended subagents end the run, so they are not held.
 func (r *run) fitsWithInterrupts(w *runs.Interrupts) bool {
 	if !r.in.Hold || len(w.Suspended) > 0 {
 		return w.Fits(r.in)

@@ -7,9 +7,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Register registers the workflows with a worker, and the programs. With Worker Versioning, a run
-// stays on the version that began it until it continues as new; a parked thread is on the current
-// version.
+// Register registers the workflow types of this package with a worker, and the worker's programs.
+// It is called once for each worker, before the worker starts.
+//
+// With Worker Versioning, agent.run and agent.child are pinned: a run stays on the version that
+// began it until it continues as new. The other types follow the current version, so their code
+// must replay the histories of earlier versions.
 func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{
 		Name: runs.TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,

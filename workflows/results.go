@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// takeResults takes the tool results that arrive by signal, one after the other.
+// takeResults starts the coroutine that receives tool results by signal, and stores one after the
+// other. It does not block.
 func (t *thread) takeResults(ctx workflow.Context) {
 	t.results.come = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
 		Description: `say what came of a call of the client's: {"toolCallId", "content"}`,
@@ -23,8 +24,9 @@ func (t *thread) takeResults(ctx workflow.Context) {
 	})
 }
 
-// takeResult stores a result that the thread waits for, and takes it as a decision. A signal has no
-// answer: a result that is unknown, too large, malformed or not the first is ignored.
+// takeResult stores a result in the log (tool.result), and takes it as a decision about its client
+// tool call. A signal has no answer: a result that is unknown, too large, malformed or not the
+// first is ignored. It blocks until the result is stored, also in a cancelled run.
 func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.results.busy = true
 	defer func() { t.results.busy = false }()
@@ -45,23 +47,25 @@ func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 		workflow.GetLogger(ctx).Warn("a signaled tool result is invalid and was ignored", t.run.in.Run.LogAttrs(t.run.in.Agent, "error", err)...)
 		return
 	}
+	// Children may have begun to end while the activity stored the result.
 	t.awaitDecidable(ctx)
 	t.run.interruptsOf(in.CallID).Decide(d, workflow.Now(ctx))
 }
 
-// awaitDecidable waits while children end with their interrupts: until the run has ended, these are
-// nowhere else.
+// awaitDecidable blocks while children end with their interrupts: until the run has ended, the
+// thread does not have these.
 func (t *thread) awaitDecidable(ctx workflow.Context) {
 	_ = workflow.Await(ctx, func() bool { return t.phase.takesDecisions() })
 }
 
-// awaitResults waits until no result is on its way into the log: an execution that continued as new
-// would lose it. ok is false if the run is cancelled.
+// awaitResults blocks until every result that has arrived is stored: an execution that continued as
+// new before would lose it. ok is false if ctx ends first.
 func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.come.Len() == 0 }) == nil
 }
 
-// interruptsOf returns the interrupts that have the call of a decision; nil = none.
+// interruptsOf returns the interrupts that a decision about a call is for; nil = none. A cancelled
+// run takes no decisions, unless it compensates.
 func (r *run) interruptsOf(callID string) *runs.Interrupts {
 	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
 }

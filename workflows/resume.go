@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// applyResumed applies the decisions about the interrupts of the run before. over tells that the
-// run ends.
+// applyResumed applies the decisions about the interrupts of the run before, at the beginning of a
+// run without a pipeline (reopen does it for pipelines). over reports that the run ends.
 func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 	w := r.in.Resume
 	if w == nil || r.log.HasBegun() {
@@ -20,7 +20,7 @@ func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 		return ending{}, false
 	}
 	turn := r.turn
-	if r.in.Hold && r.child == nil { // what these calls ask is asked in no turn of this run
+	if r.in.Hold && r.child == nil { // questions of these calls are held as turn 0: the run has had no turn yet
 		r.turn = 0
 	}
 	if end, over = r.applyDecisions(ctx, w, r.step(0, stepTools, stepTools)); r.interrupts.held == nil {
@@ -29,7 +29,9 @@ func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 	return end, over
 }
 
-// applyDecisions makes or answers the calls that were decided. over tells that the run ends.
+// applyDecisions makes or answers the decided calls, and the handoff of their turn. Their tools and
+// subagents may have further interrupts: a held run announces them as the next round of the turn,
+// and another run ends with them. over reports that the run or step ends.
 func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
 	if w.Exceeded != nil {
 		return r.applyLimitDecision(ctx, w, step)

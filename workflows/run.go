@@ -12,84 +12,105 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// heartbeatTimeout is the last resort against a worker that dies: other means notice sooner. A
+// heartbeatTimeout is after how long without a heartbeat Temporal takes an activity's worker for
+// dead. It is the last resort: workers that notice the death of another one report it sooner. A
 // heartbeat is a persisted write, so it is rare.
 const heartbeatTimeout = 30 * time.Second
 
-// stepAttempts bounds the attempts of a step. It is the last resort against a step that kills its
-// worker each time. An activity whose step fails gives up sooner.
+// stepAttempts bounds Temporal's attempts of one activity. It is the last resort against a step
+// that kills its worker each time. An activity whose step fails by itself gives up sooner.
 const stepAttempts = 100
 
-// run is an AG-UI run in one execution: of a thread, or of a child. It loops over turns, or runs a
-// pipeline or a program. It holds references to content, and no content. Only coroutines of the
-// workflow touch it.
+// run is an AG-UI run in one execution: the run of a thread, or the work of a child (a subagent or
+// a branch). It loops over turns, or executes a pipeline or a program. newRun makes it when an
+// execution begins; carry packs what the next execution needs to continue it.
+//
+// A run holds references to content (IDs, sequences of the log), and never content. Only coroutines
+// of the workflow touch it, so it needs no lock.
 type run struct {
-	in        runs.Input // as a handoff has changed it
-	execution string     // the Temporal run ID under which the log knows the run
-	turn      int        // from 1
-	log       runs.Positions
-	budget    runs.Budget
+	// in is the input of the run, with the agent, limits and policies of the last handoff. Its
+	// Queue and Progress are nil: their contents are in the thread and in this struct.
+	in runs.Input
+	// execution is the Temporal run ID of the execution that began the AG-UI run. All records of
+	// the run carry it, also those of later executions and of children: the log fences by it.
+	execution string
+	turn      int            // number of the current turn, from 1; part of step IDs
+	log       runs.Positions // last sequences of the log that this run knows
+	budget    runs.Budget    // deadline, usage, and what approvers allowed
 
 	control    control
 	delegation delegation
 	interrupts interrupts
 	pipeline   pipelineState
-	thread     host   // whose run this is; nil = a child's
-	child      *child // nil = the thread's
+	thread     host   // the run's thread; nil = the run is a child's
+	child      *child // the subagent or branch; nil = the run is a thread's
 
-	program       func(workflow.Context) ending // runs the agent's program, if the agent is one
+	// program executes the agent's program. turns calls it if in.Program is set.
+	program func(workflow.Context) ending
+	// executionCtx is the root context of agent.run and agent.child. Temporal's cancellation of the
+	// execution ends it; a cancel of the AG-UI run does not.
 	executionCtx  workflow.Context
-	answerMessage string // the message with which the run or the pipeline's last agent ended
+	answerMessage string // ID of the message with which the run or the pipeline's last agent ended
 }
 
-// pipelineState is how far the steps of a run have come.
+// pipelineState is how far the steps of a run have come. The run owns it; the interpreter changes
+// it. Of its fields, only the position goes to the next execution.
 type pipelineState struct {
-	position *runs.Position // nil = the agent is no pipeline, or its program is between two steps
-	// chained is the answer to the next advance, if the activity of the call before has made it.
+	position *runs.Position // nil = the agent is no pipeline, or its program has no step under way
+	// chained is the answer to the next advance, if the activity of the last tool call has made
+	// that advance; nil = the workflow schedules the advance.
 	chained *runs.Advanced
-	tree    []byte // the steps of a program's step, until an advance has written them down
+	// tree has the JSON of a program's step until an advance has written it to the log; nil
+	// afterwards.
+	tree []byte
 }
 
-// host is the thread as its run sees it. The run of a child has none: its interrupts go to the
-// thread through the parent's children.
+// host is the thread as its run sees it; *thread implements it. The run of a child has none: its
+// interrupts go to the thread through the parent's children.
 type host interface {
-	// pause blocks until the run may continue or is cancelled. The error continues the thread as
-	// parked.
+	// pause blocks until the run is resumed or cancelled. The error is nil, or continues the thread
+	// as parked.
 	pause(ctx workflow.Context) error
-	// suspend refuses decisions until resume, or until the run has ended.
+	// suspend stops decisions and tool results from being taken until resume, or until the run has
+	// ended.
 	suspend(ctx workflow.Context)
+	// resume takes decisions again: the children did not end after all, and the run continues.
 	resume(ctx workflow.Context)
-	// closeSuspended forgets the interrupts of suspended children; interrupted tells that the run
-	// has ended with them.
+	// closeSuspended forgets the interrupts of suspended children. interrupted reports that the run
+	// has ended with them; otherwise they are cancelled.
 	closeSuspended(ctx workflow.Context, interrupted bool)
+	// cancel cancels the run, or its successor while the run is suspending.
 	cancel()
 	// awaitResults blocks until every tool result that has arrived is in the log. ok is false if
 	// the run is cancelled.
 	awaitResults(ctx workflow.Context) (ok bool)
-	// handOverNotifications gives the notifications of the run's interrupts to workflows of their
-	// own.
+	// handOverNotifications starts child workflows for the pending notifications about resolved
+	// interrupts, so that this execution need not carry them on.
 	handOverNotifications(ctx workflow.Context)
-	// queued are the inputs that wait for the thread, oldest first.
+	// queued returns the inputs that wait for the thread, oldest first.
 	queued() []runs.Input
 	// hasEnded reports whether the run's terminal record is written, or about to be.
 	hasEnded() bool
 }
 
-// control is what clients have told the run while it is active.
+// control is what clients have requested of the active run, by updates (pause, resume, steer) and
+// the signal cancel. Handlers set it; the run reads it between turns and steps.
 type control struct {
-	paused    bool
-	cancelled bool // executionCtx does not end with this
-	steering  runs.Steering
+	paused    bool          // the run blocks at its next safe point
+	cancelled bool          // by a client, a schedule, or an input with onBusy: interrupt
+	steering  runs.Steering // user messages for the next model call
 }
 
-// delegation counts what other agents do for the run.
+// delegation counts the work that other agents do for the run, against the limits for it.
 type delegation struct {
-	subagents int // that were started, with those below them
-	allowed   int // how many may be
-	handoffs  int
+	subagents int // subagents started so far, with those that they started
+	allowed   int // bound of subagents
+	handoffs  int // how often the run handed its thread over
 }
 
-// newRun continues the run where the execution before this one left it, or begins it.
+// newRun returns the run of an execution's input. With in.Progress it continues the run where the
+// execution before this one left it. Otherwise the run begins, and takes over the budget of the run
+// whose interrupts it resumes.
 func newRun(ctx workflow.Context, in runs.Input) *run {
 	r := &run{in: in, executionCtx: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
 	r.budget.Begin(in.Limits, workflow.Now(ctx))
@@ -104,18 +125,22 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	return r
 }
 
-// ending is how a run, a turn or a step ends.
+// ending is how a run, a turn or a step ends. Functions return it with a boolean over: true means
+// that the run, or in a pipeline the active step, ends as the ending says; false means that it
+// continues, with a zero ending.
 type ending struct {
 	outcome runs.Outcome
-	waits   *runs.Interrupts // what it ends with
-	code    string
-	message string
-	detail  uint64 // the record of the log that says more
-	refused bool   // people did not let the run go on
-	ofStep  bool   // it is a limit of a step's agent, and not of the run
+	waits   *runs.Interrupts // the interrupts that it ends with; nil = none
+	code    string           // of OutcomeError: the code of RUN_ERROR
+	message string           // for clients; never content
+	detail  uint64           // sequence of the record with details of the failure; 0 = none
+	refused bool             // approvers did not let the run pass a soft limit: it ends also within a step
+	ofStep  bool             // the limit is the step's agent's: the step fails, not the run
 }
 
-// turns runs the agent until the run is over. The error is nil except to continue as new.
+// turns executes the agent until the run is over: its program, its pipeline, or turns of model and
+// tools. The ending has the interrupts that the run ends with, if any. The error is nil except to
+// continue as new, and the caller returns it from the workflow function.
 func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.AnswersOnly {
 		return ending{outcome: runs.OutcomeSuccess}, nil
@@ -130,7 +155,7 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 		return end, nil
 	}
 	for ; ; r.turn++ {
-		if r.interrupts.held == nil { // else it goes on in the middle of a turn
+		if r.interrupts.held == nil { // otherwise the execution was parked in the middle of a turn
 			if end, over, err := r.beginTurn(ctx); over || err != nil {
 				return end, err
 			}
@@ -143,6 +168,9 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 	}
 }
 
+// step returns the step of an activity that works for the active agent: that of the pipeline's
+// active step, or the run's own. turn and id form the step ID, which is the same for every attempt
+// and unique in the run. name is the name in STEP_STARTED; "" = clients see no step.
 func (r *run) step(turn int, id, name string) runs.Step {
 	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
 	s.Turn, s.Name = turn, r.stepName(name)
@@ -153,7 +181,9 @@ func (r *run) step(turn int, id, name string) runs.Step {
 	return s
 }
 
-// ownStep returns a step of the run's own agent, outside of its pipeline.
+// ownStep returns a step of the run's own agent, outside of its pipeline's active step. The
+// activity's record follows the last record of the main lane (After), and closes the step that is
+// open there (Closes).
 func (r *run) ownStep(id string) runs.Step {
 	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
@@ -161,16 +191,20 @@ func (r *run) ownStep(id string) runs.Step {
 	}
 }
 
-// isCompensating reports whether the run undoes what it has done: then a cancel does not stop it.
+// isCompensating reports whether the run undoes finished steps: then a cancel does not stop it, and
+// limits do not apply. A cancelled program counts as compensating, because it may undo things by
+// itself.
 func (r *run) isCompensating() bool {
 	w := r.pipeline.position
 	return w != nil && (w.End != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
-// isCancelled reports whether the whole run is cancelled, as opposed to a part of it.
+// isCancelled reports whether the whole run is cancelled, as opposed to the context of one step of
+// a program.
 func (r *run) isCancelled() bool { return r.control.cancelled || r.executionCtx.Err() != nil }
 
-// activeStep returns the agent or call that the pipeline has reached; nil = none.
+// activeStep returns the agent or call that the pipeline has reached; nil = the run has no
+// pipeline, or its pipeline has branches or waits. The caller may change the counts in it.
 func (r *run) activeStep() *runs.ActiveStep {
 	if r.pipeline.position == nil {
 		return nil
@@ -178,7 +212,8 @@ func (r *run) activeStep() *runs.ActiveStep {
 	return r.pipeline.position.Active
 }
 
-// activeAgent returns the agent that speaks: that of the active step, or the run's own.
+// activeAgent returns the agent whose model, tools and limits apply now: that of the active step,
+// or the run's own.
 func (r *run) activeAgent() runs.AgentRef {
 	if l := r.activeStep(); l != nil {
 		return l.AgentRef
@@ -186,8 +221,8 @@ func (r *run) activeAgent() runs.AgentRef {
 	return runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
-// stepName returns the name that clients see of a step: after those of the pipeline's steps around
-// it.
+// stepName returns the name of a step in STEP_STARTED. Within a pipeline it is prefixed with the
+// names of the steps around it, as in "plan/model". "" stays "".
 func (r *run) stepName(name string) string {
 	if l := r.activeStep(); l != nil && name != "" {
 		return l.Place.Name + "/" + name
@@ -195,12 +230,14 @@ func (r *run) stepName(name string) string {
 	return name
 }
 
+// beginning returns the content of the run's first record.
 func (r *run) beginning() *runs.Beginning {
 	return &runs.Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.HasEdits()}
 }
 
-// opening returns what the agent's first step opens: the run, or a subagent. Both are nil in a
-// branch.
+// opening returns what the first record of this run opens: the AG-UI run, or, in a subagent, the
+// subagent of the returned call. Both are nil in a branch: its first advance opens it without
+// further data.
 func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	switch {
 	case r.child != nil && r.child.BranchPath != "":
@@ -211,8 +248,9 @@ func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	return r.beginning(), nil
 }
 
-// options bounds an activity by the time that is left, so that the deadline needs no timer. A
-// cancelled activity is waited for: it closes what it opened, and reports what it recorded.
+// options returns the options of an activity. The time that is left until the earlier deadline of
+// run and step bounds it (at least one second), so a deadline needs no timer. The workflow waits
+// for a cancelled activity, because it closes what it opened, and reports what it recorded.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
 	until := r.budget.Deadline
 	if l := r.activeStep(); l != nil {
@@ -231,8 +269,8 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 	}
 }
 
-// failure turns an activity's error into the end of the run. Its message is never content: what the
-// model or a tool said is in the log.
+// failure turns an activity's error into the end of the run or step. An error after ctx has ended
+// counts as a cancel. The message is never content: what a model or a tool returned is in the log.
 func (r *run) failure(ctx workflow.Context, err error) ending {
 	var app *temporal.ApplicationError
 	var timedOut *temporal.TimeoutError
@@ -241,10 +279,10 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 		return ending{outcome: runs.OutcomeCancelled}
 	case isDisturbed(err):
 		return r.overdueEnding()
-	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
+	case errors.As(err, &app): // for ErrorFenced, finish finds out which execution owns the run
 		var detail runs.FailureDetail
 		if app.HasDetails() {
-			_ = app.Details(&detail) // those of other errors have no record
+			_ = app.Details(&detail) // details of another type have no record
 		}
 		return ending{outcome: runs.OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
 	case errors.As(err, &timedOut) && r.overdue(ctx):
@@ -256,23 +294,30 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	}
 }
 
-// why returns the ending as the failure of a step.
+// why returns the ending as the failure of a step, for the event of the next advance.
 func (e ending) why() pipeline.Failure {
 	return pipeline.Failure{Code: e.code, Message: e.message, Record: e.detail}
 }
 
-// failureEnding returns the ending of a run whose steps failed.
+// failureEnding returns the ending of a run that fails with f.
 func failureEnding(f pipeline.Failure) ending {
 	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 
+// limit returns the ending of a run or step that has reached a limit. code is one of
+// runs.CodeLimit….
 func limit(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// finish writes the terminal record, also when the run is cancelled. A local activity does it
-// within the workflow task that decided. If that fails, since the log is out of reach, a regular
-// activity retries as long as it takes.
+// finish writes the run's terminal record, also when the run is cancelled. A local activity writes
+// it within the workflow task that decided the end, with one attempt of two seconds. If the local
+// activity fails, for instance because NATS is unavailable, a regular activity retries without
+// limit.
+//
+// The result is that of the first terminal record, whichever attempt wrote it. OutcomeFenced
+// without an error means that another execution owns the run. Otherwise an error means that no
+// terminal record is known.
 func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -301,7 +346,8 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	return runs.Result{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 
-// cancel cancels the run.
+// cancel cancels the run. In a child it only notes the cancel: Temporal cancels the child with its
+// parent.
 func (r *run) cancel() {
 	if r.thread != nil {
 		r.thread.cancel()
@@ -310,7 +356,8 @@ func (r *run) cancel() {
 	r.control.cancelled = true
 }
 
-// resumeChildren is called when no child ends with interrupts: the run continues.
+// resumeChildren continues the run when no child ends with interrupts: interrupts of children that
+// have ended are cancelled, and the thread takes decisions again.
 func (r *run) resumeChildren(ctx workflow.Context) {
 	if r.thread != nil {
 		r.thread.closeSuspended(ctx, false)
@@ -318,6 +365,7 @@ func (r *run) resumeChildren(ctx workflow.Context) {
 	}
 }
 
+// isType reports whether err is or wraps an application error of a type.
 func isType(err error, errorType string) bool {
 	var app *temporal.ApplicationError
 	return errors.As(err, &app) && app.Type() == errorType

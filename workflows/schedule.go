@@ -9,8 +9,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// The run signals its end. The workflow also looks at it, in case it was terminated from outside;
-// the pause between looks doubles from firstLook to lastLook.
+// A schedule is a Temporal schedule that starts the workflow schedule.fire.v1 at each of its times.
+// The firing starts the run on its thread like the API does, and is open as long as the run: so
+// Temporal's overlap policies apply to runs.
+
+// The run signals its end. The firing also polls the run's status, in case the run was terminated
+// from outside; the pause between polls doubles from firstLook to lastLook.
 const (
 	firstLook = time.Minute
 	lastLook  = time.Hour
@@ -19,9 +23,10 @@ const (
 // attributeNominal is the search attribute in which Temporal's schedules put the nominal time.
 var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
 
-// ScheduleFire is schedule.fire.v1: it starts the run of a time of a schedule, and lasts until the
-// run is over, so that Temporal's overlap policies apply to runs. A run that waits for interrupts
-// is not over.
+// ScheduleFire is schedule.fire.v1: it starts the run of a firing, and blocks until the run is
+// over. A run that waits for interrupts is not over. A firing whose thread refuses the run ends at
+// once, with the reason in the result. If the run ends with an error, so does the firing
+// (ErrorRunFailed), and Temporal may pause the schedule.
 func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, error) {
 	f := &fire{in: in}
 	if in.Fired != nil {
@@ -51,14 +56,16 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 	return result, nil
 }
 
-// fire is the state of one execution of schedule.fire.
+// fire is the state of one execution of schedule.fire. Only coroutines of the workflow touch it;
+// the next execution gets in and fired.
 type fire struct {
 	in    runs.FireInput
-	fired runs.Fired
-	ended *runs.Ended
+	fired runs.Fired  // the run; zero before begin
+	ended *runs.Ended // nil = the run is not over, as far as the firing knows
 }
 
-// begin starts the run. If it is cancelled, the run may have started nevertheless.
+// begin starts the run (schedule.run), and blocks until the thread has taken or refused it. If the
+// firing is cancelled meanwhile, the run may have started, so begin cancels it.
 func (f *fire) begin(ctx workflow.Context) error {
 	f.in.Fire = workflow.GetInfo(ctx).WorkflowExecution.ID
 	f.in.At = workflow.GetInfo(ctx).WorkflowStartTime
@@ -75,8 +82,8 @@ func (f *fire) begin(ctx workflow.Context) error {
 	return err
 }
 
-// patiently returns the context for an activity that takes a moment, and retries as long as the log
-// is out of reach.
+// patiently returns the context for an activity that takes less than a minute, and is retried
+// without limit, for instance while NATS is unavailable.
 func patiently(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,
@@ -84,9 +91,9 @@ func patiently(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// listen receives the signal that the run is over.
+// listen starts the coroutine that receives the signal that the run is over. It does not block.
 func (f *fire) listen(ctx workflow.Context) {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // it is heard after a cancel, too
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancelled firing waits for the signal, too
 	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalEnded, workflow.SignalChannelOptions{Description: "the run is over"})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		var e runs.Ended
@@ -95,8 +102,8 @@ func (f *fire) listen(ctx workflow.Context) {
 	})
 }
 
-// await waits until the run is over, and cancels it when the firing is cancelled. The error may be
-// to continue as new.
+// await blocks until the run is over, and cancels the run when the firing is cancelled. Then
+// f.ended is set. The error may be to continue as new.
 func (f *fire) await(ctx workflow.Context) error {
 	for pause := firstLook; f.ended == nil; pause = min(2*pause, lastLook) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
@@ -123,16 +130,16 @@ func (f *fire) await(ctx workflow.Context) error {
 	return err
 }
 
-// look finds out whether the run is over.
+// look sets f.ended if the run is over, as far as log and workflow show.
 func (f *fire) look(ctx workflow.Context) error {
-	s, err := f.standing(ctx)
+	s, err := f.standing(ctx) // the signal has no outcome: the log has it
 	if err == nil && s.Over && f.ended == nil {
 		f.ended = &s.Ended
 	}
 	return err
 }
 
-// standing returns the run's status, also when the firing is cancelled.
+// standing returns the run's status (schedule.status), also when the firing is cancelled.
 func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -140,8 +147,9 @@ func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
 	return s, err
 }
 
-// awaitCancelled cancels the run and waits for its end, unless TryCancel is set. Interrupts of the
-// run stay open: nobody gives them up by not answering.
+// awaitCancelled cancels the run. It blocks until the run ends, except with TryCancel. A run that
+// has ended with interrupts counts as ended: the interrupts stay open, and approvers can still
+// decide.
 func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	s, err := f.withdraw(ctx)
 	if err != nil {
@@ -158,20 +166,22 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	return f.await(apart)
 }
 
-// withdraw cancels the run, and returns its status.
+// withdraw cancels the run (schedule.cancel), also when the firing is cancelled, and returns its
+// status.
 func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := f.in
 	if f.fired.Run.ID != "" {
-		in.Fired = &f.fired // what the schedule said then may be gone
+		in.Fired = &f.fired // otherwise the activity derives the run from the schedule, which may be gone
 	}
 	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), runs.ActivityCancelRun, in).Get(ctx, &s)
 	return s, err
 }
 
-// notifySchedule signals the end of the run to the firing that started it, which may have ended
-// itself.
+// notifySchedule signals the end of the run to the firing that started it; without one it does
+// nothing. The firing may have ended itself, so errors are ignored. It blocks until the signal is
+// delivered, also when the run is cancelled.
 func (r *run) notifySchedule(ctx workflow.Context, ended runs.Ended) {
 	if r.in.Fire == "" {
 		return

@@ -7,14 +7,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A run that has passed a soft limit asks people whether it may continue: before its next turn, as
-// an interrupt with a call of the tool "approve". It waits for the decision like for any other, and
-// continues, or ends with the limit's code. Limits count all that is done for one input, in however
-// many AG-UI runs.
+// A run that has passed a soft limit asks approvers before its next turn whether it may continue.
+// The question is an interrupt with a call of the tool "approve". The run waits for the decision
+// like for any other, and continues, or ends with the limit's code. Limits count everything that is
+// done for one input, in any number of AG-UI runs.
 //
-// Only the run's own agent asks. What subagents and branches use counts when they have ended.
+// Only the run's own agent asks. Usage of subagents and branches counts when they have ended.
 
-// stepLimit is the name that clients see of the step in which people are asked.
+// stepLimit is the name in STEP_STARTED of the step that asks approvers about a limit.
 const stepLimit = "limit"
 
 // excess returns the first soft limit that the run has passed; nil = none, or the run compensates.
@@ -25,9 +25,9 @@ func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
 	return r.budget.Exceeded(r.in.Limits, workflow.Now(ctx))
 }
 
-// checkSoftLimits asks people whether the run may continue, if it has passed a soft limit. over
-// tells that the run ends: it may have passed a hard limit meanwhile. The question takes the number
-// of a turn.
+// checkSoftLimits checks hard and soft limits before a turn. If the run has passed a soft limit, it
+// asks approvers; in a held run interrupts.held has the question then, and it takes the number of a
+// turn. over reports that the run ends: with that interrupt, or because a hard limit is passed.
 func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 	if end, over = r.checkLimits(); over {
 		return end, true
@@ -39,7 +39,8 @@ func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 	return r.interruptForLimit(ctx, *x)
 }
 
-// interruptForLimit asks people about a limit: the run is held, or ends with the interrupt.
+// interruptForLimit asks approvers about a limit (limit.interrupt writes the call to the log). A
+// held run announces the interrupt and returns over = false; another run ends with it.
 func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
 	in := runs.LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
 	if !r.log.HasBegun() {
@@ -66,14 +67,16 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	return ending{outcome: waits.Outcome(), waits: waits}, true
 }
 
-// limitStep makes a step the one in which people are asked about a limit.
+// limitStep makes a step the one that asks approvers about a limit. It belongs to the run's own
+// agent, also within a pipeline.
 func (r *run) limitStep(s runs.Step) runs.Step {
 	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.stepName(stepLimit)
 	s.Place = &runs.StepPlace{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: runs.ScopeLimit}
 	return s
 }
 
-// applyLimitDecision applies the decision about a limit. over tells that the run ends.
+// applyLimitDecision applies the decision about a limit: the run may continue up to the approved
+// figure, or ends with the limit's code. over reports that the run ends.
 func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
 	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: r.limitStep(step)}
 	if end, over = r.callTools(ctx, calls, &runs.Interrupts{}); over {
@@ -94,8 +97,9 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 	return ending{}, false
 }
 
-// checkBeforeBranches asks people, before branches begin, whether the run may continue. over tells
-// that it may not. The error is nil except to continue as new.
+// checkBeforeBranches asks approvers, before branches begin, whether the run may continue, and
+// blocks until they decide: branches cannot ask. It repeats until no soft limit is passed. over
+// reports that the run or step ends. The error is nil except to continue as new.
 func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
 		if p.run.interrupts.held == nil {

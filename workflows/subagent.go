@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// answerCall writes the result of the call that the subagent worked for, also when the run is
-// cancelled.
+// answerCall writes the result of the call that the subagent worked for (subagent.answer), also
+// when the run is cancelled. For a subagent that ends with interrupts it writes the end of the
+// subagent without a result. It retries without limit: the caller's lane stays open until then.
 func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -35,8 +36,8 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 	return answer, err
 }
 
-// shareSubagents divides the subagents that may still start among the calls of a turn that hand
-// work on. ok is false if there are too few for these calls.
+// shareSubagents divides the subagents that may still start among the subagents of a turn. share is
+// how many each of them may start itself. ok is false if too few are left for the turn's own.
 func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	n := 0
 	for _, c := range calls {
@@ -51,15 +52,18 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	return max(left, 0) / n, left >= 0
 }
 
-// isForSubagent reports whether the call starts a subagent.
+// isForSubagent reports whether the call starts a subagent. A rejected or answered call does not.
 func (c call) isForSubagent() bool {
 	return c.delegate != nil && c.isMade()
 }
 
-// isMade reports whether the call is made, as opposed to answered without.
+// isMade reports whether the call is made. Otherwise its decision is the result.
 func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() }
 
-// startSubagent starts the subagent for a call, and returns its workflow ID.
+// startSubagent starts the child workflow of the subagent for a call, and returns its workflow ID,
+// which is unique in the run. subagents is how many it may start itself; its limits are what the
+// run has left. A suspended subagent continues with its arguments and its turn; cancelled makes it
+// begin as cancelled.
 func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))

@@ -10,7 +10,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// validateSubmit refuses an offer that the thread does not take.
+// The update "submit" offers a run to the workflow of its thread. Its handler depends on where the
+// thread is:
+//
+//	active run                  queue the offer, interrupt the run, or refuse (ErrorBusy)
+//	waiting for interrupts      continue with an offer that answers them; otherwise queue or refuse
+//	nothing to carry on         Closing: the API starts the run in a new execution
+//
+// No other coroutine runs between the validator and the handler. So the handler repeats the
+// validator's conditions, and does not fail.
+
+// validateSubmit refuses an offer that the thread does not take, with an application error of a
+// type runs.Error…. A refused update leaves no event in the history. A repeated offer (same run ID
+// and digest) passes.
 func (t *thread) validateSubmit(in runs.Submit) error {
 	if same, known := t.findOffer(in); known {
 		if !same {
@@ -33,7 +45,8 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 	return nil
 }
 
-// findOffer finds an offer among the run that is active and those that wait.
+// findOffer looks for the offer's run ID in the active run, the successor and the queue. known
+// reports that it is there, same that it has the same input.
 func (t *thread) findOffer(in runs.Submit) (same, known bool) {
 	all := append([]runs.Input{t.run.in}, t.queue...)
 	if t.successor != nil {
@@ -47,8 +60,8 @@ func (t *thread) findOffer(in runs.Submit) (same, known bool) {
 	return false, false
 }
 
-// submit takes an offer that validateSubmit has let pass. A run that has ended need not be
-// interrupted, although its execution has not closed yet.
+// submit takes an offer that validateSubmit has let pass. It does not block. A run that is ending
+// is not cancelled for onBusy: interrupt; the offer then only runs next.
 func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, error) {
 	if _, known := t.findOffer(in); known {
 		active := in.RunID == t.run.in.Run.ID
@@ -68,14 +81,16 @@ func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, e
 	return runs.Submitted{Queued: true, Interrupted: t.run.in.Run.ID}, nil
 }
 
+// enqueue appends the offer to the queue.
 func (t *thread) enqueue(in runs.Submit) runs.Submitted {
 	t.queue = append(t.queue, *in.Offer)
 	return runs.Submitted{Queued: true}
 }
 
-// validateAnswer refuses an offer that leaves an interrupt open which people decide about: a new
-// input does not give it up. The client's own tool calls it may leave. resumes tells whether the
-// thread continues with the offer, as opposed to queueing it.
+// validateAnswer refuses an offer to a thread that waits for interrupts, if it leaves an approval
+// or question open: a new input does not give these up. It may leave client tool calls open, if the
+// agent's policy abandons them. resumes reports whether the thread continues with the offer;
+// otherwise the offer is queued.
 func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	w, then := t.open(), t.onOpen(in)
 	switch {
@@ -99,9 +114,9 @@ func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	return true, nil
 }
 
-// answer takes an offer that validateAnswer has let pass. Its decisions count also where a quorum
-// needs more of them: then the interrupts stay open, and the thread does not continue with the
-// offer.
+// answer takes an offer that validateAnswer has let pass, with its decisions. If a quorum needs
+// more approvals after them, the interrupts stay open, and the offer is queued (onBusy: enqueue) or
+// not kept (Open).
 func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
 	if t.closing = t.closing || t.frees(in); t.closing {
 		t.takeAnswers(ctx, in)
@@ -122,9 +137,9 @@ func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
 	return runs.Submitted{Queued: true}
 }
 
-// takeAnswers takes the decisions and results of an offer, and abandons the client's tool calls
-// that it leaves. What was decided before stands. open tells that a quorum needs more approvals:
-// then nothing else is taken.
+// takeAnswers takes the decisions and results of an offer, and abandons the client tool calls that
+// it leaves open. Earlier decisions stand. open reports that approvals or questions are still open,
+// for instance because a quorum needs more votes: then no result was taken.
 func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 	w, now := t.open(), workflow.Now(ctx)
 	w.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
@@ -140,8 +155,9 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 	return false
 }
 
-// onOpen says what becomes of an offer that leaves interrupts open; OnOpenAbandon if it leaves
-// none.
+// onOpen returns what happens to an offer that leaves interrupts open: OpenQueue, OpenReject, or
+// OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy comes before the
+// agent's policy.
 func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 	open, asks := t.open().Open(in.Decisions...)
 	then := t.run.in.OnMissingResult
@@ -157,15 +173,16 @@ func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 	return runs.OpenReject
 }
 
-// frees reports whether nothing has to be carried on after an offer: it answers or abandons all
-// that the thread waits for, which are tool calls of the client without any result so far. Then the
-// execution closes, and the run begins in a new one.
+// frees reports whether an offer leaves nothing to carry on: it answers or abandons all interrupts,
+// which are client tool calls without any result so far, and no run is queued. Then the execution
+// closes, and the API starts the run in a new one.
 func (t *thread) frees(in runs.Submit) bool {
 	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }
 	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.open().Calls, carried)
 }
 
-// refusal tells why an offer is refused that leaves interrupts open.
+// refusal returns the error for an offer that leaves interrupts open, with the open calls as its
+// detail.
 func (t *thread) refusal(in runs.Submit) error {
 	open, asks := t.open().Open(in.Decisions...)
 	active := runs.Active{RunID: t.run.in.Run.ID, Waiting: open}

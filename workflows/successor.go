@@ -10,10 +10,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// awaitSuccessor waits, after the end of an AG-UI run, until all of its interrupts are decided;
-// then another run continues. An input that answers them brings that run. If decisions come one by
-// one, or the time to decide is over, a run without an input continues. After the patience the
-// thread is parked; 0 = never.
+// awaitSuccessor blocks, after the end of an AG-UI run, until all of its interrupts are decided;
+// then another run continues. An input that answers them brings that run. If decisions arrive one
+// by one, or expire, a run without an input continues. After patience the thread is parked; 0 = it
+// is parked already.
+//
+// The error continues as new, or is that of a cancelled execution. It is nil if the thread is free:
+// the API starts the run of the last input in a new execution (t.closing).
 func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) error {
 	w, until := t.open(), time.Time{}
 	if patience > 0 {
@@ -30,7 +33,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 			continue
 		}
 		t.notifier.stop(ctx)
-		if t.awaitResults(ctx); t.successor == nil && !w.IsResolved() { // nobody has answered meanwhile
+		if t.awaitResults(ctx); t.successor == nil && !w.IsResolved() { // the stored results may resolve w
 			in := t.run.in
 			in.Queue, in.Resume = t.queue, nil
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: in, Interrupts: w})
@@ -50,7 +53,9 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	return continueWith(ctx, runs.TypeRun, *next)
 }
 
-// awaitDecision waits until all is decided, or some time; zero = for ever.
+// awaitDecision blocks until the thread has a successor, all interrupts are decided, or a time
+// (zero = without limit). Except with a program, it also returns when the history has grown long.
+// The error is that of ctx.
 func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
 		return t.successor != nil || t.open().IsResolved() || historyIsLong(ctx) && t.run.in.Program == ""
@@ -62,8 +67,9 @@ func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 	return err
 }
 
-// chooseSuccessor returns the run that an input brought, or one without an input. The id of the
-// latter derives from this execution, so that it is a new one each time.
+// chooseSuccessor returns the run that an input brought, or one without an input, which continues
+// the run that ended. The ID of the latter derives from this execution and its run: it is the same
+// in a replay, and unique in the thread.
 func (t *thread) chooseSuccessor(ctx workflow.Context) *runs.Input {
 	if t.successor != nil {
 		return t.successor

@@ -6,11 +6,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A suspended child has ended with its interrupts, and has no workflow. They are interrupts of the
-// run, like those of its own agent. When all are decided, the next run starts the child again where
-// it was.
+// A suspended child has ended with its interrupts, and has no workflow. Its interrupts are
+// interrupts of the run, like those of the run's own agent. When all are decided, the next run
+// restarts the child from its state.
 
-// suspendedChild returns the state of this subagent or branch, from which it can begin again.
+// suspendedChild returns the state of this subagent or branch, from which the next run restarts it.
+// w are the interrupts with which it ends.
 func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
 	return &runs.SuspendedChild{
 		AgentRef: runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
@@ -19,9 +20,9 @@ func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
 	}
 }
 
-// restartChild starts a child. One that was suspended starts also when the run is cancelled,
-// because only it knows what it has done and has to undo; the cancel reaches it when it has
-// started.
+// restartChild starts a child. A suspended one (resumes) starts also in a cancelled run, because
+// only the child knows what it has done and has to undo. The cancel reaches it after it has
+// started: a child that is cancelled before that would never run.
 func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
 	if resumes == nil {
 		return start(ctx)
@@ -36,8 +37,8 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 	return child
 }
 
-// suspendedSize returns how many bytes this subagent's state takes in a payload, if those below it
-// are suspended.
+// suspendedSize returns how many bytes this subagent's state takes in a payload, if it is suspended
+// with the children in w. A state that cannot be encoded counts as MaxPayload, so it does not fit.
 func (r *run) suspendedSize(w *runs.Interrupts) int {
 	s := r.suspendedChild(w)
 	if r.child.BranchPath != "" {
@@ -50,7 +51,8 @@ func (r *run) suspendedSize(w *runs.Interrupts) int {
 	return len(body)
 }
 
-// resumedCalls returns the calls for which suspended subagents continue to work.
+// resumedCalls returns the calls for which suspended subagents of the run's own agent continue to
+// work. Deeper children restart below their parents.
 func resumedCalls(w *runs.Interrupts) []call {
 	var calls []call
 	for i := range w.Suspended {

@@ -11,34 +11,36 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A call may go to a task queue that only some workers serve, or none. Temporal does not
-// distinguish a queue without workers from one whose workers are busy. Workers announce themselves,
-// and the activity queue.await reads these announcements.
+// A tool call may go to a task queue that only some workers serve, or none. Temporal does not
+// distinguish a queue without workers from one whose workers are busy. So the call is scheduled
+// with a short ScheduleToStartTimeout. When that passes, the activity queue.await looks for
+// announcements of workers, and the call is scheduled again, or fails.
 
-// sending is a call on its way to a task queue of its own.
+// sending is a call on its way to a task queue of its own. It lives until the call ends, and has
+// one activity under way at a time: tool.call or queue.await.
 type sending struct {
-	turn     *toolCalls
+	turn     *toolCalls // gets the end of the call
 	call     call
 	in       runs.ToolCall
 	summary  string
-	patience time.Duration
+	patience time.Duration // ScheduleToStartTimeout of the next tool.call
 }
 
-// The patience with a call that no worker takes grows from look to look, so that a queue that is
-// long costs few.
+// Bounds of the patience. It doubles from try to try, so that a queue with a long backlog costs few
+// tries.
 const (
 	minPatience = 15 * time.Second
 	maxPatience = 5 * time.Minute
 )
 
-// sendToQueue makes a call on the task queue of its tool.
+// sendToQueue makes a call on the task queue of its tool. It does not block.
 func (t *toolCalls) sendToQueue(c call, in runs.ToolCall, summary string) {
 	s := &sending{turn: t, call: c, in: in, summary: summary, patience: minPatience}
 	s.send()
 }
 
-// send schedules the call on its queue. A repeated call does not take effect twice: the worker
-// finds its record in the log.
+// send schedules the call on its queue. A repeated call does not take effect twice: both activities
+// have the same step ID, and the worker finds the record of the first in the log.
 func (s *sending) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)
 	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience
@@ -46,7 +48,8 @@ func (s *sending) send() {
 	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, s.in), s.arrive)
 }
 
-// arrive ends the call, unless no worker has taken it yet.
+// arrive handles the end of tool.call: it ends the call, or looks for workers if none has taken it
+// in time.
 func (s *sending) arrive(f workflow.Future) {
 	var late *temporal.TimeoutError
 	if err := f.Get(s.turn.ctx, nil); !errors.As(err, &late) || late.TimeoutType() != enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
@@ -57,7 +60,8 @@ func (s *sending) arrive(f workflow.Future) {
 	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityAwaitQueue, runs.AwaitQueue{Queue: s.call.queue}), s.again)
 }
 
-// again schedules the call again when there are workers, and ends it if none have come.
+// again handles the end of queue.await: it schedules the call again if there are workers, and
+// otherwise ends the call with the activity's error.
 func (s *sending) again(f workflow.Future) {
 	if err := f.Get(s.turn.ctx, nil); err != nil {
 		s.turn.onEnd(s.call, s.in.Lane, f)

@@ -7,27 +7,36 @@ import (
 )
 
 // thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal.
-// It has one AG-UI run at a time, keeps the inputs that wait behind it, and takes decisions and
-// tool results for the run's interrupts. Only workflow coroutines touch it, so it needs no lock.
+// It has one AG-UI run at a time, queues further inputs, and takes decisions and tool results for
+// the run's interrupts. A program's thread has several runs, one after the other (become).
+//
+// Update and signal handlers call it concurrently with the coroutine of the run, but workflow
+// coroutines run one at a time. So it needs no lock, and its state changes only where a coroutine
+// blocks.
 type thread struct {
-	run   *run
+	run *run
+	// phase is where the run is in its life; phase.go has the transitions. Only enter changes it,
+	// except that ThreadParked starts in phaseEnded.
 	phase phase
-	// queue are the runs that wait for the thread, oldest first.
+	// queue has the runs that wait for the thread (onBusy: enqueue or interrupt), oldest first. An
+	// input with onBusy: interrupt is first.
 	queue []runs.Input
-	// successor is the run that continues with the answers to the interrupts of the one that ended.
-	// closing tells that there is none, and nothing to carry on: the next run starts in a new
-	// execution.
+	// successor is the run that continues with the answers to the interrupts of the run that ended;
+	// nil = no input has answered them. closing means that an input has answered or abandoned
+	// everything, and nothing is to be carried on: the execution ends, and the API starts the next
+	// run in a new one.
 	successor *runs.Input
 	closing   bool
-	// cancelNext tells that a cancel came in phaseSuspending: it is for the successor, since this
-	// run's end is decided.
+	// cancelNext means that a cancel arrived in phaseSuspending. It applies to the successor, since
+	// this run's end is decided.
 	cancelNext bool
-	cancelRun  workflow.CancelFunc
+	cancelRun  workflow.CancelFunc // ends the context of the run's turns
 	results    results
 	notifier   notifier
 }
 
-// newThread begins or continues the run of in, as a thread. ctx ends with the run's cancel.
+// newThread returns the thread of in's run, which it begins or continues. cancel ends ctx, the
+// context of the run's turns.
 func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) *thread {
 	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
 	t.run.thread, t.run.delegation.allowed = t, runs.MaxSubagents
@@ -35,8 +44,8 @@ func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) 
 	return t
 }
 
-// enter changes the phase. A transition that the table lacks is a defect of this package. It is
-// logged, and made: a run that stopped here would be lost.
+// enter changes the phase. A transition that the table lacks is a defect of this package. enter
+// logs it, and makes it all the same: an execution that failed here would lose its run.
 func (t *thread) enter(ctx workflow.Context, next phase) {
 	if !t.phase.mayBecome(next) {
 		workflow.GetLogger(ctx).Error("a run takes a transition that it should not", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
@@ -44,10 +53,13 @@ func (t *thread) enter(ctx workflow.Context, next phase) {
 	t.phase = next
 }
 
-// open returns the interrupts that the thread waits for after its run's end; nil = none.
+// open returns the interrupts that the thread waits for after its run's end; nil = none. It is set
+// before the terminal record is written (see AgentRun).
 func (t *thread) open() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
-// awaitBehind has the thread wait for interrupts when its run has ended; nil = for none.
+// awaitBehind makes w the interrupts that the thread waits for after its run's end; nil = none. It
+// does not block. It adds the budget that the next run takes over, and the notification that the
+// interrupts are open.
 func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
 	if t.run.interrupts.afterEnd = w; w == nil {
 		return
@@ -56,29 +68,35 @@ func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
 	w.NoteOpened()
 }
 
-// waitsBehind returns the interrupts that the thread waits for after an end: those that people
-// answer and, where the agent says what becomes of the next input, the client's tool calls. A
-// queued run comes before tool calls that may be abandoned.
+// waitsBehind returns the interrupts that the thread waits for after an ending; nil = the thread
+// continues with its queue, or closes. It waits for approvals and questions in any case. It waits
+// for client tool calls only if the agent has a policy for inputs without results
+// (OnMissingResult). With OpenAbandon a queued run comes first.
 func (t *thread) waitsBehind(end ending) *runs.Interrupts {
 	in := &t.run.in
 	switch {
 	case end.outcome == runs.OutcomeInterrupt, end.outcome == runs.OutcomeSuccess && end.waits != nil && end.waits.AsksPeople():
-		return end.waits // people may have answered all of them while the run came to its end
+		return end.waits // with OutcomeSuccess if decisions arrived for all of them in the meantime
 	case end.outcome != runs.OutcomeSuccess, in.OnMissingResult == "", in.OnMissingResult == runs.OpenAbandon && len(t.queue) > 0:
 		return nil
 	}
 	return end.waits
 }
 
+// handOverNotifications starts workflows for pending notifications about resolved interrupts (see
+// host).
 func (t *thread) handOverNotifications(ctx workflow.Context) {
 	t.notifier.handOver(ctx, t.run.interrupts.notifiable())
 }
 
 func (t *thread) queued() []runs.Input { return t.queue }
 
+// hasEnded reports whether the run's terminal record is written, or is about to be.
 func (t *thread) hasEnded() bool { return t.phase.isOver() }
 
-// finish writes the run's terminal record.
+// finish writes the run's terminal record and enters phaseEnded, also if that fails. The result's
+// outcome differs from end.outcome if the log has an earlier terminal record, or another execution
+// owns the run.
 func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	if t.phase == phaseSuspending {
 		t.enter(ctx, phaseFinishingSuspended)
@@ -92,16 +110,17 @@ func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	return result, err
 }
 
-// suspend has no decision taken until resume, or the end of the run: its children end with their
-// interrupts.
+// suspend stops decisions from being taken until resume, or until the end of the run, because its
+// children end with their interrupts. A decision in between would be lost: the children's state is
+// on its way.
 func (t *thread) suspend(ctx workflow.Context) {
 	if t.phase == phaseRunning {
 		t.enter(ctx, phaseSuspending)
 	}
 }
 
-// resume continues a run whose children did not end after all. A cancel that came meanwhile is for
-// this run.
+// resume continues a run whose children did not end after all. It applies a cancel that arrived
+// since suspend to this run. It does nothing outside of phaseSuspending.
 func (t *thread) resume(ctx workflow.Context) {
 	if t.phase != phaseSuspending {
 		return
@@ -113,8 +132,9 @@ func (t *thread) resume(ctx workflow.Context) {
 	}
 }
 
-// closeSuspended is done with the interrupts of children that have ended: the run has ended with
-// them, or nobody waits for their answers.
+// closeSuspended forgets the interrupts of suspended children. If interrupted is true, the run has
+// ended with them, and waitsBehind has returned them. Otherwise no decision can take effect: they
+// are cancelled, and approvers are notified of that.
 func (t *thread) closeSuspended(ctx workflow.Context, interrupted bool) {
 	i := &t.run.interrupts
 	if !interrupted {
@@ -123,8 +143,9 @@ func (t *thread) closeSuspended(ctx workflow.Context, interrupted bool) {
 	i.suspended = nil
 }
 
-// cancel cancels the run. In phaseSuspending, the children that ended are the only ones who know
-// what they have done: they begin again in the successor, which is cancelled.
+// cancel cancels the run's context, so that its activities and children end. In phaseSuspending the
+// cancel is for the successor: only the suspended children know what they have done, so they
+// restart in the successor to compensate.
 func (t *thread) cancel() {
 	if t.phase == phaseSuspending {
 		t.cancelNext = true
@@ -134,7 +155,8 @@ func (t *thread) cancel() {
 	t.cancelRun()
 }
 
-// next returns the run that waits longest, with the others behind it; nil = none waits.
+// next returns the oldest queued run, with the rest of the queue in its Queue; nil = the queue is
+// empty. After a handoff the run begins with the agent that has the thread now.
 func (t *thread) next() *runs.Input {
 	if len(t.queue) == 0 {
 		return nil
@@ -144,8 +166,8 @@ func (t *thread) next() *runs.Input {
 	return &next
 }
 
-// rename gives the execution of a run that has waited in a queue its own search attributes: it
-// began with those of the run before it.
+// rename sets the search attributes of a run that was queued: continue-as-new has copied those of
+// the run before it. Runs that were not queued have theirs from the API's start request.
 func (t *thread) rename(ctx workflow.Context) error {
 	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil
@@ -153,8 +175,8 @@ func (t *thread) rename(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(t.run.in.Agent), runs.AttributeRun.ValueSet(t.run.in.Token))
 }
 
-// results are tool results that arrive by signal.
+// results receives the tool results that arrive by signal.
 type results struct {
-	come workflow.ReceiveChannel
-	busy bool // one is on its way into the log
+	come workflow.ReceiveChannel // of the signal tool_result
+	busy bool                    // the activity tool.result is storing a result
 }

@@ -12,57 +12,67 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// toolCalls runs the tool calls of one turn, each on the lowest free lane. As many run at a time as
-// there are lanes. Calls of one sequence run one after the other; later calls of other sequences
-// start meanwhile. All calls that have started end before the turn does. None starts after a
-// failure or a cancel, except for suspended subagents.
+// toolCalls runs the tool calls of one turn. At most runs.MaxLanes run at a time, each on a lane of
+// its own; a call that ends gives its lane to the next. Calls of one sequence run one after the
+// other; calls of other sequences run in parallel. All calls that have started end before the turn
+// does. None starts after a failure or a cancel, except for suspended subagents.
+//
+// A call is an activity tool.call, a child workflow agent.child (subagent), or an activity on a
+// task queue of its own (task_queue.go). callTools makes the value and drops it at the end of the
+// turn: nothing of it goes to another execution. Only workflow coroutines touch it.
 type toolCalls struct {
 	run       *run
 	ctx       workflow.Context
-	messageID string
-	step      runs.Step
-	calls     []call // those that have not begun
-	changes   workflow.Selector
-	share     int          // of the subagents that there may be, for each call that hands work to one
-	busy      map[int]bool // sequences of which a call is under way
+	messageID string            // the message with the calls
+	step      runs.Step         // shared by all calls: "tools" of the turn
+	calls     []call            // those that have not started
+	changes   workflow.Selector // ends of calls, and signals of subagents
+	share     int               // how many subagents each subagent of the turn may start itself
+	busy      map[int]bool      // sequences that have a call under way
 
-	children  *children // the subagents that work for them
-	underWay  int
-	cancelled bool
-	expired   bool              // the step's time was over while subagents waited
-	suspended []runs.ToolAnswer // of subagents that wait
-	questions []runs.Interrupt  // calls whose tools ask
-	dropped   []droppedCall
-	err       error
+	children  *children         // the subagents that work for calls
+	underWay  int               // calls that have started and not ended
+	cancelled bool              // an activity found a cancel request in the log before the signal arrived
+	expired   bool              // the step's deadline passed while subagents waited for interrupts
+	suspended []runs.ToolAnswer // of subagents that ended with their interrupts
+	questions []runs.Interrupt  // of calls whose tool asked a question
+	dropped   []droppedCall     // decided, and cancelled before they took effect
+	err       error             // of all calls that failed; nil = none
 }
 
-// droppedCall is a decided call that was cancelled before it took effect.
+// droppedCall is a decided call that was cancelled before it took effect. Its decision is still
+// recorded.
 type droppedCall struct {
 	call
-	lane int
+	lane int // on which it was started; 0 also if it was not
 }
 
-// call is a tool call that is to be made, or answered without being made.
+// call is a tool call that is to be made, or answered without being made. It comes from a model's
+// answer (freeCalls), or from a decided or resumed interrupt (decidedCalls).
 type call struct {
-	index    int // its place in the message
+	index int // in the message
+	// id and tool are "" for a call beyond runs.MaxCalls: then index identifies it.
 	id, tool string
-	queue    string
-	sequence int
-	decision *runs.Decision
-	onExpiry runs.OnExpiry
-	delegate *runs.AgentRef      // the agent that it hands work to
-	child    string              // the workflow that it works in
-	handsTo  *runs.HandoffTarget // the agent that it hands the thread over to
-	// resumes is the subagent that goes on to work for it, waits what it has waited for.
-	resumes  *runs.SuspendedChild
-	waits    *runs.Interrupts
+	queue    string              // task queue of the tool's workers; "" = runs.TaskQueue
+	sequence int                 // calls with the same number run one after the other; 0 = none
+	decision *runs.Decision      // nil = the call was no interrupt
+	onExpiry runs.OnExpiry       // of an expired approval
+	delegate *runs.AgentRef      // the agent that works for it as a subagent; nil = none
+	child    string              // workflow ID of the subagent, once it has started
+	handsTo  *runs.HandoffTarget // the agent to which it hands the thread over; nil = none
+	// resumes is the suspended subagent that continues to work for the call, waits its decided
+	// interrupts. Both are nil for a call that begins.
+	resumes *runs.SuspendedChild
+	waits   *runs.Interrupts
+	// votes are the approvals of a quorum before the deciding one. remember is the digest of the
+	// rule, if the approval covers further calls.
 	votes    []runs.Vote
 	remember string
-	raised   *runs.Question // what its tool has asked
+	raised   *runs.Question // the question that its tool asked, which is now answered; nil = none
 }
 
-// freeCalls returns the calls of an answer that are no interrupts, without the one that hands the
-// thread over.
+// freeCalls returns the calls of an answer that are no interrupts, without the handoff. They
+// include the calls beyond runs.MaxCalls, of which only the index is known.
 func freeCalls(a runs.ModelAnswer) []call {
 	var calls []call
 	for i := range a.Count() {
@@ -78,8 +88,10 @@ func freeCalls(a runs.ModelAnswer) []call {
 	return calls
 }
 
-// callTools runs the calls of a turn. over tells that the run ends; otherwise waits has the
-// interrupts of subagents and the questions of tools.
+// callTools runs the calls of a turn and blocks until all that started have ended. It adds the
+// interrupts of suspended subagents and the questions of tools to waits. over reports that the run
+// or step ends: with a failure, a cancel, a passed deadline, or because a payload has no room for
+// the interrupts.
 func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
@@ -99,6 +111,8 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 	if ctx.Err() != nil || t.cancelled {
 		t.recordDropped()
 	}
+	// No call has reported that the step is open: the next activity must fence a late opening of
+	// it.
 	if t.err != nil && r.log.OpenStep != t.step.Name {
 		r.noteFailedStep(t.step, nil)
 	}
@@ -122,8 +136,9 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 	return ending{}, false
 }
 
-// await waits until a call ends or a subagent that waits can continue, and processes that.
-// Subagents no longer wait when the turn has failed, or the step's deadline has passed.
+// await blocks until a call ends or the interrupts of a waiting subagent are resolved, and
+// processes all such changes. It cancels waiting subagents when the turn has failed or the step's
+// deadline has passed.
 func (t *toolCalls) await(ctx workflow.Context) {
 	var until time.Time
 	if l := t.run.activeStep(); l != nil {
@@ -137,15 +152,17 @@ func (t *toolCalls) await(ctx workflow.Context) {
 	t.children.replyResolved(ctx)
 }
 
-// isStopped reports whether no interrupts are taken any more.
+// isStopped reports whether interrupts are refused: the turn has failed, expired, or is cancelled.
 func (t *toolCalls) isStopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
 
+// fails stops the turn with an error of its children.
 func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 
-// otherWork returns how many calls are under way that are no subagents.
+// otherWork returns how many calls without a subagent are under way.
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
-// interruptsSoFar returns the interrupts that the turn has now.
+// interruptsSoFar returns a copy of waits with the interrupts of subagents that have ended and the
+// questions of tools: what the run would end with, if it ended now.
 func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
 	for _, s := range t.suspended {
@@ -155,8 +172,9 @@ func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	return &waits
 }
 
-// next takes the next call that may start; ok is false if there is none. The calls that are left
-// then wait for others of their sequence, and take over their lanes.
+// next takes the next call that may start; ok is false if there is none. Calls of a busy sequence
+// are skipped: onEnd starts them on the lane that their predecessor frees. A suspended subagent
+// restarts also in a cancelled turn, to compensate.
 func (t *toolCalls) next() (c call, ok bool) {
 	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || t.ctx.Err() == nil) })
 	if at < 0 {
@@ -168,7 +186,8 @@ func (t *toolCalls) next() (c call, ok bool) {
 	return c, true
 }
 
-// start starts the next call on a lane, if one may start.
+// start starts the next call on a lane, if one may start: as a child workflow, on the tool's task
+// queue, or as an activity on the workflow's own queue.
 func (t *toolCalls) start(lane int) {
 	c, ok := t.next()
 	if !ok {
@@ -190,6 +209,7 @@ func (t *toolCalls) start(lane int) {
 		return
 	}
 	ctx := t.ctx
+	// A step compensates for the call, so its effect must be known: the call ends by itself.
 	if in.OutlastsCancel {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
@@ -197,7 +217,7 @@ func (t *toolCalls) start(lane int) {
 	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(f workflow.Future) { t.onEnd(c, lane, f) })
 }
 
-// startSubagent starts the subagent that works for a call.
+// startSubagent starts the child workflow of the subagent that works for a call, and sets c.child.
 func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
 	child = t.run.restartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
@@ -208,7 +228,8 @@ func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.Chi
 	return child
 }
 
-// request returns the activity input for a call on a lane.
+// request returns the activity input for a call on a lane. The ID of the call's step contains the
+// index of the call, not the lane: it is the same wherever the call runs.
 func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
@@ -226,21 +247,24 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 		in.Chained = nil
 	}
 	in.OutlastsCancel = t.run.outlastsCancel(c)
+	// The run has no record yet: it begins with decided calls, and these open it.
 	if t.step.After == 0 {
 		in.Opens, in.Announces = t.run.opening()
 	}
 	return in
 }
 
-// outlastsCancel reports whether a call ends by itself when the run is cancelled. A call that waits
-// for workers of its own task queue does not.
+// outlastsCancel reports whether a cancel of the run does not stop a call, because a step
+// compensates for it. It does stop a call that waits for workers of its own task queue, and a
+// subagent.
 func (r *run) outlastsCancel(c call) bool {
 	l := r.activeStep()
 	return l != nil && l.OutlastsCancel && c.queue == "" && c.delegate == nil && c.isMade()
 }
 
-// recordDropped records what was decided about calls that were cancelled before they took effect:
-// people were told that their decision counts. None of the tools is called.
+// recordDropped records the decisions about calls that were cancelled before they took effect: the
+// approver was told that the decision counts. tool.call writes them without calling the tool. It
+// blocks until all are written, also when the turn is cancelled.
 func (t *toolCalls) recordDropped() {
 	left := t.dropped
 	for _, c := range t.calls {
@@ -263,7 +287,9 @@ func (t *toolCalls) recordDropped() {
 	}
 }
 
-// onEnd processes the end of the call on a lane, and gives the lane to the next.
+// onEnd processes the end of the call on a lane, and starts the next call there. A failed call
+// leaves its lane unfinished: a late attempt may still write, and the next activity of the main
+// lane fences it.
 func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	t.underWay--
 	delete(t.busy, c.sequence)

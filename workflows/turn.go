@@ -8,6 +8,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
+// A turn is one model call and the tool calls of its answer. This file decides after each model
+// call: the run ends, calls the model again, makes tool calls, or waits for interrupts. Two loops
+// take turns: run.turns for an agent without steps, interpreter.runAgent for an agent within a
+// pipeline.
+
+// beginTurn checks what may prevent a turn of the run's own agent: its limit of turns, a pause, a
+// history that has grown long, soft limits. Then it takes the turn, unless approvers have to decide
+// about a soft limit first. over reports that the run ends. The error continues as new.
 func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.budget.Spent.Turns >= r.in.Limits.Turns {
 		return limit(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
@@ -21,8 +29,9 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 	return end, over, nil
 }
 
-// takeTurn calls the model, and makes the tool calls that are no interrupts. over tells that the
-// run ends.
+// takeTurn calls the model, and makes the tool calls that are no interrupts. Afterwards
+// interrupts.held has the turn's interrupts if the run is to wait for them. over reports that the
+// run or the active step ends, with interrupts if end.waits is set.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)
@@ -44,13 +53,15 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return end, true
 	}
 	if answer.Count() == 0 {
-		return ending{}, false // somebody said something while the model spoke: it is asked again
+		return ending{}, false // steering arrived during the model call: the next turn has it
 	}
 	return r.makeCalls(ctx, answer)
 }
 
-// makeCalls makes the calls of a turn: those that are no interrupts, and then the one that hands
-// the thread over. over tells that the run ends.
+// makeCalls makes the calls of an answer: first those that are no interrupts, then a handoff. If
+// interrupts are left, a held run announces them, and another run ends with them (over). The run
+// fails if it cannot carry all calls: ModelAnswer.Calls lacks an interrupt or an ordered call, or a
+// payload has no room.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
 	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
 	if answer.Count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
@@ -66,19 +77,22 @@ func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end endi
 	switch {
 	case r.interrupts.held != nil && len(waits.Suspended) == 0:
 		return r.announceHeld(ctx)
-	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
+	case len(waits.Calls) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
 		r.interrupts.held = nil
 		return ending{outcome: waits.Outcome(), waits: waits}, true
 	}
 	return ending{}, false
 }
 
-// Names of steps, as STEP_STARTED says them.
+// Names of steps in STEP_STARTED. They are also part of step IDs.
 const (
 	stepModel = "model"
 	stepTools = "tools"
 )
 
+// callModel schedules model.call for the current turn. The first activity of a run carries the
+// beginning, or the call that a subagent works for. Later model calls carry the steering that no
+// model call has received. It counts usage of earlier attempts (OtherUsage), but not answer.Usage.
 func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
 	if opens, announces := r.opening(); !r.log.HasBegun() && announces != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// checkRunLimits reports whether the run has used more tokens or money than it may. Compensation
-// has no such limit.
+// checkRunLimits checks the run's hard limits of tokens and cost. over reports that the run has
+// passed one. Compensation has no such limit.
 func (r *run) checkRunLimits() (end ending, over bool) {
 	if r.isCompensating() {
 		return ending{}, false
@@ -19,7 +19,7 @@ func (r *run) checkRunLimits() (end ending, over bool) {
 	return ending{}, false
 }
 
-// use counts a model call, for the run and for the active step.
+// use counts the usage of a model call, for the run and for the active step.
 func (r *run) use(u runs.Usage) {
 	r.budget.Use(u)
 	if l := r.activeStep(); l != nil {
@@ -28,7 +28,8 @@ func (r *run) use(u runs.Usage) {
 	}
 }
 
-// checkLimits reports whether the run or the agent of the active step has used more than it may.
+// checkLimits checks the hard limits of the run, and of the agent of the active step. over reports
+// that one is passed.
 func (r *run) checkLimits() (end ending, over bool) {
 	if end, over = r.checkRunLimits(); over {
 		return end, true
@@ -36,8 +37,8 @@ func (r *run) checkLimits() (end ending, over bool) {
 	return r.checkStepLimits()
 }
 
-// checkStepLimits reports whether the agent of the active step has used more than it may. Then the
-// step fails, and not the run.
+// checkStepLimits checks the limits of tokens and cost of the active step's agent. If one is
+// passed, the step fails, and not the run (ending.ofStep).
 func (r *run) checkStepLimits() (end ending, over bool) {
 	l := r.activeStep()
 	switch {
@@ -54,7 +55,8 @@ func (r *run) checkStepLimits() (end ending, over bool) {
 	return end, true
 }
 
-// exhausted reports whether no further step begins: the run is cancelled, or has reached a limit.
+// exhausted reports whether no further step begins: the run is cancelled, its deadline has passed,
+// or it has reached a limit.
 func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
 	switch {
 	case ctx.Err() != nil:
@@ -65,7 +67,8 @@ func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
 	return r.checkRunLimits()
 }
 
-// priced reports whether models must have a price, since cost is limited.
+// priced reports whether models must have a price, because the run or the active step has a limit
+// of cost.
 func (r *run) priced() bool {
 	l := r.activeStep()
 	return r.in.Limits.CountsCost() || l != nil && l.Limits.CountsCost()

@@ -2,10 +2,13 @@ package narration
 
 import "encoding/json"
 
-// argument returns the value of a member of a JSON object, of which there may be only a beginning
-// so far. What is not there yet is left out of the value: the rest of a text, of a list, of an
-// object. nil means that nothing of the value is there, or that the text is no beginning of an
-// object.
+// This file reads arguments of a tool call that the model is still writing: from the beginning of a
+// JSON object it makes a complete one.
+
+// argument returns the value of a member of a JSON object, of which text may be only a beginning.
+// The value has what is complete so far, and the beginning of a string that is not: the rest of a
+// string, list or object is left out. nil = nothing of the value has arrived, or text is no
+// beginning of an object.
 func argument(text []byte, name string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(closeJSON(text), &members) != nil {
@@ -14,9 +17,9 @@ func argument(text []byte, name string) json.RawMessage {
 	return members[name]
 }
 
-// closeJSON turns the beginning of a JSON text into a text of its own: it is cut where the last
-// value is complete, or within the text that it ends in, and everything open is closed. Of what is
-// not the beginning of a JSON text it makes something that is none either.
+// closeJSON completes the beginning of a JSON text: it cuts it after the last complete value, or
+// within the string in which it ends, and closes the strings, objects and lists that are open. For
+// a text that is no beginning of JSON the result is no JSON either.
 func closeJSON(text []byte) []byte {
 	var s scanner
 	for s.at < len(text) {
@@ -34,16 +37,21 @@ func closeJSON(text []byte) []byte {
 	return out
 }
 
-// scanner goes through a JSON text. It does not check the grammar: who reads the outcome does.
+// scanner scans a JSON text token by token. It does not check the grammar, because the decoder of
+// the result does. The zero value is ready.
 type scanner struct {
+	// at is the index of the next token. open has the closing brackets of the objects and lists
+	// that are open, the outermost first. key tells that the next string is the name of a member.
 	at   int
-	open []byte // what closes the objects and lists that are open
-	key  bool   // a text that comes now is the name of a member
-	safe int    // up to here there are whole values only
-	cut  int    // where to end a text that has begun and not ended; 0 = there is none
+	open []byte
+	key  bool
+	// safe is the length of the text up to the last complete value. cut is where a string that has
+	// begun has to end, if the text ends in it; 0 = it does not.
+	safe int
+	cut  int
 }
 
-// next takes one token in. It returns false where the text has to end.
+// next takes one token. It returns false if the text ends in it, or after it.
 func (s *scanner) next(text []byte) bool {
 	switch c := text[s.at]; c {
 	case ' ', '\t', '\r', '\n':
@@ -74,9 +82,11 @@ func (s *scanner) next(text []byte) bool {
 	return true
 }
 
-// complete ends a value.
+// complete notes that a value, or the beginning of an object or list, ends at an index.
 func (s *scanner) complete(at int) { s.at, s.safe = at, at }
 
+// text takes a string: a value, or the name of a member. It returns false if the string does not
+// end.
 func (s *scanner) text(text []byte) bool {
 	for i := s.at + 1; i < len(text); {
 		switch text[i] {
@@ -88,6 +98,8 @@ func (s *scanner) text(text []byte) bool {
 			}
 			return true
 		case '\\':
+			// An escape that is not complete would make the string invalid, so the string ends
+			// before it.
 			n := escapeLength(text[i:])
 			if n == 0 {
 				return s.end(i)
@@ -100,7 +112,7 @@ func (s *scanner) text(text []byte) bool {
 	return s.end(len(text))
 }
 
-// end ends a text that has not ended. One that names a member is left out.
+// end notes that the text ends within a string. A name of a member is left out with its value.
 func (s *scanner) end(at int) bool {
 	if !s.key {
 		s.cut = at
@@ -108,8 +120,8 @@ func (s *scanner) end(at int) bool {
 	return false
 }
 
-// escapeLength returns the length of the escape that b begins with, or 0 if it isn't all there:
-// both halves of a character that is written as two.
+// escapeLength returns the length of the escape with which b begins; 0 = it is not complete. A
+// character outside of the Basic Multilingual Plane has two escapes, which count as one.
 func escapeLength(b []byte) int {
 	switch {
 	case len(b) < 2:
@@ -128,11 +140,13 @@ func escapeLength(b []byte) int {
 	return 6
 }
 
+// isHighSurrogate reports whether an escape \uXXXX is the first half of a surrogate pair: D800 to
+// DBFF.
 func isHighSurrogate(b []byte) bool {
 	return b[2]|0x20 == 'd' && (b[3] == '8' || b[3] == '9' || b[3]|0x20 == 'a' || b[3]|0x20 == 'b')
 }
 
-// word takes a number or a literal in, which is complete only when something follows it.
+// word takes a number or a literal. It is complete only if something follows it: 1 may become 12.
 func (s *scanner) word(text []byte) bool {
 	for i := s.at; i < len(text); i++ {
 		switch text[i] {

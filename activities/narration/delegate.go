@@ -10,19 +10,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Delegate is an agent that a model may give a task. The agent gets the task and nothing else of
-// the conversation; its last message is the result of the call.
+// Delegate is a subagent that a model may call like a tool. It receives the task and nothing else
+// of the conversation; its last message is the result of the call.
 type Delegate struct {
 	runs.AgentRef
 	Description string
 }
 
-// taskSchema is the schema of a call's arguments.
+// taskSchema is the JSON Schema of the arguments of a subagent's call.
 const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
 	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
 
-// OfferDelegates adds agents to a model's tools, and returns those that it added: a tool of the
-// same name has precedence.
+// OfferDelegates adds subagents to a model's tools. It returns all tools, and the subagents that it
+// added: an existing tool of the same name has precedence.
 func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Delegate) {
 	var added []Delegate
 	for _, d := range delegates {
@@ -34,7 +34,8 @@ func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Del
 	return offered, added
 }
 
-// TaskOf reads the task from the arguments of a call.
+// TaskOf returns the task from the arguments of a call. The error is for the model: it says what
+// the arguments must be.
 func TaskOf(arguments string) (string, error) {
 	var in struct {
 		Task string `json:"task"`

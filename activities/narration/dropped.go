@@ -10,15 +10,16 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// customContentDropped names the event that tells clients of a content part which the model is not
-// sent.
+// customContentDropped is the name of the custom event about a content part that the model does not
+// receive.
 const customContentDropped = "perdure.contentDropped"
 
-// maxDropped bounds these events for one model call. The parts beyond it are only counted, in the
+// maxDropped bounds these events for one model call. Further parts are only counted, in the
 // worker's log.
 const maxDropped = 32
 
-// TellDropped tells clients which parts the model is not sent.
+// TellDropped emits an event for each content part that the model does not receive, and a warning
+// in the worker's log. Call it before the first chunk.
 func (n *Narrator) TellDropped(ctx context.Context, dropped []prompt.Dropped) error {
 	if len(dropped) == 0 {
 		return nil

@@ -9,19 +9,21 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Handoff is an agent to which a model may hand over the thread, by a tool call.
+// Handoff is an agent to which a model may hand over the thread, by a call of a tool.
 type Handoff struct {
 	runs.HandoffTarget
+	// Tool is the name of the tool. Able tells that the agent can take over: it answers with a
+	// model of its own, so it is neither a pipeline nor a program.
 	Tool, Description string
-	Able              bool // the agent answers by a model of its own
+	Able              bool
 }
 
-// handoffSchema is the schema of a call's arguments.
+// handoffSchema is the JSON Schema of the arguments of a handoff.
 const handoffSchema = `{"type":"object","additionalProperties":false,"properties":{` +
 	`"reason":{"type":"string","description":"Why, for the agent that takes over. It knows the conversation."}}}`
 
-// OfferHandoffs adds handoffs to a model's tools, and returns those that it added: a tool of the
-// same name has precedence.
+// OfferHandoffs adds handoffs to a model's tools. It returns all tools, and the handoffs that it
+// added: an existing tool of the same name has precedence.
 func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff) {
 	var added []Handoff
 	for _, t := range takers {
@@ -33,10 +35,12 @@ func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff)
 	return offered, added
 }
 
-// CheckHandoff returns what is wrong with the arguments of a call; "" = nothing.
+// CheckHandoff returns what is wrong with the arguments of a handoff, as a text for the model; "" =
+// they are valid.
 func CheckHandoff(arguments string) (complaint string) {
+	// Some models write nothing if they have no arguments.
 	if strings.TrimSpace(arguments) == "" {
-		return "" // some models write no arguments so
+		return ""
 	}
 	var in struct {
 		Reason string `json:"reason"`

@@ -17,43 +17,60 @@ import (
 )
 
 // Narrator turns the chunks of one completion into AG-UI events on a lane, and collects the step's
-// result. IDs derive from the run and the step, not from the attempt or the provider, so every
-// attempt uses the same ones. It is used by one goroutine.
+// result. The caller creates one for each attempt, sets what the model was offered, calls Tell for
+// each chunk, and Finish once. A step without a model calls Propose instead. IDs derive from the
+// run and the step, not from the attempt or the provider, so all attempts use the same ones:
+// clients replace what a failed attempt has shown.
 //
 // A text ends before a tool call begins, so an attempt that dies in a tool call leaves a complete
 // text. If the model then continues its text, the message is opened again.
+//
+// A Narrator is used by one goroutine. The caller owns the attempt.
 type Narrator struct {
 	run  stream.Run
 	step string
-	// Scope is that of the place among steps; "" = none.
-	Scope   string
+	// Scope marks the messages as those of one step of a pipeline; "" = none.
+	Scope string
+	// attempt writes the events; nil if only Propose is used. offered are the names of tools that
+	// the workflow may know, Clients the client tools that the model was offered.
 	attempt *stream.Attempt
 	offered []string
-	Clients []llm.Tool // client tools
-	// Delegates are the agents that the model may give a task, by a tool call.
+	Clients []llm.Tool
+	// Delegates are the subagents that the model may call, Handoffs the agents to which it may hand
+	// the thread over. They are those that OfferDelegates and OfferHandoffs have returned.
 	Delegates []Delegate
-	Handoffs  []Handoff             // those that it may hand the thread over to
-	Gate      Gate                  // nil = no call needs an approval
-	places    map[string]tools.Spec // tools with a task queue or a sequence
+	Handoffs  []Handoff
+	// Gate decides which calls need an approval; nil = none.
+	Gate Gate
+	// places has the specs of the worker's tools, by name. sequences are the names of sequences in
+	// this message: calls refer to them by number.
+	places    map[string]tools.Spec
 	sequences []string
-	predict   predictor
-	shows     *Reporter // of the provider's progress; nil = it has reported none
+	// predict makes the state follow arguments. shows emits the provider's own progress; nil = it
+	// has reported none yet.
+	predict predictor
+	shows   *Reporter
 
+	// The state of the completion. texting tells that the text message is open.
 	messageID string
 	texting   bool
-	began     []string     // messages, in the order in which clients have them
-	untold    []agui.Event // events that the log refused because the run is cancelled
-	text      strings.Builder
-	thinking  thinking
-	calls     []*toolCall
-	// Answer is what the activity returns to the workflow.
+	// began are the IDs of the messages in the order in which clients have them. untold are events
+	// that the attempt refused, because the run is cancelled; Finish writes them.
+	began    []string
+	untold   []agui.Event
+	text     strings.Builder
+	thinking thinking
+	calls    []*toolCall
+	// Answer is what the activity returns to the workflow. Its outcome is success unless the caller
+	// changes it. Finish and Propose fill in the message and its calls.
 	Answer runs.ModelAnswer
 }
 
-// Gate returns the approval that a tool call needs before it is made; nil = none.
+// Gate returns the approval that a tool call needs before it is made; nil = none. arguments is what
+// the model wrote, which may be invalid JSON.
 type Gate func(tool, arguments string) *runs.Approval
 
-// New returns a narrator of a step. attempt may be nil if only Propose is used.
+// New returns a narrator for an attempt of a step. attempt may be nil if only Propose is used.
 func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	return &Narrator{
 		run: run, step: step, attempt: attempt, messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step},
@@ -61,15 +78,15 @@ func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	}
 }
 
-// Offer adds names of tools that the workflow may be told. Other names are content, which only the
-// log has.
+// Offer adds the names of tools that the workflow may know. Other names are content, because a
+// model may make them up; the workflow gets an empty name for them.
 func (n *Narrator) Offer(tools []llm.Tool) {
 	for _, t := range tools {
 		n.offered = append(n.offered, t.Name)
 	}
 }
 
-// Place tells the task queue and the sequence of each tool.
+// Place sets the specs of the worker's tools, which have the task queue and the sequence of each.
 func (n *Narrator) Place(offered []tools.Tool) {
 	n.places = map[string]tools.Spec{}
 	for _, t := range offered {
@@ -77,7 +94,8 @@ func (n *Narrator) Place(offered []tools.Tool) {
 	}
 }
 
-// put tells the workflow the task queue of a call, and the calls with which it has to take turns.
+// put sets the task queue and the sequence of a call. Calls with the same sequence number are made
+// one after the other. The workflow gets numbers, because names are of no use to it and take room.
 func (n *Narrator) put(call *runs.Call) {
 	spec := n.places[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
@@ -92,7 +110,9 @@ func (n *Narrator) put(call *runs.Call) {
 	call.Sequence = 1 + slices.Index(n.sequences, spec.Sequence)
 }
 
-// Tell emits the events of one chunk.
+// Tell emits the events of one chunk, and returns when the attempt has taken them, which may mean
+// waiting for the log. The error is the attempt's, or a *llm.Error if the provider has broken its
+// protocol.
 func (n *Narrator) Tell(ctx context.Context, chunk llm.Chunk) error {
 	var events []agui.Event
 	switch c := chunk.(type) {
@@ -103,6 +123,7 @@ func (n *Narrator) Tell(ctx context.Context, chunk llm.Chunk) error {
 	case llm.ReasoningEnd:
 		var hidden *thought
 		if events, hidden = n.thinking.seal(c); hidden != nil {
+			// A hidden block has no event, but a place among the messages.
 			n.begin(hidden.id)
 		}
 	case llm.TextDelta:
@@ -121,6 +142,7 @@ func (n *Narrator) Tell(ctx context.Context, chunk llm.Chunk) error {
 	case llm.ActivityPatch:
 		return n.show(ctx, func(r *Reporter) error { return r.patchActivity(c.Name, c.Patch) })
 	case llm.Finish:
+		// Events end in Finish: a completion may break off without this chunk.
 		n.Answer.Finish = string(c.Reason)
 	}
 	if len(events) == 0 {
@@ -129,7 +151,8 @@ func (n *Narrator) Tell(ctx context.Context, chunk llm.Chunk) error {
 	return n.emit(ctx, events...)
 }
 
-// emit logs events, and notes the order in which messages begin: clients have them in that order.
+// emit hands events to the attempt, and notes the order in which messages begin. Events that the
+// attempt refuses are kept for Finish: a cancel ends ctx before the answer is complete.
 func (n *Narrator) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -150,13 +173,15 @@ func (n *Narrator) emit(ctx context.Context, events ...agui.Event) error {
 	return err
 }
 
+// begin notes that a message has its place after those that have begun.
 func (n *Narrator) begin(id string) {
 	if !slices.Contains(n.began, id) {
 		n.began = append(n.began, id)
 	}
 }
 
-// show emits the progress that a provider reports, within the bounds of tools' reports.
+// show emits progress that a provider reports about its own work, such as a search. The bounds are
+// those of a tool's reports; a report beyond them is the provider's error.
 func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error {
 	if n.shows == nil {
 		n.shows = NewReporter(ctx, n.run, n.step, nil, n.emit)
@@ -169,6 +194,8 @@ func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error
 	return err
 }
 
+// tellText returns the events for a piece of text. The first one opens the message and closes open
+// reasoning.
 func (n *Narrator) tellText(delta string) []agui.Event {
 	n.text.WriteString(delta)
 	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
@@ -179,6 +206,8 @@ func (n *Narrator) tellText(delta string) []agui.Event {
 	return append(n.thinking.end(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
 }
 
+// tellCall returns the events with which a tool call begins. Its ID derives from the index of the
+// call; the provider's own ID is kept for later requests.
 func (n *Narrator) tellCall(c llm.ToolCallStart) []agui.Event {
 	call := &toolCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
 	n.calls = append(n.calls, call)
@@ -188,6 +217,7 @@ func (n *Narrator) tellCall(c llm.ToolCallStart) []agui.Event {
 	return append(append(events, before...), &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
 }
 
+// call returns the call with a provider's index; nil = it has not begun.
 func (n *Narrator) call(index int) *toolCall {
 	for _, call := range n.calls {
 		if call.index == index {
@@ -197,6 +227,7 @@ func (n *Narrator) call(index int) *toolCall {
 	return nil
 }
 
+// endText returns the event that closes the text message; nil = it is not open.
 func (n *Narrator) endText() []agui.Event {
 	if !n.texting {
 		return nil
@@ -205,10 +236,14 @@ func (n *Narrator) endText() []agui.Event {
 	return []agui.Event{&agui.TextMessageEnd{MessageID: n.messageID}}
 }
 
-// Finish closes what is open and writes the step's result. A cancelled step is finished as well:
-// what the model said is kept and shown. ctx must not be the one that the cancellation has ended.
+// Finish closes what is open, and writes the done record with the step's result. It returns Answer
+// with the sequence of that record. A cancelled step is finished as well: what the model has sent
+// so far is kept and shown, with incomplete tool calls. ctx must not be the one that the
+// cancellation has ended. Nothing can be emitted afterwards.
 func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	events := append(append(n.untold, n.thinking.end()...), n.endText()...)
+	// Calls end here only, because the arguments of parallel calls may interleave to the last
+	// chunk.
 	for _, call := range n.calls {
 		events = append(append(events, call.settle()...), &agui.ToolCallEnd{ToolCallID: call.id})
 	}
@@ -220,7 +255,8 @@ func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	return n.Answer, err
 }
 
-// result returns the result of the step. It fills in Answer.
+// result returns the result of the step, and fills in Answer. The messages and arguments are for
+// the log; Answer has IDs, names of offered tools, and what the workflow decides by.
 func (n *Narrator) result() (*stream.Result, error) {
 	result := &stream.Result{Scope: n.Scope}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
@@ -241,16 +277,19 @@ func (n *Narrator) result() (*stream.Result, error) {
 		if waits.Placed() {
 			n.Answer.OrderedCount++
 		}
+		// Beyond runs.MaxCalls or runs.MaxInterrupts the workflow gets the number of calls only.
+		// Further calls are known by their index; too many interrupts end the run.
 		if n.Answer.CallCount == 0 && len(n.Answer.Calls) < runs.MaxCalls && n.Answer.WaitCount <= runs.MaxInterrupts {
 			n.Answer.Calls = append(n.Answer.Calls, waits)
 			n.yield(call, waits, i)
-		} else { // more that wait than a run may end with: what they wait for doesn't matter
+		} else {
 			n.Answer.CallCount = len(n.calls)
 		}
 	}
 	if n.text.Len() > 0 || len(n.calls) > 0 {
 		n.Answer.MessageID = n.messageID
 	}
+	// The conversation has the messages in the order in which clients saw them begin.
 	for _, id := range n.began {
 		result.Messages = append(result.Messages, n.withID(id, message))
 	}
@@ -259,11 +298,12 @@ func (n *Narrator) result() (*stream.Result, error) {
 	return result, err
 }
 
-// roomForSeq is the room for Answer.Seq, in bytes, which is set after the encoding.
+// roomForSeq is how many bytes of the payload are left for Answer.Seq, which is set after the
+// encoding.
 const roomForSeq = 64
 
-// encode encodes Answer for the log. An answer that is too large for the workflow has no calls,
-// only their number.
+// encode encodes Answer for the done record. The record and the workflow must have the same answer,
+// so an answer that does not fit into a payload loses its calls here, and keeps their number.
 func (n *Narrator) encode() (json.RawMessage, error) {
 	encoded, err := json.Marshal(n.Answer)
 	if err == nil && len(encoded) > runs.MaxPayload-roomForSeq {
@@ -276,8 +316,8 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// waits returns a call as the workflow is told of it: who makes it, and whether it needs an
-// approval.
+// waits returns a call as the workflow knows it: where it is made, and whether it is an interrupt.
+// Only tools that were offered are gated; a name that was made up gets an error as its result.
 func (n *Narrator) waits(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.toolName(c.name)}
 	n.put(&call)
@@ -290,8 +330,8 @@ func (n *Narrator) waits(c *toolCall) runs.Call {
 	return call
 }
 
-// withID returns the message with an ID: the answer, a reasoning message, or an activity, of which
-// only the place counts.
+// withID returns the message with an ID that has begun: the answer, a reasoning message, or an
+// activity. An activity is a placeholder: snapshots take its content from the events.
 func (n *Narrator) withID(id string, answer agui.Message) agui.Message {
 	if id == n.messageID {
 		return answer
@@ -304,6 +344,7 @@ func (n *Narrator) withID(id string, answer agui.Message) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
 }
 
+// toolName returns the name of a tool that the workflow may know; "" = the name was not offered.
 func (n *Narrator) toolName(tool string) string {
 	if slices.Contains(n.offered, tool) {
 		return tool
@@ -311,8 +352,10 @@ func (n *Narrator) toolName(tool string) string {
 	return ""
 }
 
-// Propose makes the message of a step that no model writes: one tool call. It returns the ID of the
-// call, the events that show it, and the result of the step. Narrator.Answer has the call.
+// Propose makes the message of a step that no model writes: one tool call of the tool step, the
+// approval or the limit. It emits nothing. It returns the ID of the call, the events that show it,
+// and the result, which the caller writes together in one record. Answer has the call. Call it
+// once, instead of Tell and Finish.
 func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui.Event, result *stream.Result, err error) {
 	call := &toolCall{id: n.run.Identify("call", n.step+"/0"), name: tool}
 	call.providerID = call.id
@@ -328,8 +371,9 @@ func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui
 	}, result, nil
 }
 
-// Predict makes the state follow arguments of tool calls while the model writes them.
+// Predict sets the predictions of the agent: members of the state that follow arguments of tool
+// calls while the model writes them.
 func (n *Narrator) Predict(predictions []agents.Prediction) { n.predict.predictions = predictions }
 
-// OfferOnly allows one name of a tool.
+// OfferOnly makes one name the only one that the workflow may know.
 func (n *Narrator) OfferOnly(tool string) { n.offered = []string{tool} }

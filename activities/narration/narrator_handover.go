@@ -6,16 +6,22 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// handOver tells the workflow that a call gives an agent a task.
+// This file recognizes calls that the workflow does not make by an activity: calls of subagents and
+// handoffs.
+
+// handOver marks a call of a subagent for the workflow, with an index into Answer.Subagents from 1.
+// A call with invalid arguments, or of one agent more than runs.MaxSubagentsPerTurn, is not marked:
+// CallTool then writes a result that says what is wrong.
 func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
 	i := slices.IndexFunc(n.Delegates, func(d Delegate) bool { return d.Agent == c.name })
 	if i < 0 || call.Client {
 		return
 	}
 	if _, err := TaskOf(c.arguments.String()); err != nil {
-		return // the result of the call tells the model what is wrong
+		return
 	}
 	to := n.Delegates[i].AgentRef
+	// Calls of the same agent share an entry.
 	at := slices.Index(n.Answer.Subagents, to)
 	if at < 0 && len(n.Answer.Subagents) < runs.MaxSubagentsPerTurn {
 		at, n.Answer.Subagents = len(n.Answer.Subagents), append(n.Answer.Subagents, to)
@@ -23,12 +29,13 @@ func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
 	call.Subagent = at + 1
 }
 
-// yield tells the workflow that a call hands over the thread, if it is the first such call of the
-// turn. index is its index in the message.
+// yield notes the call that hands the thread over, if it is the first valid one of the turn and the
+// agent can take over. index is the index of the call in the message. Other handoffs get a result
+// that says what is wrong.
 func (n *Narrator) yield(c *toolCall, call runs.Call, index int) {
 	i := slices.IndexFunc(n.Handoffs, func(t Handoff) bool { return t.Tool == c.name })
 	if i < 0 || call.Client || n.Answer.Handoff != nil || !n.Handoffs[i].Able || CheckHandoff(c.arguments.String()) != "" {
-		return // the result of an invalid handoff tells the model what is wrong
+		return
 	}
 	n.Answer.Handoff = &runs.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.Handoffs[i].HandoffTarget}
 }

@@ -8,30 +8,35 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// maxPredicted bounds the values, in bytes, that the state follows while they are written. A larger
-// value follows when it is complete.
+// This file makes members of the state follow arguments of tool calls while the model writes them
+// (state.predict), so that a client can show, for instance, a document as it grows.
+
+// maxPredicted bounds the arguments of a call, in bytes, that the state follows while they are
+// written. The state gets the values of larger arguments when the call is complete.
 const maxPredicted = 256 << 10
 
-// predictor makes the state follow arguments of tool calls while the model writes them. Clients are
-// told in two ways that end with the same state: by the event PredictState, for clients that follow
-// the arguments themselves, and by deltas, which all clients apply.
+// predictor has the predictions of an agent. Clients receive them in two ways that end with the
+// same state: the custom event PredictState, for clients that follow the arguments themselves, and
+// deltas of the state, which all clients apply.
 type predictor struct {
 	predictions []agents.Prediction
 	announced   bool
 }
 
-// prediction is an element of PredictState's value, as other AG-UI frameworks define it.
+// prediction is one element of PredictState's value, with the names that other AG-UI frameworks
+// use.
 type prediction struct {
 	StateKey     string `json:"state_key"`
 	Tool         string `json:"tool"`
 	ToolArgument string `json:"tool_argument"`
 }
 
+// pointerEscaper escapes a name in a JSON pointer (RFC 6901).
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// begin returns the members of the state that follow the arguments of a call, and the events before
-// the call. A PredictState replaces the one before it, so there is one for all tools, before the
-// first call.
+// begin returns the members of the state that follow the arguments of a call, and the events that
+// precede the call. A PredictState replaces an earlier one in clients, so there is one for all
+// tools of the agent, before the first call that is predicted.
 func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event) {
 	var all []prediction
 	for _, d := range p.predictions {
@@ -51,8 +56,10 @@ func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event
 	return follow, []agui.Event{&agui.Custom{Name: "PredictState", Value: value}}
 }
 
-// follow emits the arguments of a call as far as they are written. Each value is at least an eighth
-// longer than the one before, so all values together are at most nine times as long as the last.
+// follow returns deltas of the state for the arguments as far as they are written. It is called for
+// each piece. Each value is at least an eighth longer than the one before, so all values of a call
+// together are at most nine times as long as the last: the log does not grow with the square of the
+// arguments.
 func (c *toolCall) follow() []agui.Event {
 	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredicted {
 		return nil
@@ -63,7 +70,7 @@ func (c *toolCall) follow() []agui.Event {
 	})
 }
 
-// settle emits the values of a complete call.
+// settle returns deltas for the values that differ from the last ones, when the call is complete.
 func (c *toolCall) settle() []agui.Event {
 	if len(c.predicted) == 0 {
 		return nil
@@ -71,6 +78,8 @@ func (c *toolCall) settle() []agui.Event {
 	return c.tellPredicted(func(p *predicted, value json.RawMessage) bool { return string(value) != string(p.last) })
 }
 
+// tellPredicted returns a delta for each predicted argument whose value is due, and notes the
+// value. Values that cannot be a delta are left out: the call itself has them.
 func (c *toolCall) tellPredicted(due func(*predicted, json.RawMessage) bool) []agui.Event {
 	var events []agui.Event
 	arguments := []byte(c.arguments.String())
@@ -80,7 +89,7 @@ func (c *toolCall) tellPredicted(due func(*predicted, json.RawMessage) bool) []a
 			continue
 		}
 		delta, err := compact([]map[string]any{{"op": "add", "path": p.path, "value": value}})
-		if err != nil || agui.TooDeep(delta) { // the call itself is told as it is
+		if err != nil || agui.TooDeep(delta) {
 			continue
 		}
 		p.last, p.length = value, len(value)

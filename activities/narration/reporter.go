@@ -13,50 +13,60 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Reporter turns the progress that a tool or a provider reports into events on its lane. The ID of
-// an activity derives from the call or the step, and from the name that the tool gives it, so every
-// attempt uses the same one. It is safe for concurrent use.
+// Reporter turns the progress that a tool or a provider reports into events on its lane. It
+// implements [tools.Reporter], bounds the reports of a call, and checks that patches apply. The ID
+// of an activity derives from the call or the step, and from the name that the tool gives it, so
+// all attempts use the same one. It is safe for concurrent use. The caller of the tool owns it and
+// calls Close.
 type Reporter struct {
-	ctx    context.Context // of the attempt, which bounds how long a report waits for the log
-	run    stream.Run
-	source string // the ID of the call or the step
+	// ctx is that of the attempt: it bounds how long a report waits for the log.
+	ctx context.Context
+	run stream.Run
+	// source is the ID of the call or of the step, emit writes the events.
+	source string
 	emit   emit
 
+	// mu guards the members below, and makes the calls of emit sequential. state is the shared
+	// state as the call has changed it, activities the activities by name with their present
+	// content. reports and bytes count what was reported. over is set by Close.
 	mu         sync.Mutex
 	state      json.RawMessage
-	activities map[string]*agui.ActivitySnapshot // by their names, as they are now
+	activities map[string]*agui.ActivitySnapshot
 	reports    int
 	bytes      int
 	over       bool
 }
 
-// emit logs events.
+// emit writes events to a lane. It is called by one goroutine at a time.
 type emit func(ctx context.Context, events ...agui.Event) error
 
+// errCallOver is the error of a report after Close.
 var errCallOver = errors.New("activities: the tool call is over")
 
-// NewReporter returns the reporter of a tool call. state is the shared state at its beginning,
-// source names the call in the log, and emit writes events. Its methods are safe for concurrent
-// use.
+// NewReporter returns the reporter of one call or step. ctx is the attempt's, state the shared
+// state when the call begins (nil if it reports none), source the ID from which IDs of activities
+// derive.
 func NewReporter(ctx context.Context, run stream.Run, source string, state json.RawMessage, emit emit) *Reporter {
 	return &Reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }
 
-// Close ends the reports of a tool that does not stop. Later ones fail.
+// Close ends the reports: later ones fail with errCallOver. It is for a tool that was abandoned and
+// still runs, whose lane may have another writer.
 func (r *Reporter) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 }
 
-// State implements [tools.Reporter].
+// State implements [tools.Reporter]. Changes of concurrent calls are not in it.
 func (r *Reporter) State() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-// Activity implements [tools.Reporter].
+// Activity implements [tools.Reporter]. Content that is no JSON object, or exceeds a bound, is a
+// *tools.ReportError.
 func (r *Reporter) Activity(name, kind string, content any) error {
 	if err := errors.Join(checkName("the name of an activity", name), checkName("the type of an activity", kind)); err != nil {
 		return err
@@ -77,16 +87,20 @@ func (r *Reporter) Activity(name, kind string, content any) error {
 	if err := r.send(len(object), shown); err != nil {
 		return err
 	}
-	now := *shown // an event must not change once it is emitted
+	// PatchActivity changes the stored activity. An event must not change once it is emitted.
+	now := *shown
 	r.activities[name] = &now
 	return nil
 }
 
-// PatchActivity implements [tools.Reporter].
+// PatchActivity implements [tools.Reporter]. The activity must be one of this call.
 func (r *Reporter) PatchActivity(name string, ops ...tools.Op) error {
 	return r.patchActivity(name, ops)
 }
 
+// patchActivity applies a JSON Patch to an activity: operations is a list of tools.Op, or the patch
+// of a provider. The event is emitted before the content is taken over, so a report that fails
+// changes nothing.
 func (r *Reporter) patchActivity(name string, operations any) error {
 	patch, err := encodeReport(operations)
 	if err != nil {
@@ -112,7 +126,8 @@ func (r *Reporter) patchActivity(name string, operations any) error {
 	return err
 }
 
-// PatchState implements [tools.Reporter].
+// PatchState implements [tools.Reporter]. The patch is checked against the state of this call only,
+// because concurrent calls may change the state of the thread meanwhile.
 func (r *Reporter) PatchState(ops ...tools.Op) error {
 	patch, err := encodeReport(ops)
 	if err != nil {
@@ -145,7 +160,7 @@ func (r *Reporter) Custom(name string, value any) error {
 	return r.send(len(raw), &agui.Custom{Name: name, Value: raw})
 }
 
-// Raw implements [tools.Reporter].
+// Raw implements [tools.Reporter]. The source may be empty.
 func (r *Reporter) Raw(source string, event any) error {
 	if len(source) > tools.MaxReportName {
 		return refuse("the source of an event must be at most %d bytes", tools.MaxReportName)
@@ -159,7 +174,8 @@ func (r *Reporter) Raw(source string, event any) error {
 	return r.send(len(raw), &agui.Raw{Event: raw, Source: source})
 }
 
-// send emits a report of some size. r.mu is held: an attempt takes one writer at a time.
+// send checks the bounds and emits an event whose JSON has size bytes. r.mu must be held. A report
+// that fails does not count.
 func (r *Reporter) send(size int, e agui.Event) error {
 	switch {
 	case r.over:
@@ -169,6 +185,7 @@ func (r *Reporter) send(size int, e agui.Event) error {
 	case r.bytes+size > tools.MaxReported:
 		return refuse("the reports of the call would have more than %d bytes", tools.MaxReported)
 	}
+	// emit may block while the log is slow. Other reports of the call wait for r.mu meanwhile.
 	if err := r.emit(r.ctx, e); err != nil {
 		return err
 	}
@@ -177,7 +194,8 @@ func (r *Reporter) send(size int, e agui.Event) error {
 	return nil
 }
 
-// encodeReport encodes a reported value.
+// encodeReport encodes a reported value as JSON, within the bounds of one report. The error is a
+// *tools.ReportError.
 func encodeReport(v any) (json.RawMessage, error) {
 	raw, err := compact(v)
 	if err != nil {
@@ -192,7 +210,8 @@ func encodeReport(v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// compact encodes JSON without the escapes that only HTML needs.
+// compact encodes a value as JSON without white space, and without the escapes that only HTML
+// needs.
 func compact(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -203,7 +222,9 @@ func compact(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// applyOps refuses operations that clients would skip: only the tool can mend them.
+// applyOps returns a document after a patch; limit bounds it in bytes. It refuses operations that
+// do not apply: clients would skip them, and their state would differ from the thread's. A document
+// that is already beyond the limit may still shrink.
 func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
 	next, err := agui.Patch(doc, patch)
 	if err != nil {
@@ -215,6 +236,7 @@ func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
 	return next, nil
 }
 
+// checkName checks the length of a name; what is for the error.
 func checkName(what, name string) error {
 	if name == "" || len(name) > tools.MaxReportName {
 		return refuse("%s must have 1 to %d bytes", what, tools.MaxReportName)
@@ -222,6 +244,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
+// refuse returns the error of an invalid report.
 func refuse(format string, args ...any) error {
 	return &tools.ReportError{Reason: fmt.Sprintf(format, args...)}
 }

@@ -10,25 +10,28 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// thinking emits the reasoning of one completion. Each block of the model is a reasoning message,
-// with the data that the provider wants back, so that a later request can send it back block by
-// block.
+// thinking turns the reasoning of one completion into events. Each block of the model is a
+// reasoning message of its own, with the opaque data that the provider wants back, so that a later
+// request can return it block by block. The Narrator owns it.
 type thinking struct {
-	run    stream.Run
-	step   string
+	run  stream.Run
+	step string
+	// blocks are the blocks so far, hidden ones included. open tells that the message of the last
+	// block is open for clients; ended that the provider has closed the block.
 	blocks []*thought
-	open   bool // the message of the last block is open
-	ended  bool // the provider has closed it
+	open   bool
+	ended  bool
 }
 
-// thought is one block.
+// thought is one block of reasoning. sealed is the encrypted value of SealReasoning; "" = the
+// provider wants nothing back.
 type thought struct {
 	id     string
 	text   strings.Builder
-	sealed string // as in sealThought
+	sealed string
 }
 
-// add begins a block.
+// add begins a block. Its ID derives from its index, so all attempts use the same one.
 func (t *thinking) add() *thought {
 	block := &thought{id: t.run.Identify("rsn", fmt.Sprintf("%s/%d", t.step, len(t.blocks)))}
 	t.blocks = append(t.blocks, block)
@@ -36,7 +39,8 @@ func (t *thinking) add() *thought {
 	return block
 }
 
-// begin opens the message of the current block, or of a new one if there is none. A block that was
+// begin returns the current block, and the events that open its message; none if it is open. It
+// adds a block if there is none, or if the provider has closed the last one. A block that was
 // interrupted by text continues under its ID.
 func (t *thinking) begin() (*thought, []agui.Event) {
 	if len(t.blocks) == 0 || t.ended {
@@ -50,8 +54,8 @@ func (t *thinking) begin() (*thought, []agui.Event) {
 	return block, []agui.Event{&agui.ReasoningStart{MessageID: block.id}, &agui.ReasoningMessageStart{MessageID: block.id}}
 }
 
-// tell adds text to the current block. The message begins with its first text, so clients see no
-// empty one.
+// tell adds text to the current block. The message opens with its first text, so clients see no
+// empty message.
 func (t *thinking) tell(delta string) []agui.Event {
 	if delta == "" {
 		return nil
@@ -62,7 +66,7 @@ func (t *thinking) tell(delta string) []agui.Event {
 }
 
 // seal closes the current block with the data that its provider wants back. A block without text
-// has no event: it is returned as hidden, and kept in the conversation for the provider. A block
+// has no event: it is returned as hidden, and the conversation keeps it for the provider. A block
 // without text and data is dropped.
 func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thought) {
 	sealed := prompt.SealReasoning(end.Provider, end.Data)
@@ -81,6 +85,7 @@ func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thou
 		return t.end(), nil
 	}
 	value := &agui.ReasoningEncryptedValue{Subtype: agui.EncryptedMessage, EntityID: block.id, EncryptedValue: sealed}
+	// A text has interrupted the block and closed its message.
 	if !t.open {
 		return []agui.Event{value}, nil
 	}
@@ -88,7 +93,8 @@ func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thou
 	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: block.id}, value, &agui.ReasoningEnd{MessageID: block.id}}, nil
 }
 
-// end closes the message of the current block.
+// end returns the events that close the message of the current block; nil = it is not open. The
+// block itself stays current.
 func (t *thinking) end() []agui.Event {
 	if !t.open {
 		return nil
@@ -98,6 +104,7 @@ func (t *thinking) end() []agui.Event {
 	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: id}, &agui.ReasoningEnd{MessageID: id}}
 }
 
+// message returns the block as a message of the conversation.
 func (b *thought) message() agui.Message {
 	return agui.Message{ID: b.id, Role: agui.RoleReasoning, Content: agui.TextContent(b.text.String()), EncryptedValue: b.sealed}
 }

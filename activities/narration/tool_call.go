@@ -5,18 +5,23 @@ import (
 	"strings"
 )
 
-// toolCall is a tool call that the model writes.
+// toolCall is a tool call that the model writes. id is the thread's, providerID the provider's,
+// which it wants back in later requests.
 type toolCall struct {
-	index                int // the provider's: it need not begin at 0, nor come in order
+	// index is the provider's: it need not begin at 0, nor come in order.
+	index                int
 	id, providerID, name string
 	arguments            strings.Builder
-	predicted            []*predicted
-	followed             int // how many bytes of the arguments were read for predictions
+	// predicted are the members of the state that follow the arguments; nil = none. followed is how
+	// many bytes of the arguments the last follow has read.
+	predicted []*predicted
+	followed  int
 }
 
-// predicted is a member of the state that follows an argument of one call.
+// predicted is a member of the state that follows an argument of one call. path is its JSON
+// pointer. last is the value that was emitted last, length its length in bytes; 0 = none.
 type predicted struct {
 	argument, path string
-	length         int // of the value that was told last; 0 = none
+	length         int
 	last           json.RawMessage
 }

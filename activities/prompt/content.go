@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// partMetadata is the part's metadata that AG-UI defines for a file's name.
+// partMetadata is the metadata of a content part that AG-UI defines for the name of a file.
 type partMetadata struct {
 	Filename string `json:"filename"`
 }
 
-// Parts turns content into parts of a request. A part that no provider can use, such as a client's
-// file handle, is left out.
+// Parts returns content as parts of a request, in order. A part that no provider can use, such as a
+// client's file handle, is left out; DroppedFrom reports it.
 func Parts(c agui.Content) []llm.Part {
 	var parts []llm.Part
 	for _, p := range c.Parts() {
@@ -30,6 +30,8 @@ func Parts(c agui.Content) []llm.Part {
 	return parts
 }
 
+// mediaOf returns a content part with a source as media. ok is false if its source is neither data
+// nor a URL.
 func mediaOf(p agui.ContentPart) (llm.Media, bool) {
 	media := llm.Media{Kind: llm.MediaKind(p.Type), MIME: p.Source.MimeType}
 	switch p.Source.Type {
@@ -38,15 +40,16 @@ func mediaOf(p agui.ContentPart) (llm.Media, bool) {
 	case agui.SourceURL:
 		media.URL = p.Source.Value
 	}
+	// Metadata may be any JSON, so one that does not fit is no error.
 	var metadata partMetadata
-	if json.Unmarshal(p.Metadata, &metadata) == nil { // metadata may have any value
+	if json.Unmarshal(p.Metadata, &metadata) == nil {
 		media.Name = metadata.Filename
 	}
 	return media, media.Data != "" || media.URL != ""
 }
 
-// ContentOf returns a tool's result as the content of a message: a text, or parts if there is more
-// than text.
+// ContentOf returns the result of a tool as the content of a message: a text, or parts if it has
+// any.
 func ContentOf(r tools.Result) agui.Content {
 	if len(r.Parts) == 0 {
 		return agui.TextContent(r.Content)
@@ -66,6 +69,7 @@ func ContentOf(r tools.Result) agui.Content {
 	return agui.PartsContent(parts)
 }
 
+// mediaPart returns media as a content part. Data has precedence over a URL.
 func mediaPart(m llm.Media) agui.ContentPart {
 	part := agui.ContentPart{Type: agui.PartType(m.Kind), Source: &agui.PartSource{Type: agui.SourceURL, Value: m.URL, MimeType: m.MIME}}
 	if m.Data != "" {

@@ -1,5 +1,15 @@
-// Package prompt turns a conversation into what a model is sent: messages with the results of all
-// tool calls (prompt.go), as much of them as fits the model's room (window.go), counted by an
-// estimate (estimate.go). Content parts that a provider cannot take are found before the call
-// (dropped.go).
+// Package prompt turns a conversation into the messages that a model receives. Activities use it
+// for model calls and for summaries. It is pure: it reads no log and calls no model.
+//
+//	entries of a snapshot ──Window──► entries that fit ──Messages──► the request's messages
+//
+// Files:
+//
+//   - prompt.go makes messages: with the reasoning of each answer, and without tool calls that have
+//     no result
+//   - window.go chooses the entries that fit the room of the model
+//   - estimate.go estimates tokens
+//   - content.go converts content parts in both directions, reasoning.go the reasoning that a
+//     provider wants back
+//   - dropped.go finds content parts that a provider cannot take, before the call
 package prompt

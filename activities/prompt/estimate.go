@@ -11,14 +11,19 @@ import (
 // token, any other character is one, and a message has a few more. The estimate is about 10 % too
 // high for English and code, and more for other scripts.
 const (
-	asciiPerToken     = 4
-	tokensPerMessage  = 4
-	tokensPerTool     = 8
+	// asciiPerToken is how many ASCII characters make one token.
+	asciiPerToken = 4
+	// tokensPerMessage and tokensPerTool are what a message, and a tool or tool call, take besides
+	// their texts.
+	tokensPerMessage = 4
+	tokensPerTool    = 8
+	// tokensPerMedia is what an image, or one page of another medium, takes. bytesPerMediaPage is
+	// how many bytes of base64 count as a page of a document, audio or video.
 	tokensPerMedia    = 1_500
-	bytesPerMediaPage = 100 << 10 // of base64, for documents, audio and video
+	bytesPerMediaPage = 100 << 10
 )
 
-// TextTokens estimates the tokens of a text.
+// TextTokens estimates the tokens of a text, rounded up.
 func TextTokens(s string) int64 {
 	var ascii, other int64
 	for _, r := range s {
@@ -31,7 +36,7 @@ func TextTokens(s string) int64 {
 	return (ascii+asciiPerToken-1)/asciiPerToken + other
 }
 
-// entryTokens estimates the tokens of a message.
+// entryTokens estimates the tokens of a message with its tool calls.
 func entryTokens(e snapshot.Entry) int64 {
 	n := tokensPerMessage + partTokens(Parts(e.Message.Content))
 	for _, c := range e.Message.ToolCalls {
@@ -40,6 +45,8 @@ func entryTokens(e snapshot.Entry) int64 {
 	return n
 }
 
+// partTokens estimates the tokens of content. Media by URL count like one page, because their size
+// is unknown.
 func partTokens(parts []llm.Part) int64 {
 	var n int64
 	for _, p := range parts {
@@ -56,7 +63,7 @@ func partTokens(parts []llm.Part) int64 {
 	return n
 }
 
-// ToolTokens estimates the tokens of the tools in a request.
+// ToolTokens estimates the tokens of the tools in a request: names, descriptions and schemas.
 func ToolTokens(tools []llm.Tool) int64 {
 	var n int64
 	for _, t := range tools {
@@ -65,7 +72,8 @@ func ToolTokens(tools []llm.Tool) int64 {
 	return n
 }
 
-// RequestTokens estimates the input tokens of a request.
+// RequestTokens estimates the input tokens of a request. A call whose provider reports no usage is
+// charged by it.
 func RequestTokens(req *llm.Request) int64 {
 	n := ToolTokens(req.Tools)
 	if req.Output != nil {

@@ -9,15 +9,19 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Messages turns a conversation into the messages of a request. told is the system message; "" =
-// none. Models refuse a conversation with a tool call that has no result, so such calls, of
-// cancelled runs, are left out. Tool calls have the provider's own IDs.
+// Messages returns a conversation as the messages of a request. told is the system message; "" =
+// none. It leaves out what a provider would refuse or no model should read: tool calls without a
+// result, which cancelled runs leave, activities, and messages without content. Tool calls have the
+// provider's own IDs. The same entries give the same messages, byte for byte, so that the
+// provider's prompt cache matches.
 func Messages(told string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
 	if told != "" {
 		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: told}}})
 	}
+	// Results and provider IDs come after the calls that they belong to, so they are collected
+	// first.
 	for _, e := range entries {
 		if e.Message.Role == agui.RoleTool {
 			p.answered[e.Message.ToolCallID] = true
@@ -35,11 +39,10 @@ func Messages(told string, entries []snapshot.Entry) []llm.Message {
 	return messages
 }
 
-// sortResults puts the results that follow an answer into the order of the answer's tool calls. In
-// the conversation they stand in the order in which the tools finished, because clients have them
-// so and a snapshot moves no message. A model must not see an order that depends on timing: it
-// would read the same calls differently each time, and the provider's prompt cache would not match
-// after a restart.
+// sortResults puts the results that follow an answer into the order of the answer's tool calls. The
+// conversation has them in the order in which the tools finished, because clients have them in that
+// order and a snapshot moves no message. A model must not see an order that depends on timing: it
+// would read the same calls differently each time, and the provider's prompt cache would not match.
 func sortResults(messages []llm.Message) {
 	for i, answer := range messages {
 		if len(answer.ToolCalls) < 2 {
@@ -57,8 +60,9 @@ func sortResults(messages []llm.Message) {
 	}
 }
 
-// thoughtsOf finds the reasoning of each answer. It has messages of its own in the conversation,
-// and is a part of the answer for models. Reasoning that a client sent belongs to the next answer.
+// thoughtsOf returns the reasoning of each answer, by the ID of the answer. In the conversation,
+// reasoning has messages of its own; for models it is a part of the answer. Reasoning that a client
+// sent has no AnswerID and belongs to the next answer, unless a user message comes before that.
 func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	thoughts := map[string][]llm.Reasoning{}
 	var next []llm.Reasoning
@@ -70,6 +74,7 @@ func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 			next = append(next, UnsealReasoning(e.Message))
 		case e.Message.Role == agui.RoleAssistant:
 			thoughts[e.Message.ID] = append(thoughts[e.Message.ID], next...)
+			// The client's reasoning is for the first answer after it.
 			next = nil
 		case e.Message.Role == agui.RoleUser:
 			next = nil
@@ -78,13 +83,16 @@ func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	return thoughts
 }
 
-// prompter converts the messages of a conversation.
+// prompter converts the messages of one conversation. answered are the IDs of the tool calls with a
+// result, names the provider's IDs of tool calls by the thread's, thoughts the reasoning by answer.
 type prompter struct {
-	answered map[string]bool            // tool calls
-	names    map[string]string          // of tool calls, by ours
-	thoughts map[string][]llm.Reasoning // by answer
+	answered map[string]bool
+	names    map[string]string
+	thoughts map[string][]llm.Reasoning
 }
 
+// message converts one message. ok is false if the model does not receive it: an activity,
+// reasoning (which is part of its answer), or a message without parts and calls.
 func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 	out := llm.Message{Name: m.Name, Parts: Parts(m.Content)}
 	switch m.Role {
@@ -92,7 +100,8 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		out.Role = llm.RoleSystem
 	case agui.RoleUser:
 		out.Role = llm.RoleUser
-	case agui.RoleTool: // an empty result is a result
+	case agui.RoleTool:
+		// An empty result is a result: the call must have one.
 		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.names[m.ToolCallID], m.ToolCallID)
 		out.IsError = m.Error != ""
 		return out, true
@@ -104,7 +113,8 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 			}
 		}
 	default:
-		return out, false // activities are for people
+		// Activities are for people. Reasoning is in thoughts.
+		return out, false
 	}
 	return out, len(out.Parts) > 0 || len(out.ToolCalls) > 0
 }

@@ -9,36 +9,56 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
+// The window decides which part of a conversation a model receives. An activity uses it in this
+// order:
+//
+//	w := NewWindow(entries, room)
+//	w.CutLargeResults()             cuts results that take much of the room
+//	w.Keep(keep)                    marks what stays longest
+//	w.Replace(…) or w.Trim()        summarizes, or leaves out, the oldest messages
+//	w.Squeeze()                     the last resort
+//	w.Entries()
+//
+// Every decision depends only on the entries, so a retry sends the same request.
+
 // Window is the part of a conversation that fits the room of a model. It leaves out whole groups of
-// messages, the oldest first: never a tool call without its result. System messages, the user's
-// last message and the newest group always stay. A Window is used by one goroutine.
+// messages, the oldest first, so a tool call never loses its result. System messages, the last user
+// message and the newest group always stay, so the result may still exceed the room. The entries of
+// the caller are not changed. A Window is used by one goroutine.
 type Window struct {
 	groups []group
-	room   int64 // tokens
-	first  int   // groups at the beginning that are to be kept
-	told   *snapshot.Entry
+	// room is in tokens, at least 1.
+	room int64
+	// first is the number of groups at the beginning that Keep has marked. told is the summary in
+	// the place of the groups after them; nil = none.
+	first int
+	told  *snapshot.Entry
 }
 
-// group is left out or kept as a whole: a message; or an answer with its reasoning and the results
-// of its tool calls.
+// group is the unit that is left out or stays: a message, or an answer with its reasoning and the
+// results of its tool calls.
 type group struct {
 	entries []snapshot.Entry
-	fixed   bool // is never left out
-	kept    bool // is left out last
-	out     bool
+	// fixed groups are never left out. kept groups are left out last, by Squeeze. out groups are
+	// left out.
+	fixed bool
+	kept  bool
+	out   bool
 }
 
-// NewWindow returns a window on a conversation, with room for so many tokens.
+// NewWindow returns a window on a conversation that has room tokens. Without further calls it
+// contains everything.
 func NewWindow(entries []snapshot.Entry, room int64) *Window {
 	return &Window{groups: groupsOf(entries), room: max(room, 1)}
 }
 
-// groupsOf groups results with their calls and reasoning with its answer. Models are not sent
-// activities.
+// groupsOf groups results with their calls, and reasoning with its answer. Activities are left out,
+// because models do not receive them.
 func groupsOf(entries []snapshot.Entry) []group {
 	var groups []group
 	byID, byCall := map[string]int{}, map[string]int{}
-	var thoughts []snapshot.Entry // of an answer that comes
+	// thoughts are reasoning messages whose answer follows.
+	var thoughts []snapshot.Entry
 	for _, e := range entries {
 		m := e.Message
 		at, known := byCall[m.ToolCallID]
@@ -47,6 +67,7 @@ func groupsOf(entries []snapshot.Entry) []group {
 		}
 		switch {
 		case m.Role == agui.RoleActivity:
+		// A result joins the group of its call, even if another message came in between.
 		case known && (m.Role == agui.RoleReasoning || m.Role == agui.RoleTool):
 			groups[at].entries = append(groups[at].entries, e)
 		case m.Role == agui.RoleReasoning:
@@ -63,13 +84,16 @@ func groupsOf(entries []snapshot.Entry) []group {
 	return groups
 }
 
-// Keep may take these shares of the room: otherwise each turn would have to make room again.
 const (
+	// Keep marks at most a firstShare-th of the room at the beginning, and a lastShare-th at the
+	// end. If kept messages filled the room, every turn would have to make room again.
 	firstShare = 4
 	lastShare  = 2
 )
 
-// Keep marks the groups that stay as long as there is room.
+// Keep marks the groups that stay as long as possible: the first k.First and the last k.Last
+// messages, within their shares of the room. It also fixes the newest group and the last user
+// message. Call it once, before Trim, Replace and Half.
 func (w *Window) Keep(k agents.Keep) {
 	left := w.room / firstShare
 	for i, seen := 0, 0; i < len(w.groups) && seen < k.First; i++ {
@@ -85,13 +109,16 @@ func (w *Window) Keep(k agents.Keep) {
 		g := &w.groups[i]
 		left -= g.tokens()
 		g.kept = g.kept || seen < k.Last && left >= 0
+		// seen == 0 finds the newest group with a message that counts; user finds the last user
+		// message.
 		g.fixed = g.fixed || seen == 0 && g.messages() > 0 || !user && g.hasRole(agui.RoleUser)
 		user = user || g.hasRole(agui.RoleUser)
 		seen += g.messages()
 	}
 }
 
-// messages counts the messages of users, assistants and tools.
+// messages counts the messages of users, assistants and tools. Those of other roles do not count
+// towards Keep.
 func (g *group) messages() int {
 	n := 0
 	for _, e := range g.entries {
@@ -102,10 +129,12 @@ func (g *group) messages() int {
 	return n
 }
 
+// hasRole reports whether a message of the group has the role.
 func (g *group) hasRole(r agui.Role) bool {
 	return slices.ContainsFunc(g.entries, func(e snapshot.Entry) bool { return e.Message.Role == r })
 }
 
+// tokens estimates the tokens of the group, whether it is left out or not.
 func (g *group) tokens() int64 {
 	var n int64
 	for _, e := range g.entries {
@@ -114,7 +143,7 @@ func (g *group) tokens() int64 {
 	return n
 }
 
-// tokens estimates the tokens of the groups that are not left out.
+// tokens estimates the tokens of the summary and of the groups that are not left out.
 func (w *Window) tokens() int64 {
 	var n int64
 	if w.told != nil {
@@ -128,20 +157,22 @@ func (w *Window) tokens() int64 {
 	return n
 }
 
-// Over is by how many tokens the conversation exceeds the room.
+// Over returns by how many tokens the conversation exceeds the room; 0 = it fits.
 func (w *Window) Over() int64 { return max(0, w.tokens()-w.room) }
 
-// MinResult is how many tokens a cut result keeps at least. A result that takes more than one
-// resultShare-th of the room is cut first.
 const (
-	MinResult   = 250
+	// MinResult is how many tokens a cut result keeps at least. It is also the least bound of a
+	// summary.
+	MinResult = 250
+	// A result that takes more than one resultShare-th of the room is cut first.
 	resultShare = 4
 )
 
 // CutLargeResults cuts the middle out of tool results that take more than a quarter of the room.
 func (w *Window) CutLargeResults() { w.cutResults(resultShare) }
 
-// cutResults cuts the middle out of tool results that take more than a share of the room.
+// cutResults cuts the middle out of tool results that take more than one share-th of the room.
+// Media in results stay.
 func (w *Window) cutResults(share int64) {
 	limit := max(MinResult, w.room/share)
 	for i := range w.groups {
@@ -150,13 +181,15 @@ func (w *Window) cutResults(share int64) {
 			if g.out || e.Message.Role != agui.RoleTool || TextTokens(e.Message.Content.Text()) <= limit {
 				continue
 			}
+			// The entries are shared with the snapshot, which is immutable.
 			g.entries = slices.Clone(g.entries)
 			g.entries[j].Message.Content = cutContent(e.Message.Content, limit)
 		}
 	}
 }
 
-// leaveOut leaves out groups, the oldest first, until so many tokens are left out.
+// leaveOut leaves out groups, the oldest first, until at least so many tokens are left out. may
+// tells which groups it may take besides those that are fixed.
 func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 	for i := range w.groups {
 		if g := &w.groups[i]; tokens > 0 && !g.out && !g.fixed && may(g) {
@@ -166,24 +199,26 @@ func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 	}
 }
 
+// isRemovable reports whether Trim may leave out a group. anyGroup is for Squeeze.
 func isRemovable(g *group) bool { return !g.kept }
 func anyGroup(*group) bool      { return true }
 
-// trimSteps divides the room into steps. What is left out grows by a step at a time, so the
-// beginning of the request stays the same for some turns, which providers cache.
+// trimSteps divides the room into steps of Trim. What is left out grows by a step at a time, so the
+// beginning of the request stays the same for some turns, and the provider's prompt cache matches.
 const trimSteps = 4
 
-// Trim leaves out the oldest groups until the rest fits.
+// Trim leaves out the oldest groups until the rest fits, and squeezes if it does not.
 func (w *Window) Trim() {
 	if over := w.Over(); over > 0 {
 		step := max(1, w.room/trimSteps)
+		// Rounded up to whole steps.
 		w.leaveOut((over+step-1)/step*step, isRemovable)
 	}
 	w.Squeeze()
 }
 
-// Squeeze cuts tool results further, and leaves out groups that Keep has marked, if the
-// conversation still exceeds the room.
+// Squeeze is the last resort if the conversation still exceeds the room: it cuts tool results down
+// to a sixteenth of the room, and then leaves out groups that Keep has marked.
 func (w *Window) Squeeze() {
 	if w.Over() > 0 {
 		w.cutResults(resultShare * resultShare)
@@ -191,7 +226,9 @@ func (w *Window) Squeeze() {
 	w.leaveOut(w.Over(), anyGroup)
 }
 
-// Entries returns the messages that fit.
+// Entries returns the messages that fit, group by group. A summary follows the groups that are kept
+// at the beginning. Without a summary, a note stands in the place of the first group that is left
+// out.
 func (w *Window) Entries() []snapshot.Entry {
 	var entries []snapshot.Entry
 	told := false
@@ -208,11 +245,11 @@ func (w *Window) Entries() []snapshot.Entry {
 	return entries
 }
 
-// Room is for how many tokens the window has room.
+// Room returns the room of the window in tokens.
 func (w *Window) Room() int64 { return w.room }
 
-// Older returns the groups after those that are kept at the beginning: a summary may replace the
-// first of them.
+// Older returns the entries of each group after those that are kept at the beginning. Summaries
+// replace the first of them, and count them.
 func (w *Window) Older() [][]snapshot.Entry {
 	var older [][]snapshot.Entry
 	for _, g := range w.groups[w.first:] {
@@ -221,7 +258,8 @@ func (w *Window) Older() [][]snapshot.Entry {
 	return older
 }
 
-// Replace puts a text in the place of the first of the older groups.
+// Replace puts a text in the place of the first count older groups. Fixed groups among them stay,
+// after the text. A later Replace takes the place of this one.
 func (w *Window) Replace(count int, text string) {
 	told := Private("summary", text)
 	w.told = &told
@@ -231,9 +269,10 @@ func (w *Window) Replace(count int, text string) {
 	}
 }
 
-// Half returns how many of the older groups a new summary has to replace, if the first from of them
-// have one, so that half of the room is free afterwards. It stops before a group that Keep has
-// marked, and before the newest.
+// Half returns how many of the older groups a new summary has to replace so that half of the room
+// is free afterwards. from is how many of them the present summary replaces. Half stops before a
+// group that Keep has marked and before the newest group, so the result may be from: then there is
+// nothing to summarize.
 func (w *Window) Half(from int) int {
 	groups := w.groups[w.first:]
 	left := w.tokens() - w.room/2
@@ -248,10 +287,11 @@ func (w *Window) Half(from int) int {
 	return len(groups)
 }
 
-// leftOut replaces the messages that are left out.
+// leftOut is the note in the place of messages that are left out without a summary.
 const leftOut = "[Older messages of this conversation are left out here.]"
 
-// cutContent cuts the middle out of the text. Media stay.
+// cutContent cuts the middle out of the text of content. All text parts become one; media stay
+// after it.
 func cutContent(c agui.Content, tokens int64) agui.Content {
 	if c.IsText() {
 		return agui.TextContent(CutMiddle(c.Text(), tokens))
@@ -265,8 +305,8 @@ func cutContent(c agui.Content, tokens int64) agui.Content {
 	return agui.PartsContent(all)
 }
 
-// CutMiddle keeps the beginning and the end of a text, in so many tokens, and says how many bytes
-// are missing.
+// CutMiddle keeps the beginning and the end of a text, so many tokens together, and says in between
+// how many bytes are missing. A text that fits is returned unchanged.
 func CutMiddle(s string, tokens int64) string {
 	if TextTokens(s) <= tokens {
 		return s
@@ -276,7 +316,8 @@ func CutMiddle(s string, tokens int64) string {
 	return fmt.Sprintf("%s\n[… %d bytes are left out here …]\n%s", s[:head], tail-head, s[tail:])
 }
 
-// prefixOf returns how many bytes at the beginning of a text are so many tokens.
+// prefixOf returns how many bytes at the beginning of a text are at most so many tokens. It never
+// cuts a character.
 func prefixOf(s string, tokens int64) int {
 	left := tokens * asciiPerToken
 	for i, r := range s {
@@ -287,7 +328,7 @@ func prefixOf(s string, tokens int64) int {
 	return len(s)
 }
 
-// suffixOf returns how many bytes at the end of a text are so many tokens.
+// suffixOf returns how many bytes at the end of a text are at most so many tokens.
 func suffixOf(s string, tokens int64) int {
 	runes := []rune(s)
 	left, n := tokens*asciiPerToken, 0
@@ -300,7 +341,7 @@ func suffixOf(s string, tokens int64) int {
 	return n
 }
 
-// weight returns a character's in quarters of a token.
+// weight returns how many quarters of a token a character takes.
 func weight(r rune) int64 {
 	if r < 0x80 {
 		return 1

@@ -1,15 +1,16 @@
-// Package catalog stores definitions of agents in a key-value bucket of NATS JetStream, where every
-// process finds them.
+// Package catalog stores definitions of agents in a key-value bucket of NATS JetStream that all
+// processes share.
 //
 //	<agent>/<revision>       a definition; never changes
-//	published.<agent>.<n>    the agent's n-th publication: the revision that became current, and its source
+//	published.<agent>.<n>    the agent's n-th publication: the revision that became current,
+//	                         and its source
 //
 // The last publication is the current one. A publisher creates the key after the last one. If
-// several publish at once, one succeeds and the others read again, so the publications are the
+// several publish concurrently, one succeeds and the others read again, so the publications form a
 // history.
 //
 // The API publishes, and resolves an agent's name to a revision when it accepts an input; the run
-// keeps that revision. Workers only read revisions. All methods may be called concurrently.
+// keeps that revision. Workers only read revisions.
 package catalog
 
 import (
@@ -34,8 +35,8 @@ var (
 	ErrUnknownRevision = errors.New("catalog: unknown revision")
 )
 
-// UnknownError names the unknown agent or revision. It is an ErrUnknownAgent, or an
-// ErrUnknownRevision if Revision is set.
+// UnknownError reports an unknown agent or revision. It matches ErrUnknownAgent if Revision is "",
+// and ErrUnknownRevision otherwise.
 type UnknownError struct{ Agent, Revision string }
 
 func (e *UnknownError) Error() string {
@@ -45,22 +46,24 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("the agent %.64q has no revision %.64q", e.Agent, e.Revision)
 }
 
-// Is reports whether target is the sentinel of the error.
+// Is implements the interface of errors.Is.
 func (e *UnknownError) Is(target error) bool {
 	return target == ErrUnknownAgent && e.Revision == "" || target == ErrUnknownRevision && e.Revision != ""
 }
 
-// Catalog reads and publishes definitions.
+// Catalog reads and publishes definitions. Revision, Latest and Names read the bucket; Current,
+// List and Publications read the memory that Watch fills, and are empty without it. It is safe for
+// concurrent use.
 type Catalog struct {
 	log *stream.Log
 	kv  jetstream.KeyValue
 
-	revisions sync.Map // "agent/revision" → *agents.Definition; they never change
+	revisions sync.Map // "agent/revision" → *agents.Definition; entries never change
 
 	mu           sync.RWMutex
 	current      map[string]Published
-	publications map[string][]Publication // in their order
-	changed      chan struct{}            // closed and replaced when one comes; nil = not watched
+	publications map[string][]Publication // by agent, in the order of their numbers
+	changed      chan struct{}            // closed and replaced after a publication; nil = Watch was not called
 }
 
 // Published is an agent's current definition.
@@ -78,13 +81,14 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	return &Catalog{log: l, kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
 }
 
-// A definition is written before its publication, but the replica that answers may not have it yet:
-// lookups retry.
+// A definition is written before its publication, but the replica that answers may lag. So Revision
+// reads again, up to 40 times with pauses of 50 ms: 2 s in all.
 const (
-	look  = 50 * time.Millisecond // between two looks
+	look  = 50 * time.Millisecond
 	looks = 40
 )
 
+// sleep waits for d; it fails with the cause of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -96,7 +100,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Revision returns a definition by its revision, or ErrUnknownRevision.
+// Revision returns a definition by its revision. The caller must not change it. For an unknown
+// revision it blocks for 2 s, and then fails with ErrUnknownRevision.
 func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
 	key := agent + "/" + revision
 	if d, ok := c.revisions.Load(key); ok {
@@ -123,7 +128,7 @@ func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents
 	return d, nil
 }
 
-// Current returns an agent's current definition, or ErrUnknownAgent. It needs Watch.
+// Current returns an agent's current definition from memory, or ErrUnknownAgent. It requires Watch.
 func (c *Catalog) Current(name string) (Published, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -134,8 +139,8 @@ func (c *Catalog) Current(name string) (Published, error) {
 	return p, nil
 }
 
-// Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It needs no
-// Watch.
+// Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It does not
+// require Watch.
 func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
 	last, err := c.last(ctx, name)
 	if err != nil {
@@ -148,7 +153,7 @@ func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
 	return Published{Definition: d, Revision: last.Revision}, err
 }
 
-// Names returns the names of all agents in the bucket, unordered. It needs no Watch.
+// Names returns the names of all agents in the bucket, unordered. It does not require Watch.
 func (c *Catalog) Names(ctx context.Context) ([]string, error) {
 	lister, err := c.kv.ListKeysFiltered(ctx, publishedPrefix+">")
 	if err != nil {
@@ -162,7 +167,7 @@ func (c *Catalog) Names(ctx context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(seen)), nil
 }
 
-// List returns all current definitions by name. It needs Watch.
+// List returns all current definitions, sorted by name. It requires Watch.
 func (c *Catalog) List() []Published {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -174,8 +179,8 @@ func (c *Catalog) List() []Published {
 	return list
 }
 
-// Publications returns the publications of an agent in order; the last one is current. It returns
-// ErrUnknownAgent if there are none. It needs Watch.
+// Publications returns the publications of an agent in order; the last one is current. It fails
+// with ErrUnknownAgent if there are none. It requires Watch.
 func (c *Catalog) Publications(name string) ([]Publication, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

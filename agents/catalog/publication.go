@@ -2,7 +2,7 @@ package catalog
 
 import "time"
 
-// Source is the origin of a publication.
+// Source is where a publication comes from.
 type Source string
 
 // Values of Source.
@@ -11,15 +11,15 @@ const (
 	SourcePut       Source = "put"       // a client of the API
 )
 
-// Publication is the event that a revision becomes current.
+// Publication records that a revision became the current one of its agent.
 type Publication struct {
-	Number   uint64 // from 1
+	Number   uint64 // from 1, without gaps
 	Revision string
 	Source   Source
 	At       time.Time
 }
 
-// publication is the stored form of a Publication.
+// publication is the stored form of a Publication. The key has the number, and the bucket the time.
 type publication struct {
 	Revision string `json:"revision"`
 	Source   Source `json:"source"`

@@ -14,19 +14,20 @@ import (
 
 // Errors of publishing.
 var (
-	// ErrKept: a definition that a client has put is current, and the directory has another one.
+	// ErrKept: the current definition was published over HTTP, and the directory has a different
+	// one.
 	ErrKept = errors.New("catalog: a definition that was put is not replaced by the directory's")
-	// ErrMismatch: the agent's current revision is not one that the publisher expects.
+	// ErrMismatch: the agent's current revision is not the one that the publisher expects.
 	ErrMismatch = errors.New("catalog: another revision is current")
 )
 
-// Publish makes a definition from a directory the current one of its agent, and returns its
-// revision. If a client has put another one since, that one stays, and the error is ErrKept, except
-// with force. If the directory has the definition that a client has put, the directory becomes its
-// source, and may replace it from then on.
+// Publish makes a definition of a directory the current one of its agent, and returns its revision.
+// If the current definition was published over HTTP and is a different one, it stays, and Publish
+// fails with ErrKept, except with force. If it is the same one, the directory becomes its source;
+// the directory may replace it from then on.
 //
-// Nodes that start together publish concurrently; if their directories differ, the last publication
-// counts.
+// Nodes that start together publish concurrently. If their directories differ, the last publication
+// is current.
 func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
 	return c.publish(ctx, d, SourceDirectory, func(last Publication) error {
 		if last.Source == SourcePut && last.Revision != d.Revision() && !force {
@@ -36,10 +37,10 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 	})
 }
 
-// Put makes a definition the current one of its agent, and returns its revision. expected is called
-// with the current revision, "" = none, and the error is ErrMismatch if it returns false. Between
-// that call and the publication no other publication happens. Putting the current definition again
-// changes nothing.
+// Put makes a definition the current one of its agent, and returns its revision. It calls expected
+// with the current revision ("" = none), and fails with ErrMismatch if expected returns false. No
+// other publication happens between that call and this publication. To put the current definition
+// again changes nothing.
 func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(current string) bool) (revision string, err error) {
 	return c.publish(ctx, d, SourcePut, func(last Publication) error {
 		if !expected(last.Revision) {
@@ -49,8 +50,9 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(c
 	})
 }
 
-// publish creates the next publication if may allows it. If the same source has already made the
-// revision current, publish does nothing and does not call may: the request is a repetition.
+// publish creates the next publication if may returns nil for the last one, and waits until this
+// process sees it. If the same source has already made the revision current, publish does nothing
+// and does not call may: the request is a repetition.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, may func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {
@@ -81,12 +83,13 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Sour
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return "", fmt.Errorf("catalog: publish %s: %w: %w", d.Name, stream.ErrUnavailable, err)
 		}
-		if err := sleep(ctx, look); err != nil { // somebody was faster, and a replica may be behind
+		if err := sleep(ctx, look); err != nil { // another publisher was faster, and the replica that answers may lag
 			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
 		}
 	}
 }
 
+// store writes a definition, unless the bucket has it.
 func (c *Catalog) store(ctx context.Context, name, revision string, body []byte) error {
 	_, err := c.kv.Create(ctx, name+"/"+revision, body)
 	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
@@ -95,6 +98,8 @@ func (c *Catalog) store(ctx context.Context, name, revision string, body []byte)
 	return nil
 }
 
+// append creates the key of a publication. It fails with jetstream.ErrKeyExists if another
+// publisher has created it.
 func (c *Catalog) append(ctx context.Context, name string, p Publication) error {
 	body, err := json.Marshal(publication{Revision: p.Revision, Source: p.Source})
 	if err != nil {
@@ -104,7 +109,8 @@ func (c *Catalog) append(ctx context.Context, name string, p Publication) error 
 	return err
 }
 
-// last returns an agent's last publication; its number is 0 if there is none.
+// last reads an agent's last publication from the bucket; its number is 0 if there is none. A watch
+// delivers all keys of the agent, and then nil.
 func (c *Catalog) last(ctx context.Context, name string) (last Publication, err error) {
 	w, err := c.kv.Watch(ctx, publishedPrefix+name+".*")
 	if err != nil {

@@ -19,11 +19,13 @@ import (
 
 const publishedPrefix = "published."
 
+// keyOf returns the key of a publication.
 func keyOf(name string, number uint64) string {
 	return publishedPrefix + name + "." + strconv.FormatUint(number, 10)
 }
 
-// decode decodes a publication. ok is false if the entry is none.
+// decode returns the publication of an entry. ok is false if the key was deleted or the entry is
+// invalid.
 func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool) {
 	name, number, ok := strings.Cut(strings.TrimPrefix(entry.Key(), publishedPrefix), ".")
 	if !ok || entry.Operation() != jetstream.KeyValuePut {
@@ -37,8 +39,8 @@ func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool)
 	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, At: entry.Created()}, true
 }
 
-// Watch keeps the current definitions in memory. It returns when it has loaded all publications up
-// to now. The caller must stop the watch.
+// Watch keeps the current definitions in memory. It returns when it has loaded all present
+// publications. The caller stops the returned watch.
 func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
 	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Copy{Load: c.gather, Take: c.follow})
 	if err != nil {
@@ -47,14 +49,17 @@ func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
 	return w, nil
 }
 
-// loading is the last publication of each agent: only its definition is needed.
+// loading collects the last publication of each agent during a load, because only the definitions
+// of these are loaded.
 type loading struct {
 	catalog *Catalog
 	last    map[string]Publication
 }
 
+// gather begins a load, see [watch.Copy].
 func (c *Catalog) gather() watch.Loading { return &loading{c, map[string]Publication{}} }
 
+// Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	if name, p, ok := decode(entry); ok {
 		l.catalog.take(name, p, nil)
@@ -62,6 +67,8 @@ func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	}
 }
 
+// Done implements [watch.Loading]: it loads the definitions. Unlike other copies it does not
+// replace the memory: publications are never deleted.
 func (l *loading) Done(ctx context.Context, _ uint64) {
 	for name, p := range l.last {
 		l.catalog.take(name, p, l.catalog.load(ctx, name, p.Revision))
@@ -69,25 +76,26 @@ func (l *loading) Done(ctx context.Context, _ uint64) {
 	l.catalog.tell()
 }
 
-// follow processes a change of the bucket.
+// follow applies a change of the bucket, see [watch.Copy].
 func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
-	if name, p, ok := decode(change); ok { // else somebody has cleaned up by hand
+	if name, p, ok := decode(change); ok { // an operator may have deleted a key: that changes nothing here
 		c.take(name, p, c.load(ctx, name, p.Revision))
 		c.tell()
 	}
 }
 
-// load returns a definition. It is nil if it cannot be decoded, because a newer version wrote it.
+// load returns a definition; nil if it cannot be decoded, because a newer version of Perdure wrote
+// it. While the bucket is unavailable it tries again, because the watch delivers each change once.
 func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Definition {
 	d, err := c.Revision(ctx, name, revision)
-	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil { // nobody will tell of it again
+	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil {
 		d, err = c.Revision(ctx, name, revision)
 	}
 	return d
 }
 
-// take adds a publication. It may have it already, because an interrupted watch starts again.
-// Without a definition the previous one stays current.
+// take adds a publication, unless it is there: a watch that begins again delivers all of them. d is
+// its definition; with nil the previous definition stays current.
 func (c *Catalog) take(name string, p Publication, d *agents.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +120,8 @@ func (c *Catalog) tell() {
 	c.changed = make(chan struct{})
 }
 
-// await waits until a watched catalog has a publication, so that its publisher finds it.
+// await waits until the memory has a publication, so that its publisher can read it at once.
+// Without Watch it returns nil.
 func (c *Catalog) await(ctx context.Context, name string, number uint64) error {
 	for {
 		c.mu.RLock()

@@ -16,33 +16,39 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
+// This file compiles and evaluates CEL expressions. Compilation happens when a definition is
+// validated and again at each evaluation, so compiled expressions are cached.
+
 // Max bounds the length of an expression, in bytes.
 const Max = 4 << 10
 
-// maxCost bounds the cost of an evaluation, in CEL's unit: about an operation.
+// maxCost bounds the cost of one evaluation, in CEL's unit (about one operation).
 const maxCost = 300_000
 
-// maxKept bounds the cache of compiled expressions: those of a map are evaluated for every item.
+// maxKept bounds the cache of compiled expressions. The expressions of a map step are evaluated for
+// every item.
 const maxKept = 1000
 
-// Steps is the variable with the outputs of steps as members.
+// Steps is the variable that has the outputs of steps as members.
 const Steps = "steps"
 
 // standard are the variables of every expression.
 var standard = []string{"input", "messages", "state", Steps, "caller"}
 
-// reserved are CEL's reserved words.
+// reserved are the reserved words of CEL.
 var reserved = []string{
 	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
 	"namespace", "null", "package", "return", "true", "var", "void", "while",
 }
 
-// variables is the environment with the standard functions, built once. The versions of the
-// extensions are fixed, so that a definition never changes its meaning.
+// variables returns the CEL environment with the standard variables and functions. It is made once.
+// The versions of extensions are fixed, so that a new version of cel-go does not change the meaning
+// of a definition.
 var variables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(append(declarations(standard), ext.Strings(ext.StringsVersion(4)))...)
 })
 
+// declarations declares variables of any type.
 func declarations(names []string) []cel.EnvOption {
 	options := make([]cel.EnvOption, len(names))
 	for i, name := range names {
@@ -51,33 +57,40 @@ func declarations(names []string) []cel.EnvOption {
 	return options
 }
 
-// Standard returns the names of the variables of every expression.
+// Standard returns the names of the variables of every expression. The caller must not change the
+// slice.
 func Standard() []string { return standard }
 
-// Free reports whether a definition may give a variable this name.
+// Free reports whether a definition may use a name for a variable of its own.
 func Free(name string) bool {
 	return !slices.Contains(standard, name) && !slices.Contains(reserved, name)
 }
 
-// Expression is a compiled expression. It is safe for concurrent use.
+// Expression is a compiled CEL expression. It is safe for concurrent use.
 type Expression struct {
 	source  string
 	program cel.Program
-	steps   []string
-	output  *cel.Type
+	// steps are the steps that the expression refers to, output is the type of its value as far as
+	// CEL can infer it.
+	steps  []string
+	output *cel.Type
 }
 
+// kept returns the cache of compiled expressions, by variables and source. It is safe for
+// concurrent use.
 var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
 	cache, _ := lru.New[string, *Expression](maxKept) // fails only for a size of zero
 	return cache
 })
 
 // Compile compiles an expression with the standard variables (input, messages, state, steps and
-// caller) and more.
+// caller) and those of more. The result may be shared with other callers.
 func Compile(source string, more ...string) (*Expression, error) {
 	if len(source) > Max {
 		return nil, fmt.Errorf("it has more than %d bytes", Max)
 	}
+	// The variables are part of the key: a name may be a variable in one place and unknown in
+	// another.
 	key := strings.Join(more, ",") + ":" + source
 	if e, ok := kept().Get(key); ok {
 		return e, nil
@@ -89,6 +102,7 @@ func Compile(source string, more ...string) (*Expression, error) {
 	return e, err
 }
 
+// compile is Compile without the cache.
 func compile(source string, more []string) (*Expression, error) {
 	env, err := variables()
 	if err == nil && len(more) > 0 {
@@ -113,17 +127,19 @@ func compile(source string, more []string) (*Expression, error) {
 // Steps returns the names of the steps whose outputs the expression uses, sorted, each once.
 func (e *Expression) Steps() []string { return e.steps }
 
-// MayBeBool reports whether the value can be true or false, as far as CEL knows before evaluation.
+// MayBeBool reports whether the value can be a boolean, as far as CEL infers its type.
 func (e *Expression) MayBeBool() bool { return e.mayBe(types.BoolKind) }
 
-// MayBeList reports whether the value can be a list, as far as CEL knows before evaluation.
+// MayBeList reports whether the value can be a list, as far as CEL infers its type.
 func (e *Expression) MayBeList() bool { return e.mayBe(types.ListKind) }
 
+// mayBe reports whether the type is of a kind or known only at run time.
 func (e *Expression) mayBe(kind types.Kind) bool {
 	return e.output.Kind() == kind || e.output.Kind() == types.DynKind
 }
 
-// Value evaluates the expression. Variables and the value have the types that [Decode] returns.
+// Value evaluates the expression. Variables and the value have the types of [Decode]. Errors
+// contain no values.
 func (e *Expression) Value(variables map[string]any) (any, error) {
 	value, _, err := e.program.Eval(variables)
 	if err != nil {
@@ -132,7 +148,7 @@ func (e *Expression) Value(variables map[string]any) (any, error) {
 	return plain(value)
 }
 
-// Holds evaluates a boolean expression.
+// Holds evaluates an expression whose value is a boolean.
 func (e *Expression) Holds(variables map[string]any) (bool, error) {
 	value, err := e.Value(variables)
 	if err != nil {
@@ -160,7 +176,8 @@ func (e *Expression) List(variables map[string]any) ([]any, error) {
 
 var missingKey = regexp.MustCompile(`no such key: (.*)`)
 
-// explain removes content from an error: CEL quotes values in some.
+// explain returns an error without content, because CEL quotes values in some errors. A missing key
+// is named only if the expression itself contains its name.
 func (e *Expression) explain(err error) error {
 	said := err.Error()
 	if key := missingKey.FindStringSubmatch(said); key != nil && strings.Contains(e.source, key[1]) {
@@ -183,7 +200,7 @@ func (e *Expression) explain(err error) error {
 	return errors.New("it cannot be evaluated")
 }
 
-// stepsIn returns the steps in steps.name and steps["name"].
+// stepsIn returns the names in steps.name and steps["name"], sorted, each once.
 func stepsIn(root ast.Expr) []string {
 	var names []string
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
@@ -192,6 +209,8 @@ func stepsIn(root ast.Expr) []string {
 			if s := e.AsSelect(); isSteps(s.Operand()) {
 				names = append(names, s.FieldName())
 			}
+		// steps["name"] is a call of the index operator. A computed index cannot be checked and is
+		// ignored.
 		case ast.CallKind:
 			c := e.AsCall()
 			if c.FunctionName() != operators.Index || !isSteps(c.Args()[0]) || c.Args()[1].Kind() != ast.LiteralKind {
@@ -206,4 +225,5 @@ func stepsIn(root ast.Expr) []string {
 	return slices.Compact(names)
 }
 
+// isSteps reports whether an expression is the variable steps.
 func isSteps(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == Steps }

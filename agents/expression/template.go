@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Template is a text in which the value of an expression replaces ${…}, and $${ stands for ${.
+// Template is a compiled text with expressions in ${…}; $${ stands for a literal ${. It is never
+// changed, so it is safe for concurrent use.
 type Template struct {
-	parts []part // texts and expressions in order
+	parts []part // texts and expressions alternate; the first and the last part are texts
 }
 
 // part is a literal text or an expression of a template.
@@ -21,12 +22,13 @@ type part struct {
 	expression *Expression // nil = the part is the text
 }
 
-// ParseTemplate compiles a template with the standard variables and more.
+// ParseTemplate compiles a template. Its expressions have the standard variables and those of more.
 func ParseTemplate(source string, more ...string) (*Template, error) {
 	t := &Template{}
 	var text strings.Builder
 	for rest := source; rest != ""; {
 		before, after, found := strings.Cut(rest, "${")
+		// $${ is the escape: one dollar sign and the brace are literal text.
 		if strings.HasSuffix(before, "$") && found {
 			text.WriteString(before + "{")
 			rest = after
@@ -52,8 +54,8 @@ func ParseTemplate(source string, more ...string) (*Template, error) {
 	return t, nil
 }
 
-// closing returns the index of the brace that ends an expression, which may contain braces and
-// texts; -1 = there is none.
+// closing returns the index of the brace that ends an expression, after nested braces and string
+// literals; -1 = there is none.
 func closing(source string) int {
 	depth := 0
 	for i := 0; i < len(source); i++ {
@@ -76,8 +78,8 @@ func closing(source string) int {
 	return -1
 }
 
-// quoted returns the length of the text literal at the beginning of source; -1 = it does not end.
-// In a raw literal a backslash is no escape.
+// quoted returns the length of the CEL string literal at the beginning of source; -1 = it does not
+// end. In a raw literal a backslash is no escape.
 func quoted(source string, raw bool) int {
 	quote := source[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(source, triple) {
@@ -94,7 +96,8 @@ func quoted(source string, raw bool) int {
 	return -1
 }
 
-// Steps returns the names of the steps whose outputs the template uses.
+// Steps returns the names of the steps whose outputs the template uses. A name may occur more than
+// once.
 func (t *Template) Steps() []string {
 	var names []string
 	for _, p := range t.parts {
@@ -105,15 +108,17 @@ func (t *Template) Steps() []string {
 	return names
 }
 
-// Value returns the value of a template that is a single ${…}, and otherwise the text.
+// Value evaluates the template. If it is a single ${…}, the result is the value of the expression,
+// of any type; otherwise it is the text.
 func (t *Template) Value(variables map[string]any) (any, error) {
+	// A template of a single expression has empty texts before and after it.
 	if len(t.parts) == 3 && t.parts[0].text == "" && t.parts[2].text == "" {
 		return t.parts[1].expression.Value(variables)
 	}
 	return t.Text(variables)
 }
 
-// Text returns the text, with other values than texts as JSON.
+// Text evaluates the template to a text. Values that are not strings become JSON.
 func (t *Template) Text(variables map[string]any) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -134,6 +139,7 @@ func (t *Template) Text(variables map[string]any) (string, error) {
 	return b.String(), nil
 }
 
+// textOf returns a value as text.
 func textOf(value any) (string, error) {
 	if text, ok := value.(string); ok {
 		return text, nil
@@ -153,9 +159,11 @@ func Encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Each calls f for every text in a JSON value, with its position, such as [0].title.
+// Each calls f for every string in a JSON value, with its position, such as [0].title. Members of
+// objects are visited in the order of their names.
 func Each(value any, f func(at, text string)) { each("", value, f) }
 
+// each is Each at a position.
 func each(at string, value any, f func(at, text string)) {
 	switch v := value.(type) {
 	case string:
@@ -171,7 +179,8 @@ func each(at string, value any, f func(at, text string)) {
 	}
 }
 
-// Fill returns a JSON value in which each text is replaced by the value of its template.
+// Fill returns a JSON value in which the value of its template replaces each string. more are the
+// variables beyond the standard ones.
 func Fill(value any, variables map[string]any, more ...string) (any, error) {
 	switch v := value.(type) {
 	case string:

@@ -15,11 +15,14 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxValues bounds how many values the value of an expression may contain.
+// This file converts between JSON, the Go values that expressions use, and the values of CEL.
+
+// maxValues bounds the number of values in the result of an expression, including nested ones.
 const maxValues = 1_000_000
 
-// Decode decodes JSON for expressions. Whole numbers become int64, so that they can be added to
-// those in the definition; others float64. Invalid JSON becomes null.
+// Decode decodes JSON for expressions. Whole numbers become int64, because CEL does not add
+// integers and floating-point numbers, and literals in definitions are integers. Other numbers
+// become float64. Invalid JSON becomes nil.
 func Decode(raw json.RawMessage) any {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -30,7 +33,8 @@ func Decode(raw json.RawMessage) any {
 	return Normal(v)
 }
 
-// Normal converts the numbers in a JSON value to the types of Decode.
+// Normal converts the numbers in a JSON value to the types of Decode. It changes maps and slices in
+// place.
 func Normal(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -53,12 +57,13 @@ func Normal(v any) any {
 	return v
 }
 
-// plain converts CEL's value to a JSON value.
+// plain converts a CEL value to a JSON value. It fails for values without a JSON form, such as NaN.
 func plain(v ref.Val) (any, error) {
 	left := maxValues
 	return plainIn(v, &left)
 }
 
+// plainIn is plain with the number of values that are left.
 func plainIn(v ref.Val, left *int) (any, error) {
 	if *left--; *left < 0 {
 		return nil, errors.New("it has too many values")
@@ -93,6 +98,7 @@ func plainIn(v ref.Val, left *int) (any, error) {
 	return nil, fmt.Errorf("a %s has no JSON form", v.Type().TypeName())
 }
 
+// plainList converts a list.
 func plainList(v traits.Lister, left *int) (any, error) {
 	list := []any{}
 	for it := v.Iterator(); it.HasNext() == types.True; {
@@ -105,6 +111,7 @@ func plainList(v traits.Lister, left *int) (any, error) {
 	return list, nil
 }
 
+// plainObject converts a map, whose keys must be strings.
 func plainObject(v traits.Mapper, left *int) (any, error) {
 	object := map[string]any{}
 	for it := v.Iterator(); it.HasNext() == types.True; {
@@ -122,6 +129,7 @@ func plainObject(v traits.Mapper, left *int) (any, error) {
 	return object, nil
 }
 
+// describe names the type of a value for errors, without its content.
 func describe(v any) string {
 	switch v.(type) {
 	case nil:

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// takeEvent processes the event.
+// takeEvent applies the event to the innermost open step, which sets its first transition or the
+// action. An event that does not fit the step is an ErrCursor.
 func (w *interpreter) takeEvent(ev Event) error {
 	if ev.Kind == EventBegun {
 		return w.startTree()
@@ -19,6 +20,7 @@ func (w *interpreter) takeEvent(ev Event) error {
 	if err != nil {
 		return err
 	}
+	// noteDone reads the items and records of branches from the event.
 	w.ended = ev
 	if ev.Kind == EventCancelled {
 		w.onCancel(places, ev)
@@ -49,7 +51,9 @@ func (w *interpreter) takeEvent(ev Event) error {
 	return nil
 }
 
-// startTree begins the tree, or the branch. It removes the outputs of the run before.
+// startTree begins the tree, or the cursor's branch. The tree removes the outputs of the run before
+// from the state, unless the cursor keeps them. A branch does not, since its siblings write there,
+// too.
 func (w *interpreter) startTree() error {
 	if len(w.at.Frames) > 0 || len(w.at.Undo) > 0 {
 		return fmt.Errorf("%w: it has begun", ErrCursor)
@@ -72,7 +76,9 @@ func (w *interpreter) startTree() error {
 	return nil
 }
 
-// takeOutput takes the output of a step.
+// takeOutput takes the output of a step that has ended. An agent's answer must fit the step's
+// schema: an invalid one is sent back as another action of the same step, up to MaxRepairs times. A
+// rejected approval fails the step, with the decision as its output.
 func (w *interpreter) takeOutput(p openStep, output json.RawMessage) {
 	s := p.step
 	if s.Output != nil {
@@ -112,7 +118,8 @@ func (w *interpreter) takeOutput(p openStep, output json.RawMessage) {
 	w.then = leaving
 }
 
-// takeFailure takes the failure of a step, whose branches may have been active.
+// takeFailure takes the failure of a step. Its branches may have been active: those that had
+// finished are noted for compensation.
 func (w *interpreter) takeFailure(p openStep, ev Event) {
 	w.noteFailedBranches(p, ev.Branches)
 	w.noteEnded(p)
@@ -123,11 +130,11 @@ func (w *interpreter) takeFailure(p openStep, ev Event) {
 	w.setFailure(p.name, *ev.Failure)
 }
 
-// setFailure fails the innermost step, with a message that names it. A branch does not name itself:
-// its join says which branch failed, and equal failures are told once.
+// setFailure fails the innermost step, with a message that names the step. A branch does not name
+// itself: the join names the branch that failed, and equal failures of branches share one message.
 func (w *interpreter) setFailure(name string, f Failure) {
 	switch {
-	case len(w.at.Branch) > 0, strings.HasPrefix(f.Message, "step "): // one further in is named
+	case len(w.at.Branch) > 0, strings.HasPrefix(f.Message, "step "): // the message names an inner step already
 	case f.Message == "":
 		f.Message = fmt.Sprintf("step %q failed", name)
 	default:
@@ -136,8 +143,12 @@ func (w *interpreter) setFailure(name string, f Failure) {
 	w.failTop(f)
 }
 
-// takeJoin takes the end of a step's branches.
+// takeJoin takes the end of a step's branches. With onError: continue their failures become
+// outputs, and the step has ended. Otherwise the step fails with the first failure; one that is no
+// cancel comes before those of branches that were cancelled because of it.
 func (w *interpreter) takeJoin(p openStep, failed []BranchFailure) {
+	// These branches undid finished ones. A failure means that a compensation has failed, not that
+	// a step has.
 	if w.compensatesBranches(p) {
 		w.then = leaving
 		if len(failed) > 0 {
@@ -153,12 +164,14 @@ func (w *interpreter) takeJoin(p openStep, failed []BranchFailure) {
 		return
 	}
 	w.noteEnded(p)
+	// Branches that were cancelled because of a failure are not its cause.
 	first := failed[0]
 	for _, f := range failed {
 		if first.Code == cancelled && f.Code != cancelled {
 			first = f
 		}
 	}
+	// The message names the step of the branch instead of the parallel step.
 	name := p.name
 	if s := p.step.Parallel; s != nil && first.Index >= 0 && first.Index < len(s.Steps) {
 		name = s.Steps[first.Index].Name
@@ -166,14 +179,15 @@ func (w *interpreter) takeJoin(p openStep, failed []BranchFailure) {
 	w.setFailure(name, first.Failure)
 }
 
-// noteEnded lets the branches be compensated that had ended when others failed.
+// noteEnded notes a failed step whose finished branches have to be compensated.
 func (w *interpreter) noteEnded(p openStep) {
 	if w.at.Undoing == nil && p.step.Compensates() {
 		w.noteDone(p)
 	}
 }
 
-// noteFailedBranches writes the failures of branches in the place of their outputs.
+// noteFailedBranches writes the failures of branches to the state, in place of their outputs, as
+// {"error": …}.
 func (w *interpreter) noteFailedBranches(p openStep, failed []BranchFailure) {
 	s := p.step
 	if w.at.Undoing != nil {

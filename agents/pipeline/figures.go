@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Names of the soft limits.
+// The names of soft limits, as in definitions (limits.soft) and in the arguments of the interrupt
+// about a limit.
 const (
 	LimitTurns        = "turns"
 	LimitTokens       = "tokens"
@@ -20,24 +21,26 @@ const (
 	LimitCostPerDay   = "costPerDay"
 )
 
-// Figures are the arguments of the interrupt about a soft limit. Durations are texts, the others
-// numbers.
+// Figures are the arguments of the interrupt about a soft limit. Durations are strings, such as
+// "20m0s"; counts and money are numbers.
 type Figures struct {
-	Limit   string          `json:"limit"`
-	Used    json.RawMessage `json:"used"`
-	Allowed json.RawMessage `json:"allowed"` // how far the run may go
+	Limit   string          `json:"limit"`   // such as LimitTokens
+	Used    json.RawMessage `json:"used"`    // at the time of the interrupt
+	Allowed json.RawMessage `json:"allowed"` // up to which the run may continue after an approval
 	// Currency is that of a cost. Date is the tenant's day in UTC; the figures are those of all its
 	// runs then.
 	Currency string `json:"currency,omitempty"`
 	Date     string `json:"date,omitempty"`
 }
 
-// FiguresOf returns the figures of a limit: turns, tokens, nanoseconds, or millionths of a
-// currency.
+// FiguresOf returns the figures of a limit. used and allowed are turns, tokens, nanoseconds, or
+// millionths of a currency, according to the limit.
 func FiguresOf(limit string, used, allowed int64) Figures {
 	return Figures{Limit: limit, Used: figure(limit, used), Allowed: figure(limit, allowed)}
 }
 
+// figure returns a number of a limit as JSON. Durations are rounded: to seconds above a minute,
+// else to milliseconds.
 func figure(limit string, n int64) json.RawMessage {
 	switch limit {
 	case LimitCost, LimitCostPerDay:
@@ -52,14 +55,14 @@ func figure(limit string, n int64) json.RawMessage {
 	return strconv.AppendInt(nil, n, 10)
 }
 
-// FigureText returns a figure as text.
+// FigureText returns a figure as text, without quotes.
 func FigureText(figure json.RawMessage) string { return strings.Trim(string(figure), `"`) }
 
-// maxFigure is more than any number of tokens or turns.
+// maxFigure bounds figures of tokens and turns: larger ones are not exact in JavaScript.
 const maxFigure = 1 << 53
 
-// Allow sets the figure up to which an approver allows the run to continue. It must be above what
-// is used. It returns the number; the error says what the figure must be.
+// Allow returns the figures with another allowed figure, which an approver gives as JSON, and that
+// figure as a number. It must be above what is used. The error says what the figure must be.
 func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
 	used, err := parseFigure(f.Limit, f.Used)
 	if err != nil {
@@ -76,6 +79,8 @@ func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
 	return f, n, nil
 }
 
+// parseFigure is the inverse of figure, up to rounding. Money may be a number or a string. The
+// error says what the figure must be.
 func parseFigure(limit string, raw json.RawMessage) (int64, error) {
 	var text string
 	isText := json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"'

@@ -9,17 +9,19 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// maxTransitions bounds the transitions between two events: a loop of set steps may never end.
+// maxTransitions bounds the transitions of one Advance: a loop of steps without actions, such as
+// set steps, may never end.
 const maxTransitions = 5000
 
 const (
-	maxWords  = 300     // bytes of a failure's message
-	maxDetail = 500     // bytes of its detail
+	maxWords  = 300     // bytes of a failure's message, which enters histories
+	maxDetail = 500     // bytes of a failure's detail, which enters the log
 	maxUndo   = 4 << 10 // bytes of the paths of finished steps with compensations
 )
 
-// Advance returns the next action after an event. It is pure. The error is an [ErrCursor]. A
-// failure of a step is no error: the tree handles it.
+// Advance returns the next action after an event. It is pure: it changes none of its arguments, and
+// equal arguments give equal moves. The error is an [ErrCursor], or one of env.Recall. A failure of
+// a step is no error: the tree handles it.
 func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 	w := &interpreter{d: d, at: at.clone(), env: env, left: maxTransitions}
 	if err := w.takeEvent(ev); err != nil {
@@ -31,11 +33,11 @@ func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 			return Move{}, w.err
 		}
 	}
-	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // stored before
+	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // the caller has stored these already
 	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action, Sets: w.sets, Done: w.noted}, nil
 }
 
-// clone copies what Advance changes of a cursor.
+// clone copies what Advance changes of a cursor. Branch is shared: Advance does not change it.
 func (c Cursor) clone() Cursor {
 	c.Frames = append([]Frame(nil), c.Frames...)
 	c.Undo = append([]string(nil), c.Undo...)
@@ -46,24 +48,27 @@ func (c Cursor) clone() Cursor {
 	return c
 }
 
-// interpreter is one call of Advance.
+// interpreter is one call of Advance. The event sets the first transition of the innermost step.
+// next then makes one transition after the other, until one of them sets the action. A value is
+// used once, by one goroutine.
 type interpreter struct {
-	d       *agents.Definition
-	at      Cursor
-	env     Env
-	seen    map[string]any // variables of expressions; nil = the state has changed since
-	ended   Event          // how the branches of the innermost step have ended
-	sets    bool
-	noted   map[string]Done // by path
-	changes []Change
-	then    transition
-	failure Failure // of the innermost step, if it fails
-	left    int
-	action  *Action // set = it is the result
-	err     error
+	d       *agents.Definition // the tree; read only
+	at      Cursor             // a copy, which becomes that of the Move
+	env     Env                // State has the changes so far
+	seen    map[string]any     // cached variables of expressions; nil = compute them again
+	ended   Event              // the event of this call
+	sets    bool               // a set step has run (see Move.Sets)
+	noted   map[string]Done    // read or made in this call, by path
+	changes []Change           // for clients, in order
+	then    transition         // of the innermost step, next
+	failure Failure            // of the innermost step, if it fails
+	left    int                // transitions until exhausted
+	action  *Action            // set = it is the result
+	err     error              // ends Advance
 }
 
-// transition is what happens to the innermost step.
+// transition is what happens to the innermost step next. It is not part of the cursor: the event of
+// the next Advance determines it.
 type transition int
 
 const (
@@ -72,6 +77,8 @@ const (
 	failing                    // it has failed
 )
 
+// next makes one transition of the innermost step. If the deadline of a step around it has passed,
+// that step fails instead; the innermost step's own deadline is checked when it begins.
 func (w *interpreter) next() {
 	places, err := w.openSteps()
 	if err != nil {
@@ -83,6 +90,7 @@ func (w *interpreter) next() {
 		return
 	}
 	top := places[len(places)-1]
+	// A step that has just ended keeps its result, even if a deadline has passed.
 	if i := w.expiredStep(places); i >= 0 && w.then != leaving {
 		w.failFrom(places, i)
 		return
@@ -97,7 +105,8 @@ func (w *interpreter) next() {
 	}
 }
 
-// exhausted fails steps that do not come to an end. Finished steps are compensated.
+// exhausted fails the tree, because its steps do not come to an end. Finished steps are
+// compensated, with a new bound of transitions.
 func (w *interpreter) exhausted(places []openStep) {
 	w.closeSteps(places, 0)
 	w.at.Frames, w.left = nil, maxTransitions
@@ -105,7 +114,8 @@ func (w *interpreter) exhausted(places []openStep) {
 	w.failTree()
 }
 
-// closeSteps tells clients the end of the steps from the innermost up to one of them.
+// closeSteps tells clients the end of the open steps, from the innermost one to places[to]. The
+// innermost one is left out if it has not begun (entering).
 func (w *interpreter) closeSteps(places []openStep, to int) {
 	for i := len(places) - 1; i >= to; i-- {
 		if begun := i < len(places)-1 || w.then != entering; begun {
@@ -114,27 +124,31 @@ func (w *interpreter) closeSteps(places []openStep, to int) {
 	}
 }
 
+// tell adds a change for clients.
 func (w *interpreter) tell(c Change) { w.changes = append(w.changes, c) }
 
+// failf returns a failure. The message must not have content.
 func failf(code, format string, args ...any) Failure {
 	return Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// failTop fails the innermost step.
+// failTop fails the innermost step, in the next transition. It cuts the message to maxWords bytes.
 func (w *interpreter) failTop(f Failure) {
 	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxWords)], "")
 	w.then, w.failure = failing, f
 }
 
-// top returns the innermost open step.
+// top returns the frame of the innermost open step. The pointer is valid until the next push or
+// pop.
 func (w *interpreter) top() *Frame { return &w.at.Frames[len(w.at.Frames)-1] }
 
+// push opens a step in the innermost one; the next transition enters it.
 func (w *interpreter) push(f Frame) {
 	w.at.Frames = append(w.at.Frames, f)
 	w.then = entering
 }
 
-// enterFirst begins the first step in the innermost one.
+// enterFirst opens the first step of a list in the innermost step.
 func (w *interpreter) enterFirst(steps []agents.Step) {
 	if len(steps) == 0 { // only in a tree that was not validated
 		w.then = leaving
@@ -143,9 +157,11 @@ func (w *interpreter) enterFirst(steps []agents.Step) {
 	w.push(Frame{})
 }
 
+// pop removes the innermost step from the cursor.
 func (w *interpreter) pop() { w.at.Frames = w.at.Frames[:len(w.at.Frames)-1] }
 
-// expiredStep finds the outermost open step whose deadline has passed; -1 = none.
+// expiredStep returns the index of the outermost open step whose deadline has passed; -1 = none.
+// The innermost step does not count.
 func (w *interpreter) expiredStep(places []openStep) int {
 	for i, p := range places[:len(places)-1] {
 		if d := p.frame.Deadline; !d.IsZero() && !w.env.Now.Before(d) {
@@ -155,14 +171,14 @@ func (w *interpreter) expiredStep(places []openStep) int {
 	return -1
 }
 
-// failFrom ends the steps in a step whose deadline has passed, and fails that step.
+// failFrom closes the steps in places[to], whose deadline has passed, and fails that step.
 func (w *interpreter) failFrom(places []openStep, to int) {
 	w.closeSteps(places, to+1)
 	w.at.Frames = w.at.Frames[:to+1]
 	w.failTop(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
 }
 
-// deadline returns the earliest one of the open steps.
+// deadline returns the earliest deadline of the open steps; zero = none has one.
 func (w *interpreter) deadline() time.Time {
 	var first time.Time
 	for _, f := range w.at.Frames {
@@ -173,7 +189,8 @@ func (w *interpreter) deadline() time.Time {
 	return first
 }
 
-// endStep continues after a step that has ended.
+// endStep closes a step that has ended, notes it for compensation, and goes to the next step. A
+// step whose onError steps have run has failed, and is not compensated.
 func (w *interpreter) endStep(p openStep) {
 	w.tell(Change{Finished: p.name})
 	if p.frame.Failure == nil && w.compensates(p) {
@@ -182,12 +199,14 @@ func (w *interpreter) endStep(p openStep) {
 	w.forward(p)
 }
 
-// compensates reports whether a step has to be compensated if a later one fails.
+// compensates reports whether a step has to be compensated if a later one fails. While compensation
+// runs, no step does.
 func (w *interpreter) compensates(p openStep) bool {
 	return w.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
-// forward goes to the next step of the list, or ends the step around it.
+// forward goes to the next step of the list of p, or ends the step around it. After the last step
+// of the root list it ends the tree.
 func (w *interpreter) forward(p openStep) {
 	at := p.frame.At
 	w.pop()
@@ -201,7 +220,7 @@ func (w *interpreter) forward(p openStep) {
 	}
 }
 
-// onInnerEnd decides what becomes of a step when the steps in it have ended.
+// onInnerEnd ends a step when the steps in it have ended, or begins the next round of a loop.
 func (w *interpreter) onInnerEnd() {
 	w.then = leaving
 	places, err := w.openSteps()
@@ -215,7 +234,8 @@ func (w *interpreter) onInnerEnd() {
 	}
 }
 
-// nextRound begins the next round of a loop, unless the loop is done.
+// nextRound begins the next round of a loop, unless its condition holds or its rounds are used up:
+// then the loop ends. A loop that reaches its maximum does not fail.
 func (w *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 	if l.Until != "" {
 		done, f := w.holds(p, "loop.until", l.Until)
@@ -233,8 +253,9 @@ func (w *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 	}
 }
 
-// onFailure decides what becomes of a failed step: it is tried again, its onError steps run, or the
-// step around it fails too.
+// onFailure handles a failed step, in this order: another try, onError: continue, onError steps, or
+// the step around it fails too. A failure within onError steps is not handled again by the same
+// step.
 func (w *interpreter) onFailure(p openStep) {
 	if p.frame.Failure == nil {
 		switch on := p.step.OnError; {
@@ -247,6 +268,7 @@ func (w *interpreter) onFailure(p openStep) {
 			return
 		case on.Steps != nil:
 			f := w.top()
+			// The step's own deadline does not bound its onError steps.
 			f.Failure, f.Deadline = new(w.failure), time.Time{}
 			w.enterFirst(on.Steps)
 			return
@@ -259,7 +281,8 @@ func (w *interpreter) onFailure(p openStep) {
 	}
 }
 
-// putError makes the failure of a step its output. A person's answer stays.
+// putError makes the failure of a step its output. The decision of a rejected approval stays in the
+// output.
 func (w *interpreter) putError(p openStep) {
 	switch {
 	case p.step.Name == "":
@@ -270,7 +293,9 @@ func (w *interpreter) putError(p openStep) {
 	}
 }
 
-// retry waits for the next try of a step, if it has tries and time left.
+// retry sets the action that waits for the next try of a step, and reports whether there is one.
+// Rejections and cancels are not retried, and no try begins after the deadline. The step's deadline
+// covers all its tries.
 func (w *interpreter) retry(p openStep) bool {
 	r := p.step.Retry
 	if r == nil || p.frame.Try+1 >= r.Attempts || w.failure.Code == "rejected" || w.failure.Code == cancelled {
@@ -281,6 +306,7 @@ func (w *interpreter) retry(p openStep) bool {
 		return false
 	}
 	w.tell(Change{Finished: p.name})
+	// A new try begins without the case, round and repairs of the last one.
 	*w.top() = Frame{At: p.frame.At, Try: p.frame.Try + 1, Deadline: p.frame.Deadline, Waiting: true}
 	w.action = &Action{Path: p.path, Name: p.name, Deadline: w.deadline(), Sleep: pause}
 	return true
@@ -291,17 +317,19 @@ func errorValue(f Failure) map[string]any {
 	return map[string]any{"code": f.Code, "message": f.Text()}
 }
 
-// openStep is an open step, and its path.
+// openStep is an open step: its definition, its frame in the cursor, and its path. Only openSteps
+// makes it; it is valid until the frames change.
 type openStep struct {
 	step *agents.Step
-	// of is the length of the step's list.
+	// of is the length of the list in which the step is; frame.At is its index there.
 	of int
-	// path has tries and rounds, name has not; both are the step's own.
+	// path has rounds and tries; name is the one in STEP_STARTED, without them. Both begin with the
+	// steps around this one.
 	path, name string
 	frame      *Frame
 }
 
-// list is a list of steps that run one after the other, and its path.
+// list is a list of steps that run one after the other, with path and name of the step around it.
 type list struct {
 	steps      []agents.Step
 	path, name string

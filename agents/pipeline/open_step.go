@@ -9,16 +9,18 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Marks after a step's name in a path, besides the number of its try.
+// Marks after a step's name in a path. The number of its try is one, too, as in "write~3".
 const (
 	undoMark  = "~undo"  // its compensation
 	errorMark = "~error" // its onError steps
 )
 
-// ErrCursor tells that a cursor does not fit the tree, or an event the cursor.
+// ErrCursor is wrapped by errors for a cursor that does not fit the tree, or an event that does not
+// fit the cursor. It is a defect of the caller, or of a definition that was not validated.
 var ErrCursor = errors.New("pipeline: cursor")
 
-// StepAt finds the step of an action by its path; nil = there is none.
+// StepAt returns the step of an action by its path; nil = there is none. The last segment decides:
+// names are unique in a tree. With the mark ~undo it is the step's compensation, if it has one.
 func StepAt(d *agents.Definition, path string) *agents.Step {
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	name, marks, _ := strings.Cut(last, "~")
@@ -29,8 +31,8 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 	return s
 }
 
-// Inline returns the agent that an action's step defines inline. What the step leaves out is taken
-// from the agent of the pipeline.
+// Inline returns the agent that an action's step defines inline. What the step leaves out is that
+// of the pipeline's agent. The error is an ErrCursor if the step has no inline agent.
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	if s == nil || s.Agent == nil || s.Agent.Name != "" {
@@ -40,21 +42,25 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	return d.Inline(name, s.Agent), nil
 }
 
-// root returns the list of the outermost frame.
+// root returns the list of the outermost frame: the beginning of the tree or branch, or, while
+// compensation runs, the compensation of the last step in Undo.
 func (w *interpreter) root() (list, error) {
 	in, err := w.beginning()
 	if err != nil || w.at.Undoing == nil {
 		return in, err
 	}
 	branch := in.path
-	if w.at.isUndo() { // another branch has done the steps that this one compensates
+	// Another branch has done the steps that this one compensates: their paths are below that
+	// branch.
+	if w.at.isUndo() {
 		fork := w.at.Branch[len(w.at.Branch)-1].Path
 		branch = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branch, fork)
 	}
 	return w.undoRoot(branch)
 }
 
-// beginning returns the list with which the tree, or the branch, begins.
+// beginning returns the list with which the tree or the cursor's branch begins. A branch of a map
+// has all steps of the map, a branch of parallel has one step.
 func (w *interpreter) beginning() (list, error) {
 	if len(w.at.Branch) == 0 {
 		return list{steps: w.d.Steps}, nil
@@ -69,8 +75,9 @@ func (w *interpreter) beginning() (list, error) {
 	return list{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
-// undoRoot returns the compensation of the last finished step. A step whose branches have
-// compensations stands for them.
+// undoRoot returns the compensation of the last finished step as a list of one step. For a step
+// whose branches have compensations it is the step itself, which then runs those
+// (compensatesBranches). branch is the path of the branch that finished the step.
 func (w *interpreter) undoRoot(branch string) (list, error) {
 	if len(w.at.Undo) == 0 {
 		return list{}, nil
@@ -87,7 +94,8 @@ func (w *interpreter) undoRoot(branch string) (list, error) {
 	return list{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
 }
 
-// nameOf returns a path without rounds, tries and marks.
+// nameOf returns a path without rounds, tries and marks, as clients see it. Names do not begin with
+// a digit.
 func nameOf(path string) string {
 	var names []string
 	for segment := range strings.SplitSeq(path, "/") {
@@ -99,7 +107,8 @@ func nameOf(path string) string {
 	return strings.Join(names, "/")
 }
 
-// openSteps returns the open steps, by the frames.
+// openSteps returns the open steps, the outermost first, one for each frame. The error is an
+// ErrCursor.
 func (w *interpreter) openSteps() ([]openStep, error) {
 	in, err := w.root()
 	if err != nil {
@@ -113,6 +122,7 @@ func (w *interpreter) openSteps() ([]openStep, error) {
 			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrCursor, f.At, len(in.steps), in.path)
 		}
 		p := openStep{step: &in.steps[f.At], of: len(in.steps), frame: f}
+		// The root of a compensation is named after the step that it undoes.
 		if undoing && i == 0 {
 			p.path, p.name = in.path+undoMark, in.name+"/compensate"
 		} else {
@@ -131,6 +141,7 @@ func (w *interpreter) openSteps() ([]openStep, error) {
 	return all, nil
 }
 
+// childPath returns the path of a step in another one; "" is the path of the tree.
 func childPath(path, name string) string {
 	if path == "" {
 		return name
@@ -138,10 +149,12 @@ func childPath(path, name string) string {
 	return path + "/" + name
 }
 
-// inner returns the steps of an open step that run now.
+// inner returns the list of an open step in which the next frame is: onError steps if the step has
+// failed, the chosen case of a route, or the current round of a loop.
 func (p openStep) inner() (list, error) {
 	s, f := p.step, p.frame
 	switch {
+	// First: the frame of a failed route or loop still has its case or round.
 	case f.Failure != nil:
 		return list{s.OnError.Steps, p.path + errorMark, p.name}, nil
 	case s.Steps != nil:

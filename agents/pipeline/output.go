@@ -10,7 +10,11 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// op is an operation of JSON Patch.
+// Outputs of steps are in the thread's state, at /steps/{name}. Outputs of steps in a map are in
+// the entry of their item: /steps/{map}/{index}/{name}. Branches write concurrently, so each change
+// is one JSON Patch operation that replaces as little as possible (write).
+
+// op is an operation of JSON Patch (RFC 6902).
 type op struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
@@ -19,7 +23,7 @@ type op struct {
 }
 
 // reset makes the object of the outputs, so that concurrent branches need not make it. It removes
-// the outputs of the run before, unless they are kept.
+// the outputs of the run before, unless the cursor keeps them.
 func (w *interpreter) reset() {
 	state := expression.Decode(w.env.State)
 	if _, there := valueAt(state, w.outputsPath()).(map[string]any); there && w.at.Keeps {
@@ -28,7 +32,7 @@ func (w *interpreter) reset() {
 	w.change(write(state, "", w.outputsPath(), json.RawMessage("{}")))
 }
 
-// clear removes the outputs of a tree that worked for another one.
+// clear removes the outputs of a subagent's tree when that ends: only its result remains.
 func (w *interpreter) clear() {
 	home := w.outputsPath()
 	if len(w.at.Branch) > 0 || w.at.Home == "" || w.at.Keeps || valueAt(expression.Decode(w.env.State), home) == nil {
@@ -37,7 +41,7 @@ func (w *interpreter) clear() {
 	w.change(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(w.at.Home)})
 }
 
-// outputsPath returns the path to the outputs of the tree.
+// outputsPath returns the path to the outputs of the tree in the state.
 func (w *interpreter) outputsPath() []any {
 	if w.at.Home == "" {
 		return []any{expression.Steps}
@@ -53,21 +57,23 @@ func valueAt(value any, way []any) any {
 	return value
 }
 
-// put writes the output of a step, or a member of it.
+// put writes a value as the output of a step, or as the member of it at the path below. The value
+// must encode.
 func (w *interpreter) put(step string, value any, below ...any) {
 	raw, _ := expression.Encode(value) // a failure or nulls
 	w.putRaw(step, raw, below...)
 }
 
-// putRaw writes an output at the place of the branch. Containers that are missing, or of another
-// kind because the state was changed, are rebuilt.
+// putRaw writes an output at the place of the cursor's branch. Containers on the way that are
+// missing, or of another kind because a client or a set step changed the state, are rebuilt.
 func (w *interpreter) putRaw(step string, value json.RawMessage, below ...any) {
 	way := append(w.outputs(), step)
 	way = append(way, below...)
 	w.change(write(expression.Decode(w.env.State), "", way, value))
 }
 
-// change applies an operation that was made for the state, so it fits.
+// change applies an operation that was computed from the current state, so it must apply. Otherwise
+// it ends Advance with an error.
 func (w *interpreter) change(o op) {
 	patch, err := expression.Encode([]op{o})
 	if err == nil {
@@ -78,8 +84,8 @@ func (w *interpreter) change(o op) {
 	}
 }
 
-// outputs returns the path to the outputs of the steps of this cursor: names of members, and
-// indices.
+// outputs returns the path to the outputs of the steps of this cursor: strings for members, ints
+// for indexes.
 func (w *interpreter) outputs() []any {
 	way := w.outputsPath()
 	for _, fork := range w.at.Branch {
@@ -91,7 +97,8 @@ func (w *interpreter) outputs() []any {
 }
 
 // write returns the operation that puts a value at the end of a path. It descends as far as the
-// containers have the right kind, so it does not touch what other branches write concurrently.
+// containers have the right kind, so it does not touch what other branches write concurrently. at
+// is the value at pointer.
 func write(at any, pointer string, way []any, value json.RawMessage) op {
 	if len(way) == 0 {
 		return op{Op: "add", Path: pointer, Value: value}
@@ -122,6 +129,8 @@ func write(at any, pointer string, way []any, value json.RawMessage) op {
 	return op{Op: replaceOrAdd(pointer), Path: pointer, Value: rebuild(at, way, value)}
 }
 
+// replaceOrAdd returns the operation that sets the value at a pointer. The whole document ("") is
+// added, because there may be none.
 func replaceOrAdd(pointer string) string {
 	if pointer == "" {
 		return "add"
@@ -129,7 +138,8 @@ func replaceOrAdd(pointer string) string {
 	return "replace"
 }
 
-// rebuild makes the container that a path needs, and keeps the entries of a list that is too short.
+// rebuild makes the container that the first token of a path needs. It keeps the entries of a list
+// that is too short; way is not empty.
 func rebuild(at any, way []any, value json.RawMessage) json.RawMessage {
 	index, ok := way[0].(int)
 	if !ok {
@@ -143,7 +153,7 @@ func rebuild(at any, way []any, value json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// build makes the value with the containers around it that a path names.
+// build wraps a value in the containers that a path names.
 func build(way []any, value json.RawMessage) json.RawMessage {
 	if len(way) == 0 {
 		return value
@@ -155,13 +165,17 @@ func build(way []any, value json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// escapes encodes a name as a token of a JSON Pointer (RFC 6901).
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escape(name string) string { return escapes.Replace(name) }
 
-// patchOf returns an operation of a set step as JSON Patch; nil = nothing to do.
+// patchOf returns an operation of a set step as a JSON Patch; nil = nothing to do. An operation
+// without op sets the value at its path, whether or not there is one; a null value removes it.
 func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 	out := op{Op: o.Op, Path: o.Path, From: o.From}
+	// The operation depends on what the state has at the path: add inserts into a list, and replace
+	// does not.
 	if o.Op == "" {
 		parent, token := w.parent(o.Path)
 		list, inList := parent.([]any)
@@ -195,7 +209,8 @@ func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 	return expression.Encode([]op{out})
 }
 
-// parent returns the container that a pointer leads into, and the name of its member there.
+// parent returns the container that a JSON Pointer leads into, and the token of the member in it.
+// The container is nil if the state has none there.
 func (w *interpreter) parent(pointer string) (at any, token string) {
 	at = expression.Decode(w.env.State)
 	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
@@ -209,6 +224,8 @@ func (w *interpreter) parent(pointer string) (at any, token string) {
 	return at, tokens[last]
 }
 
+// member returns the member or entry of a container by the token of a JSON Pointer; nil = there is
+// none.
 func member(at any, token string) any {
 	switch at := at.(type) {
 	case map[string]any:

@@ -9,24 +9,27 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Cursor is a position in a step tree, with what the interpreter has to know of the steps before
-// it. It is small (names of steps, counts and times), is part of histories, and has no content. The
+// Cursor is a position in a step tree, with what the interpreter has to know of earlier steps. The
 // zero Cursor is the beginning of the tree.
+//
+// A cursor is part of histories and records, so it is small (names of steps, counts and times), has
+// no content, and its JSON must stay compatible. Advance does not change its argument: each Move
+// has a cursor of its own.
 type Cursor struct {
 	// Branch is the path to the cursor's branch, from the run's agent on; empty = the whole tree.
 	Branch []BranchRef `json:"branch,omitempty"`
 	// Frames are the steps that are open, the outermost first.
 	Frames []Frame `json:"frames,omitempty"`
 	// Undo are the paths of finished steps with a compensation, in the order in which they
-	// finished. Undoing tells that they are being compensated.
+	// finished. Undoing is the failure for which they are being compensated; nil = they are not.
 	Undo    []string `json:"undo,omitempty"`
 	Undoing *Failure `json:"undoing,omitempty"`
-	// Records are the records with the [Done] of these steps, by path. 0 = this move has it:
-	// whoever stores the move sets the sequence.
+	// Records are the sequences of the records with the [Done] of these steps, by path. 0 = this
+	// move has the Done: the caller that stores the move sets the sequence.
 	Records map[string]uint64 `json:"records,omitempty"`
-	// Keeps tells that the outputs of the run before stay when the tree begins.
+	// Keeps means that the outputs of the run before stay when the tree begins.
 	Keeps bool `json:"keeps,omitempty"`
-	// Home is the member of steps with the outputs of a tree that works for another one, so neither
+	// Home is the member of steps with the outputs of a subagent's tree, so that neither agent
 	// touches the other's outputs. "" = the outputs are in steps itself.
 	Home string `json:"home,omitempty"`
 }
@@ -36,23 +39,26 @@ const Outputs = "steps"
 
 // BranchRef is a branch of a parallel or map step.
 type BranchRef struct {
-	// Path is that of the action with the branches, Index the branch's, from 0.
+	// Path is that of the action with the branches, Index the branch's in it, from 0.
 	Path  string `json:"path"`
 	Index int    `json:"index"`
-	// Round is that of the innermost loop around the branch, 0 = none. Failure is that of the
-	// onError steps around it, nil = none.
+	// Round is that of the innermost loop around the branch; 0 = none. Failure is that of the
+	// onError steps or the compensation around it; nil = none.
 	Round   int      `json:"round,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Into returns the path to a branch of the action at the cursor.
+// Into returns the Branch of a cursor for a branch of the action at c.
 func (c Cursor) Into(path string, index int) []BranchRef {
 	f := BranchRef{Path: path, Index: index}
 	f.Round, f.Failure = c.around()
 	return append(slices.Clone(c.Branch), f)
 }
 
-// around returns the round and the failure that expressions see at the cursor: the innermost ones.
+// around returns the round and the failure that expressions see at the cursor. The innermost loop
+// and the innermost onError steps count, in the cursor's branch before those around the branch. A
+// branch that compensates another one sees the failure that its BranchRef has, and not its own
+// Undoing.
 func (c Cursor) around() (round int, why *Failure) {
 	if n := len(c.Branch); n > 0 {
 		round, why = c.Branch[n-1].Round, c.Branch[n-1].Failure
@@ -71,13 +77,13 @@ func (c Cursor) around() (round int, why *Failure) {
 	return round, why
 }
 
-// isUndo reports whether the cursor is in a branch that compensates another one.
+// isUndo reports whether the cursor is in a branch that compensates another one, as its path shows.
 func (c Cursor) isUndo() bool {
 	n := len(c.Branch)
 	return n > 0 && strings.HasSuffix(c.Branch[n-1].Path, undoMark)
 }
 
-// Frame is one open step.
+// Frame is one open step of a cursor. Which fields apply depends on the kind of the step.
 type Frame struct {
 	// At is the index of the step in its list. Case is the chosen case of a route.
 	At   int `json:"at"`
@@ -87,7 +93,7 @@ type Frame struct {
 	Try   int `json:"try,omitempty"`
 	// Deadline is when the step must have ended; zero = never.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Waiting tells that the step waits for its next try.
+	// Waiting means that the step waits for its next try, which EventWoken begins.
 	Waiting bool `json:"waiting,omitempty"`
 	// Repairs is how often an invalid answer was sent back.
 	Repairs int `json:"repairs,omitempty"`
@@ -95,7 +101,8 @@ type Frame struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Event is how the action at a cursor ended.
+// Event is how the action at a cursor ended. The fields without JSON have content; the caller reads
+// them from the log.
 type Event struct {
 	Kind EventKind `json:"kind"`
 	// Output is the output of the step as JSON, of EventDone only. An agent's is the text of its
@@ -105,15 +112,16 @@ type Event struct {
 	// Failure is why the step failed, of EventFailed and EventCancelled; nil = unknown.
 	Failure *Failure `json:"failure,omitempty"`
 	// Branches are those that failed or were cancelled, by index: they have compensated their own
-	// steps. Of EventJoined, and of EventFailed and EventCancelled if branches were active.
+	// steps. EventJoined has them, and so do EventFailed and EventCancelled if branches were
+	// active.
 	Branches []BranchFailure `json:"branches,omitempty"`
-	// Items are those of a map's branches. Ends are the records of the ends of branches that may
+	// Items are those of a map's branches. Ends are the records with which branches ended that may
 	// have to be compensated; 0 = nothing to compensate. Both are set if the step compensates.
 	Items []json.RawMessage `json:"-"`
 	Ends  []uint64          `json:"-"`
 }
 
-// EventKind is a kind of event.
+// EventKind is a kind of event. It is part of histories, so the values do not change.
 type EventKind string
 
 // The kinds of events.
@@ -122,24 +130,25 @@ const (
 	EventDone      EventKind = "done"      // the agent, tool call or approval has ended
 	EventFailed    EventKind = "failed"    // it has failed for good
 	EventJoined    EventKind = "joined"    // the branches have ended
-	EventWoken     EventKind = "woken"     // the wait is over
+	EventWoken     EventKind = "woken"     // the wait before the next try is over
 	EventCancelled EventKind = "cancelled" // the run is to end: finished steps are compensated
 )
 
-// Failure is why a step failed: a code, and a message without content.
+// Failure is why a step failed: a code, and a message without content. Failures are parts of
+// cursors and histories; their details are in the log.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Record is the sequence of the record with the detail. Detailed tells that this move made the
-	// detail: Record is 0 until the move is stored, as in Cursor.Records.
+	// Record is the sequence of the record with the detail; 0 = none. Detailed means that this move
+	// made the detail: Record is 0 until the move is stored, as in Cursor.Records.
 	Record   uint64 `json:"record,omitempty"`
 	Detailed bool   `json:"detailed,omitempty"`
-	// Detail is what a provider, a tool or a validator said. It may have content, and never leaves
-	// the activity.
+	// Detail is the message of a provider, a tool or a validator. It may have content, and never
+	// enters a history.
 	Detail string `json:"-"`
 }
 
-// Text returns the message with the detail.
+// Text returns the message with the detail. It may have content.
 func (f Failure) Text() string {
 	if f.Detail == "" {
 		return f.Message
@@ -152,7 +161,8 @@ func (f Failure) SameAs(other Failure) bool {
 	return f.Code == other.Code && f.Message == other.Message
 }
 
-// Failures returns those of the cursor. The caller may change them.
+// Failures returns the failures of the cursor. They are not copies: the caller may set their
+// details and records.
 func (c Cursor) Failures() []*Failure {
 	var all []*Failure
 	add := func(f *Failure) {
@@ -176,7 +186,7 @@ type BranchFailure struct {
 	Failure
 }
 
-// Env is what expressions see.
+// Env is what expressions and the interpreter read besides the tree. Advance does not change it.
 type Env struct {
 	Input    json.RawMessage // the run's input
 	Messages json.RawMessage // the conversation, a list of AG-UI messages
@@ -192,29 +202,32 @@ type Env struct {
 	Ended  Ended
 }
 
-// Done is what the compensation of a finished step has to know besides the state.
+// Done is what the compensation of a finished step needs besides the state at that time. The caller
+// of Advance stores it with the move.
 type Done struct {
-	// Outputs are those of the round or the try of the step, by name. A later round has others.
+	// Outputs are those of the round or try in which the step finished, by name: later rounds
+	// replace them in the state.
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
 	// Items and Ends are those of its branches (see Event).
 	Items []json.RawMessage `json:"items,omitempty"`
 	Ends  []uint64          `json:"ends,omitempty"`
 }
 
-// Ended is what the cursor knew at the end of a branch: its finished steps.
+// Ended is the part of a branch's last cursor that its compensation needs: its finished steps.
 type Ended struct {
 	Undo    []string          `json:"undo,omitempty"`
 	Records map[string]uint64 `json:"records,omitempty"`
 }
 
-// Move is the result of Advance.
+// Move is the result of Advance. The caller stores Cursor, Changes and Done together, and then
+// carries the action out.
 type Move struct {
 	Cursor Cursor
 	// Changes are for clients, in this order, before the action.
 	Changes []Change
 	Action  Action
-	// Sets tells that a change depends on the value of the state. The move counts only if the state
-	// is still the same.
+	// Sets means that a change depends on the value of the state. The move counts only if the state
+	// is still the same when it is stored; otherwise the caller calls Advance again.
 	Sets bool
 	// Done has to be stored, by path, for compensations (see Env.Recall).
 	Done map[string]Done
@@ -226,7 +239,7 @@ type Change struct {
 	Patch             json.RawMessage // a JSON Patch of the state
 }
 
-// Action is what to do next. One of the pointers is set; none = the steps have ended.
+// Action is what to do next. One of the pointers or Sleep is set; none = the steps have ended.
 type Action struct {
 	// Path identifies the step with its rounds and tries: no other action has it. Name is the name
 	// in STEP_STARTED, without rounds and tries.
@@ -247,7 +260,7 @@ type Action struct {
 type Agent struct {
 	// Name is the agent's; "" = the step defines the agent inline (see Inline).
 	Name string
-	// Prompt is all that the agent is told; nil = it is told the conversation.
+	// Prompt is the only message for the agent; nil = it receives the conversation.
 	Prompt *string
 	// Repair is the message that sends an invalid answer back, with the validation errors; "" =
 	// none.
@@ -256,7 +269,8 @@ type Agent struct {
 	Schema json.RawMessage
 }
 
-// Call is a tool call, or an approval, with its arguments as a JSON object.
+// Call is a tool call or an approval, with its arguments as a JSON object of at most
+// agents.MaxOutput bytes.
 type Call struct {
 	Tool string // empty for an approval
 	Args json.RawMessage
@@ -266,15 +280,16 @@ type Call struct {
 	Rule *agents.Approval
 }
 
-// Branches are run in parallel.
+// Branches are branches to be run in parallel, each with a cursor of its own (see Cursor.Into).
 type Branches struct {
 	// Items are those of a map; nil for parallel.
 	Items []json.RawMessage
+	// Count is how many branches there are, also of parallel. It is greater than 0.
 	Count int
 	// Ends are the records of the ends of the branches that these compensate; nil = they do not
 	// compensate.
 	Ends []uint64
-	// Names are those of parallel's branches.
+	// Names are those of parallel's branches, in order; nil for map, whose branches are numbered.
 	Names []string
 	// AtOnce bounds how many run concurrently.
 	AtOnce int

@@ -6,14 +6,15 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Asks reports whether the branches of an action's step may need human input.
+// Asks reports whether the branches of an action's step may have approve steps. It is false if
+// there is no step at the path.
 func Asks(d *agents.Definition, path string) bool {
 	s := StepAt(d, path)
 	return s != nil && s.Asks()
 }
 
-// Rules returns the agent with the approval rules for the call of an action. For an approve step it
-// is an agent with that rule only.
+// Rules returns an agent whose approval rules apply to the call of an action: the inline agent of
+// the step, an agent with only the rule of an approve step or of the soft limits, or else d itself.
 func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	if path == LimitPath {
 		return limitRules(d), nil
@@ -33,8 +34,8 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 // LimitPath is the path of the interrupt about a soft limit. No step has it: names have no "~".
 const LimitPath = "~limit"
 
-// limitRules returns the rule for an interrupt about a soft limit. It has no approvers if the agent
-// has no soft limits: the limit is one of the tenant then.
+// limitRules returns an agent with the rule for an interrupt about a soft limit. The rule has no
+// approvers if the agent has no soft limits: then the limit is one of the tenant's day.
 func limitRules(d *agents.Definition) *agents.Definition {
 	var rule agents.Approval
 	if s := d.Limits.Soft; s != nil {
@@ -43,7 +44,8 @@ func limitRules(d *agents.Definition) *agents.Definition {
 	return questioner(d, "limits", rule)
 }
 
-// questioner returns an agent with one approval rule, and nothing else.
+// questioner returns a copy of an agent with one approval rule, for ApproveTool, and no steps. Its
+// name is that of the agent and the step.
 func questioner(d *agents.Definition, name string, rule agents.Approval) *agents.Definition {
 	rule.Tools = []string{ApproveTool}
 	asking := *d
@@ -52,5 +54,6 @@ func questioner(d *agents.Definition, name string, rule agents.Approval) *agents
 	return &asking
 }
 
-// ApproveTool is the name of the tool whose calls are approve steps.
+// ApproveTool is the name of the tool whose calls are approve steps and questions about soft
+// limits.
 const ApproveTool = "approve"

@@ -10,7 +10,12 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// enter begins a step, unless its condition skips it.
+// This file begins steps: enter checks whether a step may begin, and begin handles each kind of
+// step. A step with an action (agent, call, approval, branches) sets it, and Advance returns. The
+// others change the state or open inner steps, and Advance continues.
+
+// enter begins a step or its next try. A step whose condition does not hold is skipped: clients do
+// not see it, and it has no output. The condition is not evaluated again for a further try.
 func (w *interpreter) enter(p openStep) {
 	again := p.frame.Try > 0
 	if !again && p.step.When != "" {
@@ -34,6 +39,7 @@ func (w *interpreter) enter(p openStep) {
 		w.failTop(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
 		return
 	}
+	// Checked before the step has an effect: the cursor must have room to note it for compensation.
 	if w.compensates(p) && w.undoBytes()+2*len(p.path)+recordBytes > maxUndo {
 		w.failTop(failf("limit_compensations", "step %q: too much is done that may have to be compensated for", p.name))
 		return
@@ -41,6 +47,7 @@ func (w *interpreter) enter(p openStep) {
 	w.begin(p)
 }
 
+// begin does what the kind of a step requires. A new kind of step has its case here.
 func (w *interpreter) begin(p openStep) {
 	s := p.step
 	switch {
@@ -66,14 +73,14 @@ func (w *interpreter) begin(p openStep) {
 	}
 }
 
-// emit sets the action.
+// emit sets the action of a step, which ends this Advance.
 func (w *interpreter) emit(p openStep, a Action) {
 	a.Path, a.Name, a.Deadline = p.path, p.name, w.deadline()
 	w.action = &a
 }
 
-// runAgent sets the action that runs an agent, or that sends an invalid answer back with the
-// validation errors (repair).
+// runAgent sets the action that runs an agent with the step's input. repair sends an invalid answer
+// back with the validation errors; "" = the agent begins.
 func (w *interpreter) runAgent(p openStep, repair string) {
 	s := p.step
 	a := &Agent{Name: s.Agent.Name, Repair: repair}
@@ -91,6 +98,7 @@ func (w *interpreter) runAgent(p openStep, repair string) {
 	w.emit(p, Action{Agent: a})
 }
 
+// callTool sets the action that calls a tool with the step's arguments.
 func (w *interpreter) callTool(p openStep) {
 	args, f := w.arguments(p, "args", p.step.Args)
 	if f != nil {
@@ -100,6 +108,7 @@ func (w *interpreter) callTool(p openStep) {
 	w.emit(p, Action{Tool: &Call{Tool: p.step.Tool, Args: args}})
 }
 
+// ask sets the action that asks approvers, with the step's message and arguments.
 func (w *interpreter) ask(p openStep) {
 	a := p.step.Approve
 	message, f := w.text(p, "approve.message", a.Message)
@@ -115,6 +124,8 @@ func (w *interpreter) ask(p openStep) {
 	w.emit(p, Action{Approve: &Call{Message: message, Args: args, Rule: &a.Rule}})
 }
 
+// arguments evaluates the arguments under a key of a step, and returns them as a JSON object of at
+// most agents.MaxOutput bytes. The failure names the key.
 func (w *interpreter) arguments(p openStep, key string, args map[string]any) (json.RawMessage, *Failure) {
 	if args == nil {
 		return json.RawMessage("{}"), nil
@@ -134,7 +145,7 @@ func (w *interpreter) arguments(p openStep, key string, args map[string]any) (js
 	return raw, nil
 }
 
-// route enters the first case that applies, or ends the step if none does.
+// route enters the first case whose condition holds, or ends the step if none does.
 func (w *interpreter) route(p openStep) {
 	for i, c := range p.step.Route {
 		applies := c.When == ""
@@ -154,8 +165,10 @@ func (w *interpreter) route(p openStep) {
 	w.then = leaving
 }
 
-// set applies all operations of a set step to the state, or none.
+// set applies the operations of a set step to the state, in order. If one fails, it restores the
+// state, and the step fails.
 func (w *interpreter) set(p openStep) {
+	// A failure restores these. The state is replaced as a whole, so its earlier value is intact.
 	before, told := w.env.State, len(w.changes)
 	w.sets = true
 	for i, o := range p.step.Set {
@@ -170,7 +183,8 @@ func (w *interpreter) set(p openStep) {
 	w.then = leaving
 }
 
-// operate applies one operation of a set step.
+// operate applies one operation of a set step. Its value sees the changes of the operations before
+// it.
 func (w *interpreter) operate(p openStep, i int, o agents.Op) *Failure {
 	key := fmt.Sprintf("set[%d]", i)
 	variables := w.variables()
@@ -194,7 +208,7 @@ func (w *interpreter) operate(p openStep, i int, o agents.Op) *Failure {
 	return nil
 }
 
-// apply changes the state, and adds the change.
+// apply changes the state by a JSON Patch, and adds the change for clients.
 func (w *interpreter) apply(patch json.RawMessage) error {
 	state := w.env.State
 	if len(state) == 0 {
@@ -209,12 +223,14 @@ func (w *interpreter) apply(patch json.RawMessage) error {
 	return nil
 }
 
-// invalid returns a failure that names the step and the key, and has no content.
+// invalid returns the failure of an expression. It names the step and the key; the errors of
+// package expression have no content.
 func invalid(p openStep, key string, err error) *Failure {
 	return new(failf("invalid_expression", "step %q: %s: %s", p.name, key, err))
 }
 
-// enterBranches sets the action that runs branches in parallel.
+// enterBranches sets the action that runs branches in parallel. A step without branches (a map of
+// no items) has ended.
 func (w *interpreter) enterBranches(p openStep) {
 	b, f := w.branches(p)
 	switch {
@@ -227,6 +243,9 @@ func (w *interpreter) enterBranches(p openStep) {
 	}
 }
 
+// branches returns the branches of a parallel or map step, or those that compensate its finished
+// ones. A map's items are evaluated here, once: branches and compensation read them from the record
+// of this move.
 func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
 	if w.compensatesBranches(p) {
 		return w.branchesDone(p)
@@ -262,8 +281,8 @@ func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
 	return b, nil
 }
 
-// branchesDone returns the branches that compensate finished ones. They have the items that those
-// had, whatever the state has by now.
+// branchesDone returns the branches that compensate finished ones. They have the items with which
+// those ran, and not those that the expression would give now. They do not stop each other.
 func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
 	d := w.compensatedDone()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
@@ -278,6 +297,7 @@ func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
 	return b, nil
 }
 
+// items evaluates the items of a map.
 func (w *interpreter) items(m *agents.MapStep) ([]any, error) {
 	variables := w.variables()
 	e, err := expression.Compile(m.Items, names(variables)...)

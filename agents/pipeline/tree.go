@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// WithTree returns an agent with steps of its program, as JSON. They are not validated: a wrong
-// step fails when it begins.
+// WithTree returns a copy of an agent that has the steps of a program, which are given as JSON. It
+// does not validate them: a wrong step fails when it begins.
 func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, error) {
 	with := *d
 	if err := json.Unmarshal(tree, &with.Steps); err != nil {
@@ -22,7 +22,8 @@ func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, e
 	return &with, nil
 }
 
-// Value evaluates an expression over the variables at a cursor.
+// Value evaluates a CEL expression over the variables at a cursor, and returns the result as JSON.
+// It changes nothing. The error is one of package expression.
 func Value(expr string, at Cursor, env Env) (json.RawMessage, error) {
 	w := &interpreter{d: &agents.Definition{}, at: at, env: env}
 	variables := w.variables()

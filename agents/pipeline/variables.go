@@ -9,7 +9,10 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// variables returns the variables of expressions in the innermost step.
+// variables returns the variables of expressions in the innermost step: those of every expression
+// (state, steps, input, caller, messages), and, where they apply, the item and index of the maps
+// around it, round, and error. While a step is compensated, steps has the outputs of the time when
+// it had finished.
 func (w *interpreter) variables() map[string]any {
 	if w.seen == nil {
 		state := expression.Decode(w.env.State)
@@ -21,12 +24,14 @@ func (w *interpreter) variables() map[string]any {
 			w.restoreOutputs(w.seen["steps"].(map[string]any))
 		}
 	}
-	seen := maps.Clone(w.seen)
+	seen := maps.Clone(w.seen) // the others depend on the frames, and are not cached
 	for i, fork := range w.at.Branch {
 		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil && i < len(w.env.Items) {
 			seen[s.Map.Item()], seen["index"] = expression.Decode(w.env.Items[i]), int64(fork.Index)
 		}
 	}
+	// Both exist only within a loop, onError steps or a compensation: elsewhere an expression that
+	// uses them is invalid.
 	round, why := w.at.around()
 	if round > 0 {
 		seen["round"] = int64(round)
@@ -37,14 +42,16 @@ func (w *interpreter) variables() map[string]any {
 	return seen
 }
 
-// names returns the variables that not every expression has.
+// names returns the names of the variables that only some expressions have, sorted. Expressions are
+// compiled with them.
 func names(variables map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), func(name string) bool {
 		return slices.Contains(expression.Standard(), name)
 	})
 }
 
-// visible returns the outputs of the tree, overlaid with those of the items around the cursor.
+// visible returns the outputs of the tree, overlaid with those of the map items around the cursor:
+// within an item the steps of the item hide those outside that have the same name.
 func (w *interpreter) visible(state any) map[string]any {
 	at := valueAt(state, w.outputsPath())
 	seen := map[string]any{}
@@ -69,14 +76,16 @@ func (w *interpreter) visible(state any) map[string]any {
 	return seen
 }
 
-// input returns the run's input, with the text of the user's last message.
+// input returns the run's input as a value, with the text of the user's last message in addition. A
+// run without new messages has the last one of the conversation.
 func (w *interpreter) input() any {
 	input, ok := expression.Decode(w.env.Input).(map[string]any)
 	if !ok {
 		input = map[string]any{}
 	}
 	messages, _ := input["messages"].([]any)
-	if len(messages) == 0 { // the run continues without a new message
+	// The run continues without a new message.
+	if len(messages) == 0 {
 		messages, _ = expression.Decode(w.env.Messages).([]any)
 	}
 	input["text"] = ""
@@ -89,7 +98,7 @@ func (w *interpreter) input() any {
 	return input
 }
 
-// textOf returns a message's content, or the texts among its parts.
+// textOf returns a message's content, or the texts among its parts, joined by newlines.
 func textOf(content any) string {
 	if text, ok := content.(string); ok {
 		return text
@@ -105,7 +114,8 @@ func textOf(content any) string {
 	return strings.Join(texts, "\n")
 }
 
-// callerValue has all members, so that no expression fails because one is empty.
+// callerValue returns the principal as a value of expressions; nil = the run has none. All members
+// are present, so that no expression fails because one is empty.
 func callerValue(c *agents.Caller) any {
 	if c == nil {
 		return nil
@@ -113,6 +123,7 @@ func callerValue(c *agents.Caller) any {
 	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
+// holds evaluates a condition. The failure names the step and the key with the expression.
 func (w *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
 	variables := w.variables()
 	e, err := expression.Compile(source, names(variables)...)
@@ -126,6 +137,8 @@ func (w *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
 	return holds, nil
 }
 
+// text evaluates a template to at most agents.MaxOutput bytes. The failure names the step and the
+// key.
 func (w *interpreter) text(p openStep, key, source string) (string, *Failure) {
 	variables := w.variables()
 	t, err := expression.ParseTemplate(source, names(variables)...)

@@ -7,8 +7,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// History says how the messages of a run's input relate to the thread's conversation
-// (forwardedProps.perdure.history, and the agent's default).
+// This file judges the messages of a run's input against the thread's conversation. AG-UI clients
+// send their whole list with each run. The list may be complete, only new, edited, or out of date,
+// and message IDs may be new ones. The API judges an input when it arrives (Accept), and writes the
+// result with the proposal. The activity that opens the run judges it again (Renew), and the fold
+// carries it out (Apply).
+
+// History is the caller's choice of how the messages of a run's input relate to the thread's
+// conversation (forwardedProps.perdure.history, and the agent's default).
 type History string
 
 // The ways to read the messages of an input. See docs/concepts/history.md for a table of cases.
@@ -21,18 +27,18 @@ const (
 	HistoryReplace History = "replace"
 )
 
-// Claim is what a client says about the conversation: its messages, and how they are meant.
+// Claim is a client's version of the conversation: its messages, and how they are meant.
 type Claim struct {
 	Messages []agui.Message
 	History  History // "" = HistoryAuto
 	// Seen is the sequence of the last record that the client was shown. A message that joined the
-	// thread after it is never an omission of the client. 0 = the client did not say, and counts as
-	// up to date.
+	// thread after it is never an omission of the client. 0 = unknown: the client counts as up to
+	// date.
 	Seen uint64
 }
 
 // Accept judges the messages of an input against the thread, and returns the conversation of the
-// input's run.
+// input's run. It changes nothing.
 //
 // Messages of agents are always taken from the log, whatever copy the client sends. With
 // HistoryAuto the messages are aligned with the thread first (see align). If none aligns, they are
@@ -66,7 +72,7 @@ func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 
 // compareOrder reports whether a client's list has messages of a conversation in another order, or
 // lacks messages before known ones. Then it also returns the position of the first known message
-// that has to move. Clients do not send activities and hidden messages.
+// that has to move. Clients do not send activities and hidden messages, so these are skipped.
 func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved bool) {
 	there, known := make(map[string]bool, len(conversation)), make(map[string]bool, len(sent))
 	for _, e := range conversation {
@@ -95,8 +101,9 @@ func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved
 	return next, moved
 }
 
-// lastKept returns the ID of the message that an acceptance builds on; "" = none. If nothing is cut
-// it is not an activity, because the attempt of an activity may still be superseded.
+// lastKept returns the ID of the last kept message that stays in the thread; "" = none. Renew looks
+// for it. If nothing is cut it is neither an activity nor a placeholder, because the attempt of
+// those may still be superseded.
 func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	for _, e := range slices.Backward(r.Entries[:a.Keep]) {
 		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlaceholder(e.Message) {
@@ -106,8 +113,8 @@ func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	return ""
 }
 
-// replace takes the input's messages as the conversation. It keeps the entries that equal the first
-// of them.
+// replace takes the input's messages as the whole conversation. It keeps the entries that equal the
+// first of them, so that their copies in the log count.
 func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
 	keep, said := r.commonPrefix(sent)
 	a := stream.Acceptance{Keep: keep, Cut: true}
@@ -117,7 +124,8 @@ func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
 	return a
 }
 
-// add keeps the conversation, and appends the input's messages with unknown IDs.
+// add keeps the conversation, and appends the input's messages with unknown IDs. An instruction
+// that the thread has under another ID is not repeated.
 func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
 	a := stream.Acceptance{Keep: len(r.Entries), Append: true}
 	at := r.positions()
@@ -134,7 +142,8 @@ func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
 	return a
 }
 
-// update replaces a kept system or developer message if its content changed.
+// update replaces a kept system or developer message by the client's version, if the content
+// differs.
 func update(a *stream.Acceptance, e Entry, m agui.Message) {
 	if e.Message.Role == m.Role && !sameContent(e.Message, m) {
 		a.Updated = append(a.Updated, m)
@@ -146,7 +155,8 @@ func (r *Snapshot) instructs(m agui.Message) bool {
 	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Message.Role == m.Role && sameContent(e.Message, m) })
 }
 
-// skipUnsent returns the position of the first entry, from next on, that clients send back.
+// skipUnsent returns the position of the first entry, from next on, that clients send back; the
+// number of entries = there is none.
 func (r *Snapshot) skipUnsent(next int) int {
 	for next < len(r.Entries) && r.Entries[next].unsent() {
 		next++
@@ -164,7 +174,7 @@ func (r *Snapshot) positions() map[string]int {
 }
 
 // commonPrefix returns how many entries equal the first messages of an input, and how many messages
-// those are.
+// those are. Entries that clients never send back count as equal.
 func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 	for said < len(sent) {
 		next := r.skipUnsent(keep)
@@ -180,8 +190,9 @@ func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 }
 
 // Renew judges an acceptance again when its run starts, because other runs may have changed the
-// thread. ok is false if the message that the acceptance builds on has been cut, or if a kept
-// message now has the ID of a new one and other content.
+// thread since Accept. ok is false if the message that the acceptance builds on has been cut, or if
+// a kept message now has the ID of a new one and other content. Then the run must not start with
+// this input.
 //
 // An acceptance that cuts nothing also keeps the messages that were added since: its client could
 // not know them. The position of a kept message may have changed, because the result of a subagent
@@ -217,9 +228,9 @@ func (r *Snapshot) keepsOther(a stream.Acceptance) bool {
 	})
 }
 
-// CanSteer reports whether an active run can be told what an input says: messages that the thread
-// does not have. It cannot if the input changes a message of the thread, or only cuts the
-// conversation.
+// CanSteer reports whether an active run can be steered with an accepted input: it adds messages
+// that the thread does not have. It is false if the input changes a message of the thread, or only
+// cuts the conversation.
 func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
 	at, added := r.positionsOf(a.Tail), false
 	for _, s := range a.Tail {
@@ -232,8 +243,8 @@ func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
 	return added || !a.Cut
 }
 
-// Apply returns the conversation that an acceptance describes. If all entries are kept they are not
-// copied, so r.Entries must be clipped.
+// Apply returns the conversation that an acceptance describes, without changing r. If all entries
+// are kept the result shares their array, so r.Entries must be clipped.
 func (r *Snapshot) Apply(a stream.Acceptance) []Entry {
 	entries := r.Entries
 	keep := min(a.Keep, len(entries))
@@ -269,8 +280,8 @@ func updated(entries []Entry, messages []agui.Message) []Entry {
 	return entries
 }
 
-// positionsOf returns the positions of the messages that are said. It does not index all entries: a
-// thread is long, and an input has few messages.
+// positionsOf returns the positions of the messages of a tail that the thread has, by ID. It
+// indexes no other entry: a thread is long, and an input has few messages.
 func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
 	ids := make(map[string]bool, len(said))
 	for _, s := range said {
@@ -285,8 +296,8 @@ func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
 	return at
 }
 
-// sameMessages compares a conversation with a client's list, without activities and hidden
-// messages.
+// sameMessages reports whether a client's list shows a conversation: activities and hidden messages
+// are ignored on both sides.
 func sameMessages(entries []Entry, sent []agui.Message) bool {
 	i := 0
 	for _, e := range entries {

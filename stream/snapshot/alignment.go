@@ -7,25 +7,31 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// alignment maps the messages of an input to messages of the thread.
+// This file finds the messages of a client's list in the thread (align), and tells a continuation,
+// an edit and a regeneration apart (reconcile). Front ends differ: some keep the server's message
+// IDs, some make new IDs for users' messages, some for all. So messages are matched by ID first,
+// and by content where IDs are unknown. docs/concepts/history.md has a table of cases.
+
+// alignment maps the messages of an input to entries of the thread.
 type alignment struct {
 	// at is, for each message of the input, the position of the thread's entry; unknown = none.
 	at []int
-	// first is the smallest position of an aligned message that proves something.
+	// first is the smallest position of an aligned message that is not an instruction.
 	first int
-	// proven reports whether the input knows the thread: a message other than an instruction is
+	// proven reports whether the client knows the thread: a message other than an instruction is
 	// aligned.
 	proven bool
 }
 
+// unknown is the position of a message that the thread does not have.
 const unknown = -1
 
 // maxStarts bounds how many positions in the thread are tried, the newest first, when messages are
 // aligned by content.
 const maxStarts = 100
 
-// align finds the messages of an input in the thread: by ID, else by role and content in order.
-// Instructions prove nothing.
+// align finds the messages of an input in the thread: by ID, and messages with unknown IDs by role
+// and content in order. Instructions prove nothing, because front ends add them to any list.
 func (r *Snapshot) align(sent []agui.Message) alignment {
 	a := alignment{at: make([]int, len(sent)), first: len(r.Entries)}
 	ids := r.positions()
@@ -48,9 +54,9 @@ func (r *Snapshot) align(sent []agui.Message) alignment {
 	return a
 }
 
-// alignGaps aligns messages with new IDs before, between and after those with known IDs: some
-// clients give answers the server's IDs and make new ones for what users say, others make new ones
-// for answers.
+// alignGaps aligns messages with unknown IDs that are before, between and after those with known
+// IDs. Some clients give answers the server's IDs and make new IDs for users' messages; others make
+// new IDs for answers.
 func (r *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
 	before := unknown // the position of the entry before the gap
 	var gap []int
@@ -73,8 +79,8 @@ func (r *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
 }
 
 // alignRest aligns the messages after the last known one with the entries from a position on, until
-// one differs. The last aligned message is one of an agent: what users say after it is new,
-// whatever it says, because people repeat themselves. gap has positions in sent.
+// one differs. The last aligned message is an agent's: users' messages after it are new even if
+// they equal an entry, because people repeat themselves. gap has positions in sent.
 func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
 	var equal []int // positions of entries that equal the first messages of the gap
 	proven := 0     // how many of them there are up to the last one of an agent
@@ -95,9 +101,9 @@ func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from 
 	}
 }
 
-// alignGap aligns the messages of a gap with the entries from one position up to another, the last
-// first, until a client's message differs. It returns the smallest position that is aligned then.
-// gap has positions in sent.
+// alignGap aligns the messages of a gap with the entries from one position up to another
+// (exclusive), the last first, until a client's message differs. It returns the smallest aligned
+// position, or to if it aligns none. gap has positions in sent.
 func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, to int) int {
 	first := to
 	for p := to - 1; p >= from && len(gap) > 0; p-- {
@@ -112,10 +118,10 @@ func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, 
 	return first
 }
 
-// alignByContent aligns an input whose client makes new IDs for old messages. It looks for the
-// longest part of the thread with which the input begins, the newest if there are several. Only
-// answers and tool results prove that the client knows it: people repeat themselves. Messages of
-// users prove it where they are all that users said from there on, so that nothing would be cut.
+// alignByContent aligns an input of a client that makes new IDs for all messages. It looks for the
+// longest part of the thread with which the input begins, the newest if there are several. Answers
+// and tool results prove that the client knows that part. Users' messages alone prove it only if
+// they are all users' messages from there on and the input has more: then nothing would be cut.
 func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 	var said []int // the messages of the input that have content to compare
 	var saidDigests []contentDigest
@@ -153,7 +159,8 @@ func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 	a.first, a.proven = best[0], true
 }
 
-// comparable reports whether a message can be recognized by its content.
+// comparable reports whether a message can be recognized by its content: a user's, a tool's, or an
+// assistant's that is not empty.
 func comparable(m agui.Message) bool {
 	switch m.Role {
 	case agui.RoleUser, agui.RoleTool:
@@ -164,8 +171,10 @@ func comparable(m agui.Message) bool {
 	return false
 }
 
-// matchFrom returns the positions of the first messages of an input, from one position of the
-// thread on, until one differs. The client may lack what agents said in between.
+// matchFrom returns the positions of entries that equal the first messages of an input, from the
+// entry start on. It ends at a client's message that differs. Messages of agents that differ are
+// skipped: the client may lack them. said and digests are digests of the input's messages and of
+// the entries.
 func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
 	match := []int{start}
 	for p := start + 1; p < len(digests) && len(match) < len(said); p++ {
@@ -182,7 +191,8 @@ func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
 	return match
 }
 
-// proves reports whether a match by content shows that the client knows the thread.
+// proves reports whether a match by content shows that the client knows the thread (see
+// alignByContent). said is the number of comparable messages of the input.
 func (r *Snapshot) proves(match []int, said int) bool {
 	for _, pos := range match {
 		if r.Entries[pos].Message.Role != agui.RoleUser {
@@ -194,14 +204,14 @@ func (r *Snapshot) proves(match []int, said int) bool {
 	return len(match) < said && !more
 }
 
-// reconcile judges an input that knows the thread.
+// reconcile judges an input of a client that knows the thread.
 //
 // Messages before the first aligned one stay. From there on, the first message of the input that is
-// new, stands elsewhere or has other content is a change; so is the lack of a message that a client
-// sent and this client has seen. The conversation is cut at the change if clients' messages follow
-// in the thread, and goes on with the rest of the input. Messages of agents that the client merely
-// lacks stay. An input that ends in a known message of a client asks for another answer to it: what
-// followed is cut.
+// new, moved or changed is the change; so is the lack of a client's message that this client has
+// seen. If clients' messages follow the change in the thread, the conversation is cut there and
+// continues with the rest of the input. Messages of agents that the client merely lacks stay. An
+// input that ends in a known message of a client asks for another answer to it: the entries after
+// it are cut.
 func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) stream.Acceptance {
 	next := al.first // the first entry that is not matched yet
 	last := unknown  // the last entry that was matched
@@ -231,13 +241,14 @@ func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) str
 	return r.continueFrom(sent, al, len(sent), keep, cut)
 }
 
-// isRemark reports whether a message is reasoning or an activity.
+// isRemark reports whether a message is reasoning or an activity. Clients may have such messages
+// that the thread does not have.
 func isRemark(m agui.Message) bool {
 	return m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity
 }
 
-// continueFrom keeps so many entries, and adds the messages of the input from the position rest on,
-// and all instructions.
+// continueFrom returns the acceptance that keeps the first keep entries, and adds the messages of
+// the input from the position rest on, and all instructions.
 func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep int, cut bool) stream.Acceptance {
 	a := stream.Acceptance{Keep: keep, Cut: cut}
 	for i, m := range sent {
@@ -255,8 +266,9 @@ func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep in
 	return a
 }
 
-// keepAgents keeps the messages of agents from an entry on, up to the first message of a client
-// that this client has seen.
+// keepAgents returns how many entries stay if a change is at the entry from: the agents' messages
+// up to the first message of a client that this client has seen. cut reports whether there is such
+// a message.
 func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
 	if dropped, ok := r.firstSent(from, len(r.Entries), seen); ok {
 		return dropped, true
@@ -264,8 +276,8 @@ func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
 	return len(r.Entries), false
 }
 
-// firstSent finds the first message of a client, except for instructions, among those that a client
-// has seen.
+// firstSent returns the position of the first message of a client with from ≤ position < to that
+// this client has seen; false = there is none. Instructions do not count.
 func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
 	for i := from; i < to; i++ {
 		if e := r.Entries[i]; e.Sent != "" && !isInstruction(e.Message) && e.seenBy(seen) {
@@ -283,11 +295,12 @@ func (r *Snapshot) hasSeen(from int, seen uint64) bool {
 	})
 }
 
-// contentDigest is a digest of what a message says; the zero value is that of a message without
-// content.
+// contentDigest is the digest of a message's content; the zero value is that of a message without
+// comparable content.
 type contentDigest [32]byte
 
-// digestContent returns the digest of a message without its IDs and metadata.
+// digestContent returns the digest of a message's role, content, error and tool calls, without IDs
+// and metadata.
 func digestContent(m agui.Message) contentDigest {
 	plain := agui.Message{Role: m.Role, Content: m.Content, Error: m.Error}
 	for _, c := range m.ToolCalls {
@@ -296,5 +309,5 @@ func digestContent(m agui.Message) contentDigest {
 	return plain.Digest()
 }
 
-// sameContent reports whether two messages say the same.
+// sameContent reports whether two messages are equal but for their IDs and metadata.
 func sameContent(a, b agui.Message) bool { return digestContent(a) == digestContent(b) }

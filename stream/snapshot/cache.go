@@ -16,11 +16,11 @@ import (
 // beginning, where an attempt died, and at its end.
 const perThread = 4
 
-// cacheBytes bounds the memory of all snapshots together, since clients decide how large a thread
-// is. The thread that was used last is kept in any case.
+// cacheBytes bounds the memory of all snapshots together, by their weight, since clients decide how
+// large a thread is. The thread that was used last is kept, whatever its weight.
 const cacheBytes = 64 << 20
 
-// cacheThreads bounds of how many threads snapshots are kept.
+// cacheThreads bounds the number of threads with snapshots in memory.
 const cacheThreads = 256
 
 // cache keeps the newest snapshots of the threads that were used last. Concurrent callers that need
@@ -29,9 +29,9 @@ type cache struct {
 	threads, bytes int // bounds
 
 	mu      sync.Mutex
-	newest  *lru.Cache[stream.Thread, cached]
-	weight  int // of all that are kept
-	flights map[place]*flight
+	newest  *lru.Cache[stream.Thread, cached] // safe for concurrent use; mu guards its changes
+	weight  int                               // sum over newest, in bytes
+	flights map[place]*flight                 // computations that are under way
 }
 
 // cached are the snapshots of a thread in the order of the log. The slice is immutable. The
@@ -47,19 +47,21 @@ type place struct {
 	seq    uint64
 }
 
-// flight is the computation of a snapshot. The snapshot is set, or nil after a failure, when done
-// is closed.
+// flight is a computation of a snapshot that callers share. snapshot is set before done is closed;
+// nil = the computation has failed.
 type flight struct {
 	done     chan struct{}
 	snapshot *Snapshot
 }
 
+// newCache returns an empty cache for so many threads, and so many bytes.
 func newCache(threads, bytes int) *cache {
-	newest, _ := lru.New[stream.Thread, cached](threads + 1) // one more than are kept; it fails only for a size below 1
+	newest, _ := lru.New[stream.Thread, cached](threads + 1) // add evicts after it adds, so one more; New fails only for a size below 1
 	return &cache{threads: threads, bytes: bytes, newest: newest, flights: map[place]*flight{}}
 }
 
-// upTo returns the newest cached snapshot of a thread that is not newer than a record; nil = none.
+// upTo returns the newest cached snapshot of a thread with a sequence up to seq; nil = none. The
+// thread counts as used.
 func (c *cache) upTo(t stream.Thread, seq uint64) *Snapshot {
 	all, _ := c.newest.Get(t)
 	for _, r := range slices.Backward(all.snapshots) {
@@ -87,6 +89,8 @@ func (c *cache) keep(t stream.Thread, r *Snapshot) {
 	c.add(t, r)
 }
 
+// add is keep under mu. It evicts the oldest snapshots of the thread beyond perThread, and then the
+// threads that were used longest ago beyond the bounds.
 func (c *cache) add(t stream.Thread, r *Snapshot) {
 	old, _ := c.newest.Peek(t)
 	at, same := slices.BinarySearchFunc(old.snapshots, r.Seq, func(k *Snapshot, seq uint64) int { return cmp.Compare(k.Seq, seq) })
@@ -107,9 +111,9 @@ func (c *cache) add(t stream.Thread, r *Snapshot) {
 	}
 }
 
-// share returns the snapshot at a place. The first caller computes it. The others wait; if the
-// computation fails, for instance because the first caller's context ended, the next one computes
-// it.
+// share returns the snapshot at a place. The first caller computes it and the others wait. If the
+// computation fails, for instance because the first caller's context ended, one of the waiting
+// callers computes it. The error is that of the caller's own computation, or the cause of ctx.
 func (c *cache) share(ctx context.Context, at place, compute func() (*Snapshot, error)) (*Snapshot, error) {
 	for {
 		if r := c.upTo(at.thread, at.seq); r != nil && r.Seq == at.seq {
@@ -135,7 +139,8 @@ func (c *cache) share(ctx context.Context, at place, compute func() (*Snapshot, 
 	}
 }
 
-// fly computes a snapshot, and hands it to those who wait.
+// fly computes a snapshot, keeps it, and hands it to the callers that wait. It ends the flight even
+// if compute panics, so that no caller waits for ever.
 func (c *cache) fly(at place, under *flight, compute func() (*Snapshot, error)) (*Snapshot, error) {
 	var r *Snapshot
 	defer func() {
@@ -159,7 +164,7 @@ const entryBytes = 512
 // runBytes is about how many bytes the note of a run takes.
 const runBytes = 256
 
-// weight is about how many bytes of memory a snapshot takes.
+// weight is about how many bytes of memory a snapshot takes. Small fields are not counted.
 func (r *Snapshot) weight() int {
 	n := len(r.State) + len(r.Journal.Committed) + runBytes*len(r.Runs)
 	for _, c := range r.Journal.Changes {
@@ -174,6 +179,7 @@ func (r *Snapshot) weight() int {
 	return n
 }
 
+// messageWeight is about how many bytes of memory a message takes.
 func messageWeight(m agui.Message) int {
 	n := entryBytes + len(m.ID) + len(m.Content.Object()) + len(m.EncryptedValue) + len(m.Error)
 	if m.Content.IsText() {

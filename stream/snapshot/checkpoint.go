@@ -14,10 +14,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A checkpoint is a stored snapshot, so that opening a thread costs the records since then. A
-// thread has two places for checkpoints: one has the newest, the other the newest from before the
-// latest run, because readers of that run need the thread at the run's beginning. An older snapshot
-// is computed from the thread's first record.
+// A checkpoint is a snapshot in the log's object store, so that opening a thread costs only the
+// records since then. A thread has two places for checkpoints: one has the newest, the other the
+// newest from before the latest run, because readers of that run need the thread at the run's
+// beginning. An older snapshot is computed from the thread's first record.
+//
+// Checkpoints are a cache: a reader that finds none, or one of another format, folds the records.
+// Several processes may store one concurrently; the last write wins, and any of them is correct.
 
 // A checkpoint is stored if more than so many bytes of records follow the last one:
 // checkpointWithin during a run, checkpointAtEnd at its end.
@@ -47,8 +50,9 @@ func (s *Store) checkpointNames(t stream.Thread) []string {
 	return []string{name, name + ".other"}
 }
 
-// checkpoints returns the places of a thread, the newest first. If the first place is empty, so is
-// the second.
+// checkpoints returns the two places of a thread, the newest checkpoint first. It reads their
+// metadata only. If the first place is empty, so is the second. A checkpoint of another version
+// counts as sequence 0.
 func (s *Store) checkpoints(ctx context.Context, t stream.Thread) ([]checkpoint, error) {
 	var places []checkpoint
 	for _, name := range s.checkpointNames(t) {
@@ -72,8 +76,8 @@ func (s *Store) checkpoints(ctx context.Context, t stream.Thread) ([]checkpoint,
 	return places, nil
 }
 
-// loadCheckpoint returns the newest checkpoint that is not newer than a record; nil = none, or none
-// that can be read: without it the records are read.
+// loadCheckpoint returns the newest checkpoint that is not newer than seq; nil = there is none, or
+// none that can be read. It reports no error, because the caller then reads the records.
 func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
 	places, err := s.checkpoints(ctx, t)
 	if err != nil {
@@ -88,15 +92,17 @@ func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64)
 			continue
 		}
 		var r Snapshot
-		if json.Unmarshal(data, &r) == nil && r.Seq <= seq {
+		if json.Unmarshal(data, &r) == nil && r.Seq <= seq { // it may have been overwritten since
 			return &r
 		}
 	}
 	return nil
 }
 
-// Checkpoint stores a snapshot if enough records follow the last checkpoint. atEnd reports that a
-// run has ended.
+// Checkpoint stores a snapshot if enough bytes of records follow the last checkpoint; atEnd tells
+// that a run has ended with it. It replaces the newest checkpoint if that is of the same run, else
+// the older one. It stores nothing if a newer one exists. Activities call it with snapshots that
+// they have computed for their work; a failure costs time only.
 func (s *Store) Checkpoint(ctx context.Context, t stream.Thread, r *Snapshot, atEnd bool) error {
 	if r.sinceCheckpoint < checkpointAtEnd || !atEnd && r.sinceCheckpoint < checkpointWithin {
 		return nil
@@ -120,6 +126,7 @@ func (s *Store) Checkpoint(ctx context.Context, t stream.Thread, r *Snapshot, at
 	return nil
 }
 
+// storeCheckpoint writes a snapshot to a place, and replaces the one that is there.
 func (s *Store) storeCheckpoint(ctx context.Context, name string, r *Snapshot) error {
 	data, err := json.Marshal(r)
 	if err != nil {

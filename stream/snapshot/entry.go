@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// needsAnswer reports whether an agent is to answer the message: a user's, or the result of a
-// client tool call.
+// needsAnswer reports whether the message asks an agent for an answer: a user's message, or the
+// result of a client tool call.
 func (e Entry) needsAnswer() bool {
 	return e.Sent != "" && (e.Message.Role == agui.RoleUser || e.Message.Role == agui.RoleTool)
 }
@@ -19,21 +19,23 @@ func (e Entry) differs(m agui.Message) bool {
 	return e.Message.Role != m.Role || e.Sent != "" && e.Sent != sentDigest(m) && !sameContent(e.Message, m)
 }
 
-// seenBy reports whether a client that was shown the log up to a record may have seen the message;
-// 0 = up to its end.
+// seenBy reports whether a client that was shown the log up to the sequence seen may have seen the
+// message; 0 = the client counts as up to date.
 func (e Entry) seenBy(seen uint64) bool { return seen == 0 || e.Since <= seen }
 
-// Entry is one message of a thread's conversation.
+// Entry is one message of a thread's conversation, with what the thread knows about its origin.
+// Entries are immutable: snapshots share them.
 type Entry struct {
 	Message agui.Message `json:"message"`
 	// Sent is the digest of the message as a client sent it; "" = an agent or a tool made the
 	// message, and the log's version of it counts, whatever copy a client has.
 	Sent string `json:"sent,omitempty"`
-	// ProviderIDs are the provider's IDs of the tool calls, by their IDs in the thread.
+	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread: a
+	// request to the provider needs its own IDs.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// AnswerID is the ID of the answer that a reasoning message belongs to; "" = none.
 	AnswerID string `json:"answerId,omitempty"`
-	// Scope is that of the step that added the message.
+	// Scope is that of the pipeline step that added the message; "" = none.
 	Scope string `json:"scope,omitempty"`
 	// Since is the sequence of the record after which readers may have seen the message: the one
 	// that added a client's message, or the first one of the run in which an agent added it.
@@ -61,7 +63,8 @@ func isInstruction(m agui.Message) bool {
 	return m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper
 }
 
-// sameMessage compares the parts of two messages that a reader sees.
+// sameMessage reports whether two messages are equal in the parts that clients show: IDs, role,
+// text and tool calls.
 func sameMessage(a, b agui.Message) bool {
 	if a.ID != b.ID || a.Role != b.Role || a.ToolCallID != b.ToolCallID || a.Content.Text() != b.Content.Text() || len(a.ToolCalls) != len(b.ToolCalls) {
 		return false
@@ -85,7 +88,7 @@ func AppendShown(messages []agui.Message, entries []Entry) []agui.Message {
 	return messages
 }
 
-// Weight is about how many bytes of memory the entry takes.
+// Weight is about how many bytes of memory the entry's message takes.
 func (e Entry) Weight() int { return messageWeight(e.Message) }
 
 // HasRole reports whether one of the messages has a role.

@@ -9,30 +9,37 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// fold adds records to a snapshot. It is used by one goroutine, once.
+// fold adds the records of a thread, in the order of the log, to a snapshot. It is the one function
+// that decides what a record means for the conversation; models, the API and readers use its
+// results. It is used by one goroutine, for one result.
+//
+// Lists in the base are shared with other snapshots. So the fold never writes to an element of a
+// list that it has not cloned, and appends only to clipped lists.
 type fold struct {
 	log       *stream.Log
 	r         Snapshot
-	proposals map[uint64]*stream.Record
-	last      uint64 // sequence of the record before the one that is added
+	proposals map[uint64]*stream.Record // seen by this fold, by sequence: inputs need not be read again
+	last      uint64                    // sequence of the record before the one that is added
 }
 
-// newFold begins with a snapshot. It copies what it may change: the base is shared.
+// newFold begins with a snapshot, which it does not change: it copies or clips the lists that it
+// may change.
 func newFold(l *stream.Log, base *Snapshot) *fold {
 	f := &fold{log: l, r: *base, proposals: map[uint64]*stream.Record{}, last: base.Seq}
 	f.r.Entries = slices.Clip(f.r.Entries)
 	f.r.Pending = slices.Clone(f.r.Pending)
-	if len(f.r.Journal.Changes) == 0 {
+	if len(f.r.Journal.Changes) == 0 { // snapshot has emptied the journal
 		f.r.Journal.Committed = f.r.State
 	}
 	f.r.Journal.Changes = slices.Clone(f.r.Journal.Changes)
 	return f
 }
 
-// snapshot returns the result. The fold must not be used afterwards.
+// snapshot returns the result as of a sequence, which is at least that of the last added record.
+// The fold must not be used afterwards.
 func (f *fold) snapshot(seq uint64) *Snapshot {
 	f.r.Seq = seq
-	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on
+	f.r.Entries = slices.Clip(f.r.Entries) // a later fold then appends to a copy
 	j := &f.r.Journal
 	f.r.State = applyChanges(j.Committed, j.Changes, change.finished)
 	if len(j.Changes) == 0 {
@@ -41,7 +48,8 @@ func (f *fold) snapshot(seq uint64) *Snapshot {
 	return &f.r
 }
 
-// add adds the next record.
+// add adds the next record. It ignores records of runs that are sealed, and of runs other than the
+// last one: a workflow that was terminated from outside may have written them.
 func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 	defer func() { f.last = rec.Seq }()
 	f.r.sinceCheckpoint += rec.Weight()
@@ -65,11 +73,11 @@ func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 		return f.steer(ctx, rec)
 	case stream.KindTerminal:
 		f.r.Sealed = true
-		f.drop(func(stream.Lane) bool { return true })
+		f.drop(func(stream.Lane) bool { return true }) // unfinished attempts leave nothing
 		return f.closeRun(ctx, rec)
 	case stream.KindMark:
 		f.r.Mark = rec.Seq
-	case stream.KindAttempt:
+	case stream.KindAttempt: // supersedes the lane's unfinished attempt
 		f.drop(rec.Lane.Equals)
 	case stream.KindEvents:
 		return f.addShared(ctx, rec)
@@ -79,7 +87,7 @@ func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 		}
 		return f.done(ctx, rec)
 	case stream.KindSupersede:
-		if rec.HasResult() {
+		if rec.HasResult() { // the unfinished attempt's messages are kept
 			return f.done(ctx, rec)
 		}
 		f.drop(rec.Lane.Equals)
@@ -87,8 +95,8 @@ func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// addShared adds the changes of a record that concern several lanes: of the state, and of
-// activities.
+// addShared adds the changes of a record that concern several lanes: of the state, of activities,
+// and the beginnings of messages of subagents. They are pending until their attempt finishes.
 func (f *fold) addShared(ctx context.Context, rec *stream.Record) error {
 	if !rec.Shared() {
 		return nil
@@ -116,14 +124,14 @@ func (f *fold) addShared(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// drop removes what the open attempts on some lanes changed.
+// drop removes the pending changes of the open attempts on some lanes, which were superseded.
 func (f *fold) drop(in func(stream.Lane) bool) {
 	f.r.Journal.drop(in)
 	f.r.Pending = slices.DeleteFunc(f.r.Pending, func(p Pending) bool { return in(p.Lane) })
 }
 
-// commit makes what the attempt on a lane changed part of the thread, at its place in the order of
-// the log.
+// commit makes the pending changes of the attempt on a lane part of the thread, at their places in
+// the order of the log. settled shifts the places of the pending messages after each inserted one.
 func (f *fold) commit(lane stream.Lane) {
 	f.r.Journal.commit(lane)
 	var rest []Pending
@@ -140,7 +148,9 @@ func (f *fold) commit(lane stream.Lane) {
 	f.r.Pending = rest
 }
 
-// open begins the next run, with the conversation and the state that its input was accepted with.
+// open begins the next run, with the conversation and the state that its input was accepted with. A
+// continuation has no input, and begins with those of the run before. Changes of attempts that the
+// run before has not finished are dropped.
 func (f *fold) open(ctx context.Context, rec *stream.Record) error {
 	var o stream.Opening
 	if err := rec.Result(ctx, &o); err != nil {
@@ -162,7 +172,7 @@ func (f *fold) open(ctx context.Context, rec *stream.Record) error {
 		return err
 	}
 	a := o.Accepted
-	a.Tail, a.Updated = in.Accepted.Tail, in.Accepted.Updated
+	a.Tail, a.Updated = in.Accepted.Tail, in.Accepted.Updated // the opening has no content
 	if a.Cut {
 		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
 	}
@@ -176,7 +186,7 @@ func (f *fold) open(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// addedAt sets Since of the messages after the kept ones, if they are new.
+// addedAt sets Since of the new messages after the kept ones to the sequence of a record.
 func (f *fold) addedAt(seq uint64, keep int) {
 	for i := keep; i < len(f.r.Entries); i++ {
 		if f.r.Entries[i].Since == 0 {
@@ -185,8 +195,8 @@ func (f *fold) addedAt(seq uint64, keep int) {
 	}
 }
 
-// cutMessages lists the cut messages that clients keep if a snapshot lacks them: reasoning and
-// activities.
+// cutMessages returns the reasoning and the activities among the cut messages: clients keep these
+// if a snapshot lacks them.
 func cutMessages(cut []Entry) []CutMessage {
 	var messages []CutMessage
 	for _, e := range cut {
@@ -197,7 +207,8 @@ func cutMessages(cut []Entry) []CutMessage {
 	return messages
 }
 
-// closeRun adds what a run ended with: interrupts, client tool calls, outcome and usage.
+// closeRun adds how a run ended: its interrupts, client tool calls, outcome and usage. Interrupts
+// of a held run that the end does not repeat were resolved while it was held.
 func (f *fold) closeRun(ctx context.Context, rec *stream.Record) error {
 	last, err := rec.LastEvent(ctx)
 	if err != nil {
@@ -218,7 +229,7 @@ func (f *fold) closeRun(ctx context.Context, rec *stream.Record) error {
 	return f.endRun(ctx, rec, last)
 }
 
-// input returns a proposed input, of this fold or of the log.
+// input returns the proposed input with a sequence, from this fold's records or from the log.
 func (f *fold) input(ctx context.Context, seq uint64) (*stream.Input, error) {
 	rec := f.proposals[seq]
 	if rec == nil {
@@ -231,7 +242,8 @@ func (f *fold) input(ctx context.Context, seq uint64) (*stream.Input, error) {
 	return &in, nil
 }
 
-// done adds the result of a finished step.
+// done adds the result of a finished step, or of an unfinished one whose messages were kept. It
+// commits the lane's pending changes first, so that a message replaces its placeholder.
 func (f *fold) done(ctx context.Context, rec *stream.Record) error {
 	var res stream.Result
 	if err := rec.Result(ctx, &res); err != nil {
@@ -282,7 +294,7 @@ func (f *fold) done(ctx context.Context, rec *stream.Record) error {
 // needs an approval again.
 const maxRemembered = 256
 
-// decided adds a decision, and the approval that is to be remembered.
+// decided adds a decision that was carried out, and the approval that it has the thread remember.
 func (f *fold) decided(d stream.Decided) {
 	f.r.Decided = append(slices.Clip(f.r.Decided[max(0, len(f.r.Decided)+1-maxAnswered):]), d)
 	if d.Remembered == nil || slices.Contains(f.r.Remembered, *d.Remembered) {
@@ -292,7 +304,8 @@ func (f *fold) decided(d stream.Decided) {
 	f.r.Remembered = append(slices.Clip(kept), *d.Remembered)
 }
 
-// editCall replaces the arguments of a tool call by those that an approver has given.
+// editCall replaces the arguments of a tool call by those that an approver has set. It looks from
+// the end, and does nothing if the conversation does not have the call.
 func (f *fold) editCall(callID, arguments string) {
 	for i := len(f.r.Entries) - 1; i >= 0; i-- {
 		e := f.r.Entries[i]
@@ -314,14 +327,14 @@ func (f *fold) indexOf(id string) int {
 }
 
 // moveToEnd moves an activity of the main lane after the messages of its step: commit has put it
-// before them.
+// before them, because they were not finished then.
 func (f *fold) moveToEnd(i int) {
 	e := f.r.Entries[i] // the list is copied: the base shares it
 	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:], []Entry{e})
 }
 
 // insert adds a message where clients put it: a tool result after the message with its call and the
-// results that are there, any other message at the end.
+// results that follow that message, any other message at the end.
 func (f *fold) insert(e Entry) {
 	f.supplant(e)
 	at, ok := f.afterCall(e.Message)
@@ -340,8 +353,8 @@ func (f *fold) insert(e Entry) {
 	}
 }
 
-// supplant removes the result that a client sent for a call, if the call now has a result of its
-// own.
+// supplant removes the result that a client sent for a call, if e is the server's own result of
+// that call.
 func (f *fold) supplant(e Entry) {
 	if e.Message.Role != agui.RoleTool || e.Sent != "" {
 		return
@@ -360,8 +373,8 @@ func (f *fold) supplant(e Entry) {
 	}
 }
 
-// afterCall returns the position after the message with the call of a tool result, and after the
-// results that follow it.
+// afterCall returns the position for a tool result: after the message with its call and the results
+// that follow it. ok is false if m is not a tool result, or if the conversation lacks the call.
 func (f *fold) afterCall(m agui.Message) (at int, ok bool) {
 	if m.Role != agui.RoleTool {
 		return 0, false
@@ -385,8 +398,8 @@ func calls(m agui.Message, toolCallID string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
 }
 
-// noteMove notes which messages an input moved: those that it cut, or those after which the client
-// did not know the conversation.
+// noteMove notes which messages a run's input moved: those that it cut, or those after the place up
+// to which the client knew the conversation.
 func (f *fold) noteMove(o *stream.Opening) {
 	unmoved := o.Accepted.Keep
 	if o.Accepted.Moved {
@@ -398,7 +411,7 @@ func (f *fold) noteMove(o *stream.Opening) {
 	f.setUnmoved(unmoved)
 }
 
-// setUnmoved notes that at most so many messages at the beginning have never moved.
+// setUnmoved notes that at most unmoved messages at the beginning have never moved.
 func (f *fold) setUnmoved(unmoved int) {
 	if !f.r.Moved || unmoved < f.r.Unmoved {
 		f.r.Unmoved = unmoved
@@ -406,7 +419,8 @@ func (f *fold) setUnmoved(unmoved int) {
 	f.r.Moved = true
 }
 
-// addPlaceholder notes where a message of a subagent begins, unless it is known: a message may be
+// addPlaceholder notes where a message of a subagent begins: clients have the message there,
+// although it is finished later. It does nothing if the message is known, because a message may be
 // opened again.
 func (f *fold) addPlaceholder(rec *stream.Record, e agui.Event) {
 	var id string

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Content is the complete note of a KindFork record: what the thread begins with.
+// Content is the complete result of a KindFork record: the origin, and the messages and the state
+// that the thread begins with.
 type Content struct {
 	stream.Fork
 	Entries []Entry         `json:"entries,omitempty"`
@@ -19,9 +20,10 @@ type Content struct {
 }
 
 // Fork begins a thread of the same tenant with the conversation and the state that another thread
-// had at the end of a run. Interrupts, decisions and remembered approvals are not copied. Forking
-// again is the same fork. The error is stream.ErrRunActive if the run has not ended in its last
-// segment, and stream.ErrThreadExists if the thread has records of another origin.
+// had at the end of a run. Interrupts, decisions and remembered approvals are not copied. It writes
+// the new thread's first record; forking again with the same origin changes nothing. The error is
+// stream.ErrRunActive if the run has not ended in its last segment, and stream.ErrThreadExists if
+// the thread has records of another origin.
 func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
 	begun, err := s.log.Begun(ctx, from)
 	if err != nil {
@@ -49,7 +51,8 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) err
 	return s.log.WriteFork(ctx, to, &note.Fork, &note)
 }
 
-// fork begins the thread with what it is forked from.
+// fork begins the thread with the content of its KindFork record. The messages are new to all
+// readers of this thread, so Since is that record.
 func (f *fold) fork(ctx context.Context, rec *stream.Record) error {
 	var note Content
 	if err := rec.Result(ctx, &note); err != nil {

@@ -10,11 +10,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxAnswered bounds the resolved interrupts, and the decisions, that a snapshot knows.
+// maxAnswered bounds the resolved interrupts, and the decisions, that a snapshot keeps. The oldest
+// are dropped.
 const maxAnswered = 100
 
-// addHeld adds the interrupts and the client tool calls of a held run. Branches announce theirs one
-// by one, so some may be open already.
+// addHeld adds the interrupts and the client tool calls of a held run, which an open record
+// announces. Branches announce theirs one by one, so some may be open already. Interrupts of the
+// run's own agent begin a new wait: decisions of the one before are forgotten.
 func (f *fold) addHeld(ctx context.Context, rec *stream.Record) error {
 	if rec.HasResult() {
 		return nil
@@ -35,7 +37,7 @@ func (f *fold) addHeld(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// resolve removes what a decision is about from what the run is held for.
+// resolve removes the interrupt, or the client tool call, of a decision that was carried out.
 func (f *fold) resolve(d stream.Decided) {
 	f.r.ClientCalls = slices.DeleteFunc(slices.Clone(f.r.ClientCalls), func(id string) bool { return id == d.CallID })
 	at := slices.IndexFunc(f.r.Interrupts, d.Answers)
@@ -45,7 +47,8 @@ func (f *fold) resolve(d stream.Decided) {
 	}
 }
 
-// dropEndedSubagents removes the interrupts of subagents that have ended: nobody can resolve them.
+// dropEndedSubagents removes the interrupts of subagents that have ended in a record: no caller can
+// resolve them.
 func (f *fold) dropEndedSubagents(ctx context.Context, rec *stream.Record) error {
 	if len(f.r.Interrupts) == 0 {
 		return nil
@@ -69,22 +72,22 @@ func (f *fold) dropEndedSubagents(ctx context.Context, rec *stream.Record) error
 	return nil
 }
 
-// addAnswered keeps an interrupt that is resolved.
+// addAnswered keeps an interrupt that is resolved, for clients that answer it late.
 func (f *fold) addAnswered(q agui.Interrupt) {
 	f.r.Answered = append(slices.Clip(f.r.Answered), q)
 	f.r.Answered = f.r.Answered[max(0, len(f.r.Answered)-maxAnswered):]
 }
 
-// Shows reports whether the thread does not wait any more for what a decision is about: its
-// workflow has accepted the decision.
+// Shows reports whether the thread no longer waits for the interrupt or the client tool call of a
+// decision: its workflow has accepted this decision, or another one.
 func (r *Snapshot) Shows(d *stream.Decision) bool {
 	about := stream.Decided{CallID: d.CallID, Question: d.Question}
 	return !slices.Contains(r.ClientCalls, d.CallID) && !slices.ContainsFunc(r.Interrupts, about.Answers)
 }
 
-// CarriedOut reports whether the thread shows a decision and, if it is the result of a client tool
-// call, has the results of all calls of the same message. A thread whose last run has ended gets no
-// more results.
+// CarriedOut reports whether the thread shows a decision (see Shows). For the result of a client
+// tool call all calls of the same message must have results, because only then does the run
+// continue. A sealed run gets no more results, so it counts as well.
 func (r *Snapshot) CarriedOut(d *stream.Decision) bool {
 	if !r.Shows(d) {
 		return false

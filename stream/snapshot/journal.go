@@ -11,13 +11,16 @@ import (
 // Attempts on parallel lanes change the state and the list of messages concurrently. Readers see
 // their changes in the order of the log, but a step counts only when it is finished. So the changes
 // of an open attempt are kept at their place in that order: they are committed there when the
-// attempt finishes, and dropped if it is superseded.
+// attempt finishes, and dropped if it is superseded. A change that is committed may have open ones
+// before it; then it stays in the journal until those are committed or dropped.
 
-// journal is the committed state, and the changes since the first one of an open attempt.
+// journal is the committed state, and the changes from the first one of an open attempt on. The
+// zero value has no changes; the committed state is Snapshot.State then.
 type journal struct {
 	// Committed is the state before the first of the changes.
 	Committed json.RawMessage `json:"committed,omitempty"`
-	Changes   []change        `json:"changes,omitempty"`
+	// Changes are open and committed ones, in the order of the log. The first one is open.
+	Changes []change `json:"changes,omitempty"`
 }
 
 // change is a STATE_DELTA or STATE_SNAPSHOT. Lane and Writer are those of its attempt while that is
@@ -28,9 +31,10 @@ type change struct {
 	Event  json.RawMessage `json:"event"`
 }
 
+// open reports whether the attempt of the change has not finished yet.
 func (c change) open() bool { return c.Writer != "" }
 
-// commit commits the changes of the attempt on a lane.
+// commit commits the changes of the open attempt on a lane.
 func (j *journal) commit(lane stream.Lane) {
 	for i := range j.Changes {
 		if j.Changes[i].Lane == lane {
@@ -46,7 +50,8 @@ func (j *journal) drop(in func(stream.Lane) bool) {
 	j.foldCommitted()
 }
 
-// foldCommitted applies the committed changes before the first open one.
+// foldCommitted applies the committed changes before the first open one to Committed, and removes
+// them.
 func (j *journal) foldCommitted() {
 	n := slices.IndexFunc(j.Changes, change.open)
 	if n < 0 {
@@ -56,6 +61,7 @@ func (j *journal) foldCommitted() {
 	j.Changes = j.Changes[n:]
 }
 
+// finished reports whether the change is committed.
 func (c change) finished() bool { return !c.open() }
 
 // applyChanges returns the state after the changes that count. It uses the reducer that clients
@@ -68,7 +74,7 @@ func applyChanges(state json.RawMessage, changes []change, counts func(change) b
 			continue
 		}
 		if e, err := agui.Decode(c.Event); err == nil {
-			_ = client.Apply(e) // what is malformed is skipped like what does not apply
+			_ = client.Apply(e) // clients skip a malformed change, and one that does not apply, in the same way
 			applied = true
 		}
 	}
@@ -94,10 +100,10 @@ func applyActivity(pending []Pending, end int, rec *stream.Record, e agui.Event)
 		before = []agui.Message{pending[i].Message}
 	}
 	client := agui.NewReducer(before, nil)
-	_ = client.Apply(e) // what is malformed is skipped
+	_ = client.Apply(e) // a malformed change is skipped
 	after := client.Messages()
 	switch {
-	case len(after) == 0: // a change of what is not there
+	case len(after) == 0: // a delta without the activity that it changes
 	case i >= 0:
 		pending[i].Message = after[0]
 	default:

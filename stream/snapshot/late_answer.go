@@ -11,23 +11,29 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// CustomDecision is the name of the event that tells a client which decision stands instead of its
-// own.
+// An answer is late if another decision about its interrupt was carried out first: by another
+// approver, or by expiry. The late answer changes nothing. If it differs, its client gets an event
+// with the decision that was carried out.
+
+// CustomDecision is the name of the CUSTOM event that tells a client which decision was carried out
+// instead of its own.
 const CustomDecision = "perdure.decision"
 
-// Stands is the value of that event: the decision that was carried out.
+// Stands is the value of a CustomDecision event: the decision that was carried out.
 type Stands struct {
 	InterruptID string `json:"interruptId"`
 	ToolCallID  string `json:"toolCallId"`
 	// Decision is approve, edit, reject, answer, cancel or expire.
 	Decision string `json:"decision"`
-	// Args, Content and Reason are what was said with it.
+	// Args, Content and Reason are those of the decision (see stream.Decision).
 	Args    json.RawMessage `json:"args,omitempty"`
 	Content json.RawMessage `json:"content,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 }
 
-// LateEvents returns the events for a client whose answers differ from what was decided.
+// LateEvents returns the events for a client whose answers differ from the decisions that were
+// carried out. thread is a snapshot after those decisions. Interrupts that it does not know any
+// more have no event.
 func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thread *Snapshot) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, late := range answers {
@@ -56,7 +62,8 @@ func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thr
 	return events, nil
 }
 
-// stands returns a decision that was carried out.
+// stands returns a decision that was carried out, with its content from the log; without content if
+// no caller decided.
 func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision, error) {
 	if d.Proposal == 0 {
 		return &stream.Decision{Kind: d.Kind}, nil
@@ -64,12 +71,13 @@ func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision,
 	return s.log.Decision(ctx, d.Proposal)
 }
 
-// sameDecision reports whether two decisions are the same, whoever made them and for whatever
-// reason.
+// sameDecision reports whether two decisions have the same effect, whatever their callers and
+// reasons.
 func sameDecision(d, other *stream.Decision) bool {
 	return d.Kind == other.Kind && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
 }
 
+// text returns the text of the tool result of a decision; "" = it has none.
 func text(d *stream.Decision) string {
 	if d.Result == nil {
 		return ""
@@ -77,6 +85,7 @@ func text(d *stream.Decision) string {
 	return d.Result.Content.Text()
 }
 
+// standsOf returns the value of the event for a decision about an interrupt.
 func standsOf(d *stream.Decision, question agui.Interrupt) Stands {
 	s := Stands{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
 	if d.Result != nil {

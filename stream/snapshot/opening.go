@@ -10,15 +10,18 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// ErrConversationChanged tells that the input builds on a message that was cut before its run
-// started.
+// ErrConversationChanged tells that the input builds on a message that was cut after the API
+// accepted the input and before its run started.
 var ErrConversationChanged = errors.New("snapshot: the conversation was cut while the run waited to start")
 
-// OpenRun writes the first record of a run. It judges the accepted input again, against the thread
-// as it is now (see Snapshot.Renew). o names the agent and the input, or the run that it continues;
-// OpenRun fills in the rest. With regardless it opens the run also if the conversation was cut, so
-// that the run can end with that error. events follow RUN_STARTED. A later attempt does the same
-// again.
+// OpenRun writes the first record of a run, with RUN_STARTED and the given events, and returns its
+// sequence (see stream.Log.OpenRun). It judges the accepted input again, against the thread as it
+// is now (Snapshot.Renew). o names the agent and the input, or the run that it continues; OpenRun
+// fills in the other fields.
+//
+// The error is ErrConversationChanged if the input cannot be applied any more. With regardless the
+// run opens with the thread's conversation instead, so that it can end with that error. A later
+// attempt finds the record that the first one has written.
 func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, regardless bool, events ...agui.Event) (uint64, error) {
 	o.RunID, o.Execution = p.Run.ID, p.Execution
 	if o.Input == 0 {
@@ -34,7 +37,7 @@ func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, r
 	}
 	accepted, ok := thread.Renew(in.Accepted)
 	switch {
-	case ok || thread.Run == stream.Token(p.Run.ID):
+	case ok || thread.Run == stream.Token(p.Run.ID): // an earlier attempt has opened the run
 	case regardless: // the messages of the client stay, and it gets the conversation as a snapshot
 		accepted = thread.Accept(Claim{History: HistoryAppend})
 		accepted.Differs, accepted.Moved = true, true
@@ -50,7 +53,8 @@ func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, r
 	return s.log.OpenRun(ctx, p, o, append([]agui.Event{started}, events...))
 }
 
-// openContinuation opens a run without an input, which continues the run before it.
+// openContinuation opens a run without an input, which continues the run o.Continues with its
+// conversation and state.
 func (s *Store) openContinuation(ctx context.Context, p stream.Place, o stream.Opening, events []agui.Event) (uint64, error) {
 	o.ProtocolVersion = agui.Version
 	metadata, err := o.Metadata()

@@ -6,9 +6,10 @@ import (
 )
 
 // Pending is an activity of an open attempt. It is not part of the conversation yet, but readers
-// have it at its place. For a message of a subagent it is a placeholder.
+// have it at its place. For a message of a subagent that is not finished it is a placeholder,
+// without a role and content. Lane and Writer name the attempt.
 type Pending struct {
-	// At is how many entries of the conversation stand before it.
+	// At is the number of entries of the conversation before it.
 	At      int          `json:"at"`
 	Lane    stream.Lane  `json:"lane"`
 	Writer  string       `json:"writer"`

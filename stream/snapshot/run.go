@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// addRun adds a run.
+// addRun adds the note of a run that begins.
 func (f *fold) addRun(rec *stream.Record, o *stream.Opening) {
 	f.r.Active = rec.Time
 	f.r.Runs = append(slices.Clip(f.r.Runs), RunNote{
@@ -16,12 +16,13 @@ func (f *fold) addRun(rec *stream.Record, o *stream.Opening) {
 	})
 }
 
-// endRun adds how the last run ended, and its usage.
+// endRun adds the outcome and the usage to the note of the last run. For a cancelled run it reads
+// the request to cancel from the log.
 func (f *fold) endRun(ctx context.Context, rec *stream.Record, last agui.Event) error {
 	if len(f.r.Runs) == 0 {
 		return nil
 	}
-	f.r.Runs = slices.Clone(f.r.Runs) // others hold the list as it was
+	f.r.Runs = slices.Clone(f.r.Runs) // other snapshots share the list
 	run := &f.r.Runs[len(f.r.Runs)-1]
 	run.Ended = rec.Time
 	run.Outcome, run.Code = outcomeOf(last)
@@ -39,7 +40,8 @@ func (f *fold) endRun(ctx context.Context, rec *stream.Record, last agui.Event) 
 	return err
 }
 
-// outcomeOf returns the outcome of a run, by its last event.
+// outcomeOf returns the outcome of a run, and the code of its error, by its last event. An unknown
+// event counts as an error.
 func outcomeOf(last agui.Event) (outcome, code string) {
 	switch e := last.(type) {
 	case *agui.RunFinished:
@@ -53,7 +55,8 @@ func outcomeOf(last agui.Event) (outcome, code string) {
 	return OutcomeError, ""
 }
 
-// addRunUsage sets the usage of a run, and adds it to the thread's.
+// addRunUsage sets the usage of a run, and adds it to the thread's. The estimated part is in the
+// event's metadata.
 func (f *fold) addRunUsage(run *RunNote, more []agui.TokenUsage, metadata agui.Metadata) {
 	run.Usage = addUsage(nil, more)
 	f.r.Usage = addUsage(f.r.Usage, more)

@@ -9,9 +9,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// RunNote is what a thread keeps of one of its runs.
+// RunNote is what a snapshot keeps of one of the thread's runs. A thread keeps the notes of all its
+// runs.
 type RunNote struct {
-	// ID is the run's, as the log has it: with the mark of its segment, if it is not the first.
+	// ID is the run's ID in the log: with the mark of its segment, if it is not the first one.
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
 	// Revision is that of the agent.
@@ -26,10 +27,11 @@ type RunNote struct {
 	Code    string `json:"code,omitempty"`
 	// Superseded tells which messages the run's input took out of the conversation; nil = none.
 	Superseded *Superseded `json:"superseded,omitempty"`
-	// Cancel is the request that cancelled the run.
+	// Cancel is the request that cancelled the run; nil = the run was not cancelled, or without a
+	// request.
 	Cancel *stream.Cancel `json:"cancel,omitempty"`
-	// Usage is what the run says that it has used, each model once; Estimated is the part of it
-	// that is estimated.
+	// Usage is the usage that the run's last event reports, each model once; Estimated is the part
+	// of it that is estimated, nil = none.
 	Usage     []agui.TokenUsage `json:"usage,omitempty"`
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
 }
@@ -40,7 +42,7 @@ func (n RunNote) Segment() int {
 	if !marked {
 		return 1
 	}
-	segment, _ := strconv.Atoi(number) // it is ours
+	segment, _ := strconv.Atoi(number) // the server made it
 	return segment
 }
 
@@ -48,7 +50,8 @@ func (n RunNote) Segment() int {
 const OutcomeError = "error"
 
 // Superseded tells which messages the input of a run removed from the conversation: by an edit, a
-// regeneration, or by replacing the conversation. The log keeps them (see Store.SupersededBy).
+// regeneration, or by replacing the conversation. The log keeps their records, and
+// Store.SupersededBy returns them.
 type Superseded struct {
 	// Before is the sequence of the thread's last record before the run, At that of the run's first
 	// record.

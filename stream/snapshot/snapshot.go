@@ -8,12 +8,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Snapshot is a thread at one record of its log. It is immutable and may be shared.
+// Snapshot is a thread at one record of its log: the fold of its records up to there. It is
+// immutable, and shared by concurrent users; none of them may change a list of it. The exported
+// fields are the format of checkpoints (currentCheckpoint).
 //
 // A step counts when its done record is read, so a superseded attempt leaves nothing. The text that
 // a model streams is never read: the done record has the finished messages. Changes of the state
-// and of activities are read as they come, because lanes may make them concurrently and their order
-// is that of the log.
+// and of activities are read from the events of open attempts, because lanes may make them
+// concurrently and their order is that of the log.
 type Snapshot struct {
 	// Seq is the sequence of the last record that the snapshot contains.
 	Seq uint64 `json:"seq"`
@@ -33,7 +35,7 @@ type Snapshot struct {
 	Tools   bool   `json:"tools,omitempty"`
 	// Mark is the sequence of that run's last mark (see stream.Attempt.FinishOn); 0 = none.
 	Mark uint64 `json:"mark,omitempty"`
-	// Cut are the messages that the run's input cut and that clients keep unless they are told.
+	// Cut are the messages that the run's input cut and that clients keep without a correction.
 	Cut []CutMessage `json:"cut,omitempty"`
 
 	// ClientCalls are the IDs of the client tool calls, and Interrupts the interrupts, that the run
@@ -51,7 +53,8 @@ type Snapshot struct {
 	// Summaries replace the beginning of the conversation for models, the newest last.
 	Summaries []stream.Summary `json:"summaries,omitempty"`
 	// Moved reports whether messages have changed their place: by an input that cut, or by a result
-	// that was inserted. Unmoved is how many messages at the beginning never did.
+	// that was inserted. Unmoved is the number of messages at the beginning that never did; it
+	// counts with Moved only.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
 
@@ -60,7 +63,7 @@ type Snapshot struct {
 	Runs      []RunNote         `json:"runs,omitempty"`
 	Usage     []agui.TokenUsage `json:"usage,omitempty"`
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
-	// Active is the time of the last record that counts.
+	// Active is the time of the last record that the fold did not ignore.
 	Active time.Time `json:"active,omitzero"`
 	// Handed is the handoff of the thread; nil = the agent of the last run has it.
 	Handed *stream.Handed `json:"handed,omitempty"`
@@ -87,7 +90,8 @@ type CutMessage struct {
 // Messages returns the conversation as clients see it.
 func (r *Snapshot) Messages() []agui.Message { return AppendShown(nil, r.Entries) }
 
-// WithoutSpoken returns the snapshot without the pending activities of lanes on which agents speak.
+// WithoutSpoken returns a copy without the pending activities of lanes on which agents write. A
+// prelude repeats those activities as events.
 func (r *Snapshot) WithoutSpoken() *Snapshot {
 	without := *r
 	without.Pending = nil
@@ -99,8 +103,8 @@ func (r *Snapshot) WithoutSpoken() *Snapshot {
 	return &without
 }
 
-// MessagesFor returns the messages of a reader, with the pending activities in their places.
-// unshown are the writers whose attempts the reader is not shown.
+// MessagesFor returns the messages for one reader, with the pending activities in their places.
+// Keys of unshown are the writers whose attempts the reader is not shown.
 func (r *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
 	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
 	next := 0
@@ -129,7 +133,7 @@ func (r *Snapshot) Status() stream.Status {
 }
 
 // Agent returns the agent that has the thread: the one that it was handed over to, else that of the
-// last run, else that of the origin.
+// last run, else that of the fork's origin. "" = the thread has no run.
 func (r *Snapshot) Agent() string {
 	switch {
 	case r.Handed != nil:

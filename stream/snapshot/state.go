@@ -7,23 +7,23 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// keepsState reports whether an input leaves the state to the thread. Clients without a state send
-// {}.
+// keepsState reports whether an input has no state, so that the run begins with the thread's.
+// Clients without a state send {}.
 func keepsState(in *stream.Input) bool {
 	state := bytes.TrimSpace(in.Input.State)
 	return len(state) == 0 || bytes.Equal(state, EmptyState)
 }
 
-// stateOn returns the state that a run with an input begins with. before is the state of the
-// thread; the member keeps of it stays as the thread has it, whatever the input says ("" = none
-// does).
+// stateOn returns the state that a run with an input begins with: the input's, if it has one, else
+// before, the state of the thread. If both are objects, the member keeps is always that of the
+// thread; "" = no member is.
 func stateOn(in *stream.Input, before json.RawMessage, keeps string) json.RawMessage {
 	if keepsState(in) {
 		return before
 	}
 	var said, had map[string]json.RawMessage
 	if keeps == "" || json.Unmarshal(in.Input.State, &said) != nil || said == nil || json.Unmarshal(before, &had) != nil {
-		return in.Input.State // what is no object has no such member
+		return in.Input.State // a state that is not an object has no members
 	}
 	if bytes.Equal(compact(said[keeps]), compact(had[keeps])) {
 		return in.Input.State
@@ -33,19 +33,20 @@ func stateOn(in *stream.Input, before json.RawMessage, keeps string) json.RawMes
 	}
 	state, err := json.Marshal(said)
 	if err != nil {
-		return in.Input.State // cannot be: all of it was read
+		return in.Input.State // unreachable: all members were decoded from JSON
 	}
 	return state
 }
 
+// compact returns JSON without insignificant space; nothing for nothing.
 func compact(raw json.RawMessage) []byte {
 	var b bytes.Buffer
-	_ = json.Compact(&b, raw) // it was read; of nothing it is nothing
+	_ = json.Compact(&b, raw) // raw is valid JSON, or empty
 	return b.Bytes()
 }
 
-// StateFor returns the state of a reader, with the changes of open attempts. unshown are the
-// writers whose attempts the reader is not shown.
+// StateFor returns the state for one reader, with the changes of open attempts. Keys of unshown are
+// the writers whose attempts the reader is not shown.
 func (r *Snapshot) StateFor(unshown map[string]uint64) json.RawMessage {
 	if len(r.Journal.Changes) == 0 {
 		return r.State
@@ -65,7 +66,7 @@ func (r *Snapshot) KeepsState(in *stream.Input, keeps string) bool {
 	return !bytes.Equal(stateOn(in, r.State, keeps), in.Input.State)
 }
 
-// StateWith returns the state that a run with this input begins with.
+// StateWith returns the state that a run with this input begins with, if it keeps no member.
 func (r *Snapshot) StateWith(in *stream.Input) json.RawMessage { return stateOn(in, r.State, "") }
 
 // EmptyState is the state of a thread before the first change.

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// steer appends the messages that an active run was told. Messages that the conversation has are
-// not repeated.
+// steer appends the messages with which an active run was steered, from an open record. Messages
+// that the conversation has are not repeated.
 func (f *fold) steer(ctx context.Context, rec *stream.Record) error {
 	if !rec.Steers() {
 		return nil

@@ -10,14 +10,16 @@ import (
 )
 
 // Store computes snapshots of the threads of a log. It keeps those of the threads used last in
-// memory, and stores checkpoints next to the log. It is safe for concurrent use, owns no goroutine
-// and needs no Close.
+// memory (cache.go), and stores checkpoints in the log's object store (checkpoint.go). The API,
+// workers and readers of a process share one. It is safe for concurrent use, owns no goroutine and
+// needs no Close.
 type Store struct {
 	log   *stream.Log
 	cache *cache
 }
 
-// NewStore returns a store for a log. Components of a process that share a store share its memory.
+// NewStore returns a store for a log. Components of a process that share a store share its memory;
+// two stores of one process are correct, but hold the same snapshots twice.
 func NewStore(log *stream.Log) *Store {
 	return &Store{log: log, cache: newCache(cacheThreads, cacheBytes)}
 }
@@ -25,9 +27,10 @@ func NewStore(log *stream.Log) *Store {
 // Log returns the log that the snapshots are of.
 func (s *Store) Log() *stream.Log { return s.log }
 
-// Purge removes a thread: its checkpoints, and all that the log has of it. A caller that is
-// interrupted purges again. No run of the thread may be active: its workflow would miss its
-// records.
+// Purge removes a thread: its checkpoints, its snapshots in this process, and all its records and
+// blobs (see stream.Log.Purge). A caller that is interrupted purges again. No run of the thread may
+// be active: its workflow would miss its records. Other processes find out by compute that their
+// snapshots are of a purged thread.
 func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 	if err := s.purgeCheckpoints(ctx, t); err != nil {
 		return err
@@ -36,8 +39,9 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 	return s.log.Purge(ctx, t)
 }
 
-// Await computes the latest snapshot of a thread, and again after each record, until a condition is
-// met. It fails with ErrInterrupted when the follower stops, and with the cause of ctx.
+// Await computes the latest snapshot of a thread, and again after each record, until met returns
+// true for it. It fails with stream.ErrInterrupted when the follower stops, and with the cause of
+// ctx.
 func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thread, met func(*Snapshot) bool) error {
 	tail := f.ThreadTail(thread)
 	defer tail.Close()
@@ -52,8 +56,8 @@ func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thr
 	}
 }
 
-// AtCursor is At for a record that a client names. The error is ErrGone if the record was purged,
-// and ErrInvalidCursor if it is not one of the thread.
+// AtCursor is At for a sequence that a client names. The error is stream.ErrGone if the record was
+// purged, and stream.ErrInvalidCursor if it is not one of the thread.
 func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	rec, err := s.log.At(ctx, max(seq, 1))
 	if err == nil && rec == nil {
@@ -68,8 +72,9 @@ func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Sna
 	return s.At(ctx, t, seq)
 }
 
-// Latest returns the snapshot of a thread at its last record. It contains the record after; the
-// error is ErrLogLost if the log does not have that record.
+// Latest returns the snapshot of a thread at its last record, which the leader names. after is a
+// record that the caller knows: the error is stream.ErrLogLost if the thread ends before it. 0 =
+// none.
 func (s *Store) Latest(ctx context.Context, t stream.Thread, after uint64) (*Snapshot, error) {
 	last, err := s.log.LastOf(ctx, t)
 	if err != nil {
@@ -81,9 +86,10 @@ func (s *Store) Latest(ctx context.Context, t stream.Thread, after uint64) (*Sna
 	return s.At(ctx, t, last)
 }
 
-// At returns the snapshot of a thread at one of its records. Concurrent callers with the same
-// record share the work. At reads the records since the last checkpoint before that record: few if
-// the record is of the latest run. At sequence 0 a thread is empty.
+// At returns the snapshot of a thread at the sequence of one of its records. Concurrent callers
+// with the same sequence share the work. At reads the records since the last snapshot or checkpoint
+// before it: few if the record is of the latest run, all of the thread if it is an old one. At
+// sequence 0 a thread is empty.
 func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	if seq == 0 {
 		return &Snapshot{State: EmptyState}, nil
@@ -91,8 +97,8 @@ func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot,
 	return s.cache.share(ctx, place{t, seq}, func() (*Snapshot, error) { return s.compute(ctx, t, seq) })
 }
 
-// compute folds the records after the base, or all records if the base turns out to be of a purged
-// thread.
+// compute folds the records after the newest usable base. If the base turns out to be of a purged
+// thread with the same ID, it folds all records.
 func (s *Store) compute(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	r, err := s.fold(ctx, t, s.base(ctx, t, seq), seq)
 	if errors.Is(err, errVoid) {
@@ -102,11 +108,12 @@ func (s *Store) compute(ctx context.Context, t stream.Thread, seq uint64) (*Snap
 	return r, err
 }
 
-// errVoid: the thread was purged after the base was computed, and has begun again.
+// errVoid tells that the thread was purged after the base was computed, and has begun again.
 var errVoid = errors.New("snapshot: the thread was purged")
 
-// fold adds the records of a thread to a base. It reads the last record of the base again: a purge
-// removes all records, so a base without its last record is of another conversation.
+// fold adds the records of a thread up to seq to a base. It reads the last record of the base
+// again: a purge removes all records, so a base without its last record is of another conversation
+// (errVoid).
 func (s *Store) fold(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
 	f, met := newFold(s.log, base), base.Seq == 0
 	for r, err := range s.log.Records(ctx, s.log.ThreadSubject(t)+".>", max(base.Seq, 1), seq) {
@@ -126,7 +133,8 @@ func (s *Store) fold(ctx context.Context, t stream.Thread, base *Snapshot, seq u
 	return f.snapshot(seq), nil
 }
 
-// base returns the newest snapshot, in memory or stored, that is not newer than a record.
+// base returns the newest snapshot, in memory or stored, that is not newer than seq. Without one it
+// returns an empty thread.
 func (s *Store) base(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
 	if r := s.cache.upTo(t, seq); r != nil {
 		return r
@@ -137,7 +145,8 @@ func (s *Store) base(ctx context.Context, t stream.Thread, seq uint64) *Snapshot
 	return &Snapshot{State: EmptyState}
 }
 
-// Fold adds records of a thread to a snapshot, in the order of the log.
+// Fold adds records of a thread to a snapshot, in the order of the log. It neither reads nor fills
+// a cache.
 func Fold(ctx context.Context, log *stream.Log, base *Snapshot, records ...*stream.Record) (*Snapshot, error) {
 	f, seq := newFold(log, base), base.Seq
 	for _, rec := range records {

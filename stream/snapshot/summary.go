@@ -15,19 +15,20 @@ import (
 // and subagents have others.
 const maxSummaries = 32
 
-// Summarize returns the note of a summary of some entries.
+// Summarize returns the note of a summary that replaces these entries for models.
 func Summarize(entries []Entry) *stream.Summary {
 	return &stream.Summary{Messages: len(entries), Digest: digestEntries(entries)}
 }
 
-// Covers reports whether a summary is one of the first of these entries. It is not if some were
-// cut, or if another one was inserted.
+// Covers reports whether a summary is one of the first of these entries. It is false if some of the
+// summarized entries were cut, or if another one was inserted between them.
 func Covers(s stream.Summary, entries []Entry) bool {
 	return s.Messages > 0 && s.Messages <= len(entries) && digestEntries(entries[:s.Messages]) == s.Digest
 }
 
-// digestEntries identifies entries by their IDs and, for messages of clients, their digests. A
-// message that only the agent is told has an ID that differs between steps, so its text is used.
+// digestEntries identifies entries by their IDs and, for messages of clients, their digests. A user
+// message that a step adds for its agent only has an ID that differs between steps, so its text is
+// used.
 func digestEntries(entries []Entry) string {
 	h := sha256.New()
 	for _, e := range entries {
@@ -41,7 +42,8 @@ func digestEntries(entries []Entry) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// summarize adds a summary.
+// summarize adds a summary, which the record with a sequence keeps. Beyond maxSummaries the oldest
+// is dropped.
 func (f *fold) summarize(seq uint64, s stream.Summary) {
 	s.Seq = seq
 	kept := f.r.Summaries[max(0, len(f.r.Summaries)+1-maxSummaries):]

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// supersede notes which messages an input removed.
+// supersede notes, for the run that begins at seq, which messages its input removed from the
+// conversation before.
 func (f *fold) supersede(seq uint64, before []Entry) {
 	gone, first := supersededOf(before, f.r.Entries)
 	if len(gone) == 0 {
@@ -18,11 +19,11 @@ func (f *fold) supersede(seq uint64, before []Entry) {
 	if first > 0 {
 		note.After = before[first-1].Message.ID
 	}
-	f.r.Runs[len(f.r.Runs)-1].Superseded = note // began has cloned the list
+	f.r.Runs[len(f.r.Runs)-1].Superseded = note // addRun has appended to a clipped list
 }
 
-// supersededOf lists the messages that a later conversation lacks or has in another version, and
-// the position of the first of them.
+// supersededOf returns the messages of a conversation that a later one lacks or has in another
+// version, and the position of the first of them. Hidden messages do not count.
 func supersededOf(before, after []Entry) (gone []agui.Message, first int) {
 	shared := 0
 	for shared < min(len(before), len(after)) && sameEntry(before[shared], after[shared]) {
@@ -47,12 +48,13 @@ func supersededOf(before, after []Entry) (gone []agui.Message, first int) {
 	return gone, first
 }
 
+// sameEntry reports whether two entries are the same version of a message.
 func sameEntry(a, b Entry) bool {
 	return a.Message.ID == b.Message.ID && a.Sent == b.Sent && a.Message.Role == b.Message.Role
 }
 
-// SupersededBy returns the messages that the input of a run removed, in their order. For an old run
-// it reads the thread from its first record.
+// SupersededBy returns the messages that the input of a run removed, in their order; note is that
+// of its RunNote. For an old run it reads the thread from its first record.
 func (s *Store) SupersededBy(ctx context.Context, t stream.Thread, note *Superseded) ([]agui.Message, error) {
 	before, err := s.At(ctx, t, note.Before)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// EstimatedUsage is the estimated part of a usage: of model calls whose answer was cut before the
-// provider reported its usage. The usage includes it.
+// EstimatedUsage is the estimated part of a usage: that of model calls whose answer was cut before
+// the provider reported its usage. The usage that it is a part of includes it.
 type EstimatedUsage struct {
 	// Calls is the number of those calls.
 	Calls int64 `json:"calls"`
@@ -20,7 +20,8 @@ type EstimatedUsage struct {
 // metadataEstimated is the key of an EstimatedUsage in the metadata of a run's last event.
 const metadataEstimated = "perdure.usage.estimated"
 
-// Put writes the estimated part into the metadata of a run's last event, if there is one.
+// Put writes the estimated part into the metadata of a run's last event; it writes nothing if no
+// call was cut. metadata must not be nil.
 func (e EstimatedUsage) Put(metadata agui.Metadata) error {
 	if e.Calls == 0 {
 		return nil
@@ -33,7 +34,8 @@ func (e EstimatedUsage) Put(metadata agui.Metadata) error {
 	return nil
 }
 
-// estimatedIn reads the estimated part from the metadata of a run's last event.
+// estimatedIn returns the estimated part from the metadata of a run's last event; zero = there is
+// none.
 func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
 	if body := metadata[metadataEstimated]; body != nil {
 		_ = json.Unmarshal(body, &e)
@@ -41,7 +43,8 @@ func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
 	return e
 }
 
-// addUsage returns the sum of two usages, with one entry for each provider and model.
+// addUsage returns the sum of two usages, with one entry for each provider and model. It changes
+// neither.
 func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
 	all = slices.Clone(all)
 	for _, u := range more {
@@ -52,7 +55,7 @@ func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
 			continue
 		}
 		sum := &all[at]
-		if (sum.TotalTokens == nil) != (u.TotalTokens == nil) { // cut calls have none, nor have some providers
+		if (sum.TotalTokens == nil) != (u.TotalTokens == nil) { // calls that were cut have none, and some providers report none
 			sum.TotalTokens, u.TotalTokens = totalOf(*sum), totalOf(u)
 		}
 		for _, count := range []struct{ to, from **int64 }{
@@ -77,7 +80,7 @@ func totalOf(u agui.TokenUsage) *int64 {
 	return added(u.InputTokens, u.OutputTokens)
 }
 
-// added returns the sum of two counts; nil = unknown.
+// added returns the sum of two counts; nil = unknown. An unknown count is left out of the sum.
 func added(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		if a == nil {

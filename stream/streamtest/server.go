@@ -1,5 +1,6 @@
 // Package streamtest runs a real nats-server in the test's process, with JetStream on the test's
-// own directory, and opens a log on it.
+// own directory, and opens a log on it. Everything that it starts ends with the test. It is for
+// tests of all packages that need a log.
 package streamtest
 
 import (
@@ -18,15 +19,15 @@ func Server(t testing.TB) *server.Server {
 	return ServerAt(t, t.TempDir())
 }
 
-// ServerAt starts a server on a directory, so that a test can start it again. It ends with the test
-// at the latest.
+// ServerAt starts a server on a directory, so that a test can stop it and start another one on the
+// same data. The server ends with the test at the latest.
 func ServerAt(t testing.TB, dir string) *server.Server {
 	t.Helper()
 	return ServerWith(t, func(o *server.Options) { o.StoreDir = dir })
 }
 
-// ServerWith starts a server with other options than the usual ones. It ends with the test at the
-// latest.
+// ServerWith starts a server with options that change has set; without a StoreDir it gets a
+// directory of its own. The server ends with the test at the latest.
 func ServerWith(t testing.TB, change func(*server.Options)) *server.Server {
 	t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, NoSigs: true, NoLog: true}
@@ -45,7 +46,8 @@ func ServerWith(t testing.TB, change func(*server.Options)) *server.Server {
 	return s
 }
 
-// Connect connects to a server within the process.
+// Connect connects to a server within the process, without a TCP connection. The connection is
+// closed at the end of the test.
 func Connect(t testing.TB, s *server.Server) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(s))
@@ -56,13 +58,13 @@ func Connect(t testing.TB, s *server.Server) *nats.Conn {
 	return nc
 }
 
-// Open opens a log on a server of its own.
+// Open opens a log on a server of its own, with default options.
 func Open(t testing.TB) *stream.Log {
 	t.Helper()
 	return OpenOn(t, Server(t))
 }
 
-// OpenOn opens a log on a server, as another process would.
+// OpenOn opens a log on a server with a new connection, as another process would.
 func OpenOn(t testing.TB, s *server.Server) *stream.Log {
 	t.Helper()
 	l, err := stream.Open(t.Context(), Connect(t, s), stream.Options{})

@@ -10,9 +10,15 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A snapshot corrects what a client has. This file makes snapshots of the conversation, of its
-// beginning, and of the state.
+// A snapshot corrects the messages and the state that a client has. This file makes snapshots of
+// the conversation, of its beginning, and of the state, for one reader: with the hidden attempts
+// left out, and in a form that clients of both generations apply completely.
+//
+// Clients merge a MESSAGES_SNAPSHOT by message ID. They keep reasoning and activities that the
+// snapshot lacks, unless it has a message of that kind, and they leave known messages in their
+// places.
 
+// add adds another residue, without its kept messages.
 func (t *residue) add(more residue) {
 	for _, id := range more.reasoned {
 		t.reasoning(id)
@@ -23,7 +29,8 @@ func (t *residue) add(more residue) {
 	t.state = t.state || more.state
 }
 
-// note adds what an event leaves that no reader is shown.
+// note adds the residue of an event of an attempt that is hidden from the reader: the client may
+// have it from an earlier connection.
 func (t *residue) note(raw []byte) error {
 	switch agui.TypeOf(raw) {
 	case agui.EventReasoningMessageStart, agui.EventActivitySnapshot:
@@ -43,12 +50,14 @@ func (t *residue) note(raw []byte) error {
 	return nil
 }
 
+// reasoning adds a reasoning message, once.
 func (t *residue) reasoning(id string) {
 	if !slices.Contains(t.reasoned, id) {
 		t.reasoned = append(t.reasoned, id)
 	}
 }
 
+// activity adds an activity, once.
 func (t *residue) activity(id, activityType string) {
 	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == id }) {
 		return
@@ -56,18 +65,20 @@ func (t *residue) activity(id, activityType string) {
 	t.activities = append(t.activities, emptyActivity(id, activityType))
 }
 
+// emptyActivity returns an activity with an empty object as its content.
 func emptyActivity(id, activityType string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleActivity, ActivityType: activityType, Content: agui.ObjectContent(snapshot.EmptyState)}
 }
 
+// emptyReasoning returns a reasoning message without text.
 func emptyReasoning(id string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")}
 }
 
-// correct gives a client the conversation and the state that its run really has. A snapshot does
-// not reorder the messages of a client. So if the client's list has another order, a snapshot of
-// the messages before the first difference comes first: the client drops the others, and gets them
-// back at their place.
+// correct gives the client that sent the run's input the conversation and the state that the run
+// really begins with, if they differ from the client's. A snapshot does not reorder the messages of
+// a client. So if the client's list has another order, a snapshot of the messages before the first
+// difference comes first: the client drops the others, and gets them back in the right order.
 func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening) error {
 	if !o.Accepted.Differs {
 		if o.StateKept {
@@ -83,7 +94,7 @@ func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening)
 	return p.emitSnapshots(ctx, seq, residue{state: true})
 }
 
-// emitFirst emits a snapshot of the first n messages.
+// emitFirst emits a snapshot of the first n entries of the conversation at a record.
 func (p *Projection) emitFirst(ctx context.Context, seq uint64, n int) error {
 	if !p.due() {
 		p.index++
@@ -104,10 +115,11 @@ func (p *Projection) emitFirst(ctx context.Context, seq uint64, n int) error {
 // until the next snapshot.
 const unplacedID = "perdure.unplaced"
 
-// beginning makes a snapshot of the first n entries, for clients that drop all other messages and
-// get them back with the next snapshot. Clients keep reasoning and activities that a snapshot lacks
-// unless it has some of that kind. So the snapshot has an empty message of each kind that only the
-// other entries have. The next snapshot, which has those entries, removes it.
+// beginning makes a snapshot of the first n entries, for clients that then drop all other messages
+// and get them back with the next snapshot. Clients keep reasoning and activities that a snapshot
+// lacks unless it has some of that kind. So the snapshot has an empty message of each kind that
+// only the other entries have. The next snapshot, which has those entries, removes the empty
+// message.
 func (p *Projection) beginning(r *snapshot.Snapshot, n int) (*agui.MessagesSnapshot, error) {
 	n = min(n, len(r.Entries))
 	messages, rest := snapshot.AppendShown(nil, r.Entries[:n]), snapshot.AppendShown(nil, r.Entries[n:])
@@ -125,7 +137,7 @@ func (p *Projection) beginning(r *snapshot.Snapshot, n int) (*agui.MessagesSnaps
 }
 
 // emitSnapshots emits a MESSAGES_SNAPSHOT as of a record, and a STATE_SNAPSHOT if the residue has
-// changes of the state.
+// changes of the state. The residue's messages are retracted.
 func (p *Projection) emitSnapshots(ctx context.Context, seq uint64, back residue) error {
 	if !p.due() {
 		p.index++
@@ -138,6 +150,7 @@ func (p *Projection) emitSnapshots(ctx context.Context, seq uint64, back residue
 	return nil
 }
 
+// emitMessages computes and emits the MESSAGES_SNAPSHOT of emitSnapshots.
 func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue) error {
 	r, err := p.store.At(ctx, p.run.Thread, seq)
 	if err != nil {
@@ -157,8 +170,8 @@ func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue)
 	return p.emit(snapshot)
 }
 
-// openMessages returns the messages that subagents are still writing, as far as the reader has seen
-// them: later events append to them.
+// openMessages returns the messages that agents are still writing on other lanes, as far as the
+// reader was shown them: later events append to them. It reads the records of those lanes again.
 func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	var all []agui.Message
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
@@ -179,7 +192,7 @@ func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 			}
 		}
 		for _, m := range said.Messages() {
-			if m.Role != agui.RoleActivity { // those are in the conversation by now
+			if m.Role != agui.RoleActivity { // Snapshot.MessagesFor has pending activities
 				all = append(all, m)
 			}
 		}
@@ -187,10 +200,10 @@ func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	return all, nil
 }
 
-// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and
-// activities that a snapshot lacks unless it has some of that kind, so retracted ones are sent
-// empty where needed. For newer clients the snapshot names the activity types that it is complete
-// for.
+// conversation makes a snapshot of the conversation that the reader is to have. Clients keep
+// reasoning and activities that a snapshot lacks unless it has some of that kind, so retracted ones
+// are sent empty where needed. For clients of AG-UI 1.x the metadata names the activity types that
+// the snapshot is complete for.
 func (p *Projection) conversation(r *snapshot.Snapshot, back residue) (*agui.MessagesSnapshot, error) {
 	messages := append(r.MessagesFor(p.superseded), back.kept...)
 	if !snapshot.HasRole(messages, agui.RoleReasoning) {
@@ -208,13 +221,14 @@ func (p *Projection) conversation(r *snapshot.Snapshot, back residue) (*agui.Mes
 	return &agui.MessagesSnapshot{Messages: messages}, nil
 }
 
-// lacks reports whether some messages have a role that the others lack.
+// lacks reports whether one of some messages has a role that no message of messages has.
 func lacks(messages, some []agui.Message) bool {
 	return slices.ContainsFunc(some, func(m agui.Message) bool { return !snapshot.HasRole(messages, m.Role) })
 }
 
-// completeFor names the activity types that a snapshot has or retracts. A client may have made
-// others itself.
+// completeFor returns the metadata that names the activity types which a snapshot has or retracts;
+// nil = there are none. The snapshot does not speak for other types: a client may have made such
+// activities itself.
 func completeFor(messages, retracted []agui.Message) (agui.Metadata, error) {
 	var types []string
 	for _, m := range slices.Concat(messages, retracted) {
@@ -228,6 +242,8 @@ func completeFor(messages, retracted []agui.Message) (agui.Metadata, error) {
 	return agui.SnapshotActivities(types)
 }
 
+// emitState emits a STATE_SNAPSHOT as of a record, with the changes of open attempts that the
+// reader is shown.
 func (p *Projection) emitState(ctx context.Context, seq uint64) error {
 	if !p.due() {
 		p.index++
@@ -240,8 +256,8 @@ func (p *Projection) emitState(ctx context.Context, seq uint64) error {
 	return p.emit(&agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)})
 }
 
-// due reports whether the next event would be shown. If it is only counted, no snapshot has to be
-// computed for it.
+// due reports whether the next event would become a frame. If it is only counted, callers advance
+// the index and compute no snapshot.
 func (p *Projection) due() bool {
 	if p.joining {
 		return false

@@ -5,9 +5,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Frame is one event for one reader.
+// Frame is one AG-UI event for one reader, in the reader's protocol generation.
 type Frame struct {
 	Type   agui.EventType
 	Event  []byte        // exact JSON, without a line feed
-	Cursor stream.Cursor // zero inside a prelude: a reader that is cut there joins again
+	Cursor stream.Cursor // after the event; zero in a prelude but for its last event: a client cut there joins again
 }

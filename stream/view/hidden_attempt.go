@@ -7,13 +7,19 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// hides reports whether an event of a superseded attempt is hidden from this reader.
+// This file decides which events of superseded attempts a reader is shown, and what its cursors
+// tell of them (stream.Unseen). A reader that attaches after an attempt was superseded is not shown
+// the rest of it; one that was shown a part gets a retraction of that part. When the reader
+// reconnects, the cursor is all that the server knows of the shown part.
+
+// hides reports whether an event of an attempt is hidden from this reader, because the attempt is
+// known to be superseded. at is the event's position, writer the attempt.
 func (p *Projection) hides(writer string, at stream.Position) bool {
 	end, superseded := p.superseded[writer]
 	switch {
 	case !superseded:
 		return false
-	case p.joining || end < p.resume.Seq:
+	case p.joining || end < p.resume.Seq: // the retraction, if any, was shown before the cursor
 		return true
 	}
 	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.SupersededAt }); i >= 0 {
@@ -24,16 +30,17 @@ func (p *Projection) hides(writer string, at stream.Position) bool {
 	return end == p.resume.Seq || p.resume.Before(at)
 }
 
-// outstanding returns what cursors say of hidden events, at the current record, after the entry of
-// a retraction that is shown there.
+// outstanding returns Cursor.Unseen for the current record. retraction is the entry of a retraction
+// that is shown at this record; it comes first.
 //
-// An attempt needs an entry as soon as one of its events is hidden. So does an attempt of which
-// none is, if it is superseded before such a one, because that entry would be about both. Attempts
-// share an entry as long as one position divides, for each of them, the shown events from the
-// hidden ones.
+// An attempt needs an entry as soon as one of its events is hidden. An attempt without a hidden
+// event needs one if it is superseded before such an attempt, because an entry is about all
+// attempts up to its record. Attempts share an entry as long as one position divides, for each of
+// them, the shown events from the hidden ones. Beyond stream.MaxUnseen the last entry is extended,
+// and is not exact.
 func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 	unseen := retraction
-	var until stream.Position // the last entry's position must be before it; a retraction shares its entry with no attempt
+	var until stream.Position // bound of the last entry's Shown; zero after a retraction, whose entry no attempt shares
 	for _, v := range p.pendingSupersessions() {
 		if last := len(unseen) - 1; last >= 0 {
 			behind, before := later(unseen[last].Shown, v.shown), earlier(until, v.hiddenFrom())
@@ -51,9 +58,9 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 	return unseen
 }
 
-// pendingSupersessions returns the lanes whose attempts are superseded after the current record,
-// the earliest first, up to the last one with a hidden event: which later ones are known depends on
-// when the reader came.
+// pendingSupersessions returns the open attempts that are superseded after the current record, the
+// earliest first, up to the last one with a hidden event. Further ones are left out, because which
+// of them are known depends on when the reader attached, and a cursor must not depend on that.
 func (p *Projection) pendingSupersessions() []*laneView {
 	var dying []*laneView
 	for _, v := range p.lanes {
@@ -68,6 +75,7 @@ func (p *Projection) pendingSupersessions() []*laneView {
 	return dying
 }
 
+// later returns the later of two positions.
 func later(p, q stream.Position) stream.Position {
 	if p.Before(q) {
 		return q
@@ -75,6 +83,7 @@ func later(p, q stream.Position) stream.Position {
 	return p
 }
 
+// earlier returns the earlier of two positions.
 func earlier(p, q stream.Position) stream.Position {
 	if p.Before(q) {
 		return p

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A reader without a cursor, or with an old list, joins a run: it is shown a prelude instead of all
-// events so far. The prelude is made of the log as it is when the reader comes:
+// A reader without a cursor, or with an old list of messages, joins a run: it is shown a prelude
+// instead of all events so far. The prelude is made of the log as it is when the reader attaches:
 //
 //	RUN_STARTED
 //	(MESSAGES_SNAPSHOT  the messages that never moved, if an input cut the conversation)
@@ -32,11 +32,11 @@ import (
 // between gets the messages in the order in which they finished.
 //
 // Only the last event of a prelude has a cursor. It counts as the position at which the reader has
-// seen all events of the unfinished attempts, so later retractions are right for it too.
+// seen all events of the unfinished attempts, so a later retraction covers them.
 
 // inSnapshots reports whether the effect of an event of an open attempt is in a prelude's
-// snapshots. Activities of a step whose agent speaks are not: only the order of the events gives
-// their place.
+// snapshots. Activities of a lane on which an agent writes are not: only the order of the events
+// gives their place among its messages.
 func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	switch t {
 	case agui.EventStateSnapshot, agui.EventStateDelta:
@@ -47,8 +47,8 @@ func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	return false
 }
 
-// prelude returns the prelude of a joining reader; nil = the reader does not join, or the run has
-// not begun.
+// prelude returns the prelude of a joining reader, which stops joining with it. nil = the reader
+// does not join, or the run has not begun. It computes the snapshot at the current record.
 func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if !p.joining || p.started == nil {
 		return nil, nil
@@ -70,7 +70,7 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 		return nil, err
 	}
 	at := stream.Position{Seq: p.record, Index: max(p.index, 0)}
-	if p.terminal { // without the records of the run the position of its last event is unknown
+	if p.terminal { // the records between the first and the last were not read, so the index is unknown
 		at.Index = stream.MaxIndex
 	}
 	p.joining, p.resume, p.told, p.retracted = false, at, nil, residue{}
@@ -85,20 +85,24 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	return frames, nil
 }
 
-// openItems are the events that repeat what is open.
+// openItems are the events of a prelude that repeat open steps, subagents and messages.
 type openItems struct {
 	encoded [][]byte
-	// kept are those that a client with an old list may have and keep, each without what it says:
-	// reasoning, and the activities that stand before the step's first text.
+	// kept are the messages among them that a client with an old list may have, and that a snapshot
+	// would not remove from it: reasoning, and the activities before the step's first text. Each is
+	// empty.
 	kept []agui.Message
 }
 
+// keep adds a message to kept, once.
 func (o *openItems) keep(m agui.Message) {
 	if !slices.ContainsFunc(o.kept, func(k agui.Message) bool { return k.ID == m.ID }) {
 		o.kept = append(o.kept, m)
 	}
 }
 
+// openItems returns the events that repeat what is open, compacted: one event for the deltas of a
+// message. A run that has ended has none.
 func (p *Projection) openItems() (openItems, error) {
 	var items openItems
 	if p.terminal {
@@ -129,7 +133,7 @@ func (p *Projection) openItems() (openItems, error) {
 	return items, nil
 }
 
-// openEvents lists, in the order of the log, the open scopes and the events of open attempts that
+// openEvents returns, in the order of the log, the open scopes and the events of open attempts that
 // are not in the snapshots.
 func (p *Projection) openEvents() ([]agui.Event, error) {
 	type placed struct {
@@ -166,13 +170,14 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 	return events, nil
 }
 
-// snapshots returns the conversation and the state.
+// snapshots returns the conversation and the state, encoded, and before them the beginning of the
+// conversation if messages have moved.
 //
-// A reader with an old list may have the beginning of a reasoning message that is still open. A
-// snapshot without any reasoning leaves it on the screen, where the repeated events double it; so
-// the snapshot has it empty. The same holds for activities, and for what a superseded attempt left:
-// the next attempt uses the same IDs. Clients that store and replay events need one more snapshot
-// at the run's end then.
+// A client with an old list may have the beginning of a reasoning message that is still open. A
+// snapshot without any reasoning leaves it there, and the repeated events would double it. So the
+// snapshot has the reasoning message, empty. The same holds for activities, and for messages of a
+// superseded attempt, because the next attempt uses the same IDs. Clients that store and replay
+// events then need one more snapshot at the run's end (heal).
 func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
 	r, err := p.store.At(ctx, p.run.Thread, p.record)
 	if err != nil {
@@ -212,7 +217,8 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 	return encoded, nil
 }
 
-// last returns the last event of a run that has ended.
+// last returns the events of the terminal record, in their form as history if the run is history;
+// nil = the run has not ended.
 func (p *Projection) last() ([][]byte, error) {
 	if !p.terminal || !p.history {
 		return p.ended, nil
@@ -228,8 +234,9 @@ func (p *Projection) last() ([][]byte, error) {
 	return events, nil
 }
 
-// asHistory returns the end of a run that is shown as history. Clients report each RUN_ERROR as an
-// error that happens now, so an old one becomes RUN_FINISHED, with its outcome in the metadata.
+// asHistory returns an event of the end of a run in its form as history. Clients report each
+// RUN_ERROR as an error that happens now, so an old one becomes RUN_FINISHED, with its code and
+// message in the metadata. Other events stay as they are.
 func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 	kind, spoken, err := Speak(p.profile, agui.TypeOf(raw), raw)
 	if err != nil || kind != agui.EventRunError {
@@ -248,7 +255,7 @@ func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	metadata := agui.Metadata{"perdure.error": how}
-	for name, value := range failed.Metadata { // what the run has used and cost
+	for name, value := range failed.Metadata { // for instance the usage and the cost of the run
 		if name != "perdure.error" {
 			metadata[name] = value
 		}
@@ -259,7 +266,7 @@ func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 	})
 }
 
-// tell makes frames without cursors.
+// tell makes frames without cursors, in the reader's generation.
 func (p *Projection) tell(events ...[]byte) ([]Frame, error) {
 	frames := make([]Frame, 0, len(events))
 	for _, raw := range events {
@@ -272,7 +279,8 @@ func (p *Projection) tell(events ...[]byte) ([]Frame, error) {
 	return frames, nil
 }
 
-// held returns the events that tell a joining reader what the run is held for.
+// held returns the events for the interrupts and client tool calls that the run is held for. They
+// are read from the snapshot: earlier ones may have been decided since.
 func (p *Projection) held(ctx context.Context) ([][]byte, error) {
 	if p.terminal {
 		return nil, nil

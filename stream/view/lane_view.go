@@ -8,15 +8,16 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// hide notes that an event is hidden from the reader.
+// hide notes that an event is hidden from the reader. Only the first position counts: later events
+// of the attempt are hidden as well.
 func (v *laneView) hide(at stream.Position) {
 	if v.hidden == (stream.Position{}) {
 		v.hidden = at
 	}
 }
 
-// hiddenFrom returns the first position at which the reader would have seen more of the attempt
-// than it did.
+// hiddenFrom returns the position of the attempt's first hidden event; the maximum = none is
+// hidden.
 func (v *laneView) hiddenFrom() stream.Position {
 	if v.hidden == (stream.Position{}) {
 		return stream.Position{Seq: math.MaxUint64}
@@ -30,27 +31,29 @@ type heldEvent struct {
 	event []byte
 }
 
-// laneView is what a reader has of the attempt that holds a lane.
+// laneView is what a reader was shown of the unfinished attempt that holds a lane: how far, and
+// which messages are open on the client. It ends with the attempt's done record, or when the
+// attempt is superseded. The zero value is a lane without an attempt.
 type laneView struct {
 	writer       string
-	from         uint64          // the record with which the attempt began
-	supersededAt uint64          // the record that supersedes it; 0 = none that is known
+	from         uint64          // sequence of its attempt record
+	supersededAt uint64          // sequence of the record that supersedes it; 0 = none is known
 	wrote        bool            // the attempt has logged events, shown or not
 	shown        stream.Position // the last event that the reader was shown; zero = none
 	hidden       stream.Position // the first event that is hidden from the reader; zero = none so far
-	residue      residue         // of the shown events
+	residue      residue         // which the shown events leave on a client
 
-	texts, calls, reasonings, spans []string // open IDs, in order
+	texts, calls, reasonings, spans []string // IDs of open messages and calls, in the order of their beginning
 
-	said []heldEvent // all events of the attempt, while the reader joins
+	said []heldEvent // all shown events of the attempt, for the prelude; nil after it
 }
 
-// track notes what an event opens and closes.
+// track notes which messages a shown event opens and closes, and the residue that it leaves.
 func (v *laneView) track(raw []byte) error {
 	kind := agui.TypeOf(raw)
 	switch kind {
 	case agui.EventTextMessageContent, agui.EventToolCallArgs, agui.EventReasoningMessageContent:
-		return nil // the path of every token: nothing opens or closes
+		return nil // one for every token: it opens and closes nothing, so do not decode it
 	case agui.EventStateSnapshot, agui.EventStateDelta:
 		v.residue.state = true
 		return nil
@@ -83,11 +86,13 @@ func (v *laneView) track(raw []byte) error {
 	return nil
 }
 
+// without removes an ID from a list, in place.
 func without(ids []string, id string) []string {
 	return slices.DeleteFunc(ids, func(s string) bool { return s == id })
 }
 
-// closingEvents returns the events that close texts and reasoning. They precede a snapshot.
+// closingEvents returns the events that end open texts and reasoning. In a retraction they precede
+// the snapshot (see Projection).
 func (v *laneView) closingEvents() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.texts {
@@ -102,7 +107,8 @@ func (v *laneView) closingEvents() []agui.Event {
 	return events
 }
 
-// callEnds returns the events that close tool calls. They follow a snapshot.
+// callEnds returns the events that end open tool calls. In a retraction they follow the snapshot: a
+// client would act on a truncated call that it still has.
 func (v *laneView) callEnds() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.calls {

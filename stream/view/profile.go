@@ -8,9 +8,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Speak returns an event in the generation of a profile. Earlier clients refuse a run with shapes
-// that came later. The outcome of the run never changes: a cancelled run is no success, so it
-// becomes RUN_ERROR with the code "cancelled".
+// Speak returns an event in the generation of a profile, with its type there. Clients from before
+// AG-UI 1.0 refuse a whole run if one event has a shape of 1.x. The outcome of the run never
+// changes: a cancelled run is no success, so it becomes RUN_ERROR with the code "cancelled". raw is
+// not changed.
 func Speak(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
 	if p != stream.Profile0 {
 		return kind, raw, nil
@@ -29,6 +30,7 @@ func Speak(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, [
 	return e.EventType(), raw, err
 }
 
+// downgrade returns an event in the shape from before AG-UI 1.0. It may change e.
 func downgrade(e agui.Event) agui.Event {
 	switch e := e.(type) {
 	case *agui.RunFinished:
@@ -54,8 +56,8 @@ func downgrade(e agui.Event) agui.Event {
 	return e
 }
 
-// withoutFiles leaves out the parts that refer to a provider's file: earlier clients do not know
-// that kind of source.
+// withoutFiles leaves out the parts that refer to a provider's file: clients from before AG-UI 1.0
+// do not know that kind of source.
 func withoutFiles(c agui.Content) agui.Content {
 	if c.IsText() || c.IsAbsent() || c.Object() != nil {
 		return c
@@ -65,7 +67,7 @@ func withoutFiles(c agui.Content) agui.Content {
 	}))
 }
 
-// flatten turns parts into their text.
+// flatten replaces the parts of a tool's content by their text: before AG-UI 1.0 it is a string.
 func flatten(c agui.Content) agui.Content {
 	if c.IsText() || c.IsAbsent() {
 		return c

@@ -13,45 +13,49 @@ import (
 
 // Projection turns the records of one run into the frames of one reader. It is a function of the
 // log up to now, the reader's profile, and where the reader starts. Retractions, closing events and
-// snapshots are computed here and never logged.
+// snapshots are computed here and never logged. A Projection is used by one goroutine.
 //
-// A superseded attempt is hidden from readers that come after the record that superseded it. A
-// reader that saw a part of it, live or before it reconnected, gets a retraction of just that part.
-// So a projection that starts at a cursor first replays the run from its beginning without frames:
-// it learns what the reader has open, and the cursor says how far the reader had got.
+// A superseded attempt is hidden from readers that attach after the record that superseded it. A
+// reader that was shown a part of it, live or before it reconnected, gets a retraction of just that
+// part. So a projection that starts at a cursor first replays the run from its beginning without
+// frames: the replay tells what the reader has open, and the cursor tells how far it had read.
 //
-// A retraction has an order that clients of both generations end right with (measured): end open
+// The position of an event counts all events that any reader could be shown of the record, whether
+// this reader is sent a frame or not: p.index advances for hidden events as well. So the same event
+// has the same position for every reader.
+//
+// A retraction has the order that clients of both generations handle correctly (measured): end open
 // texts, send a snapshot without the retracted messages, and only then end open tool calls, because
-// a client acts on a truncated call that ends while its message stands.
+// a client acts on a truncated call that ends while its message exists.
 type Projection struct {
 	store      *snapshot.Store
 	run        stream.Run
 	profile    stream.Profile
-	resume     stream.Position   // frames up to here are not sent again
-	unseen     []stream.Unseen   // what the cursor says of attempts that were superseded since
-	superseded map[string]uint64 // superseded writers, with the record that superseded each
+	resume     stream.Position   // the reader's cursor: frames up to here are not sent again
+	unseen     []stream.Unseen   // of the cursor: how far the reader was shown attempts that are superseded after it
+	superseded map[string]uint64 // superseded writers, with the record that superseded each; shared, read-only
 
 	followed  bool    // the reader did not send the run's input
 	history   bool    // a run that has ended is shown as history, if the reader joins
-	joining   bool    // there are no frames before the prelude
+	joining   bool    // the prelude is still to come; until then records have no frames
 	heal      bool    // a snapshot precedes the run's last event in any case
-	retracted residue // of superseded attempts while the reader joins: it may have seen some of it
+	retracted residue // of superseded attempts while the reader joins: an old list of the client may have it
 
-	lanes         map[stream.Lane]*laneView
-	scopes        scopes
-	started       []byte   // RUN_STARTED
-	ended         [][]byte // the events of the terminal record
-	anySuperseded bool     // an attempt that had written events was superseded
-	terminal      bool
-	record        uint64
-	index         int
-	told          []stream.Unseen // in the cursors of the record's frames
-	frames        []Frame
+	lanes         map[stream.Lane]*laneView // unfinished attempts, by lane
+	scopes        scopes                    // open steps, and subagents
+	started       []byte                    // RUN_STARTED
+	ended         [][]byte                  // the events of the terminal record
+	anySuperseded bool                      // an attempt that had written events was superseded
+	terminal      bool                      // the terminal record was projected: later records do not count
+	record        uint64                    // sequence of the record that is being projected
+	index         int                       // of the last event of that record; -1 = none yet
+	told          []stream.Unseen           // Cursor.Unseen of the record's frames
+	frames        []Frame                   // of the record, until handOut
 }
 
-// NewProjection returns the projection of a run for a reader that comes when the log has some
-// records of the run, with a cursor or without one (nil). Those records decide which attempts are
-// shown.
+// NewProjection returns the projection of a run for a reader with a cursor, or without one (nil).
+// past are the records that the log has of the run when the reader attaches: attempts that they
+// supersede are hidden. The caller then adds the records, those of past first.
 func NewProjection(s *snapshot.Store, run stream.Run, profile stream.Profile, from *stream.Cursor, past []*stream.Record) *Projection {
 	d := newSupersessions()
 	for _, rec := range past {
@@ -60,6 +64,8 @@ func NewProjection(s *snapshot.Store, run stream.Run, profile stream.Profile, fr
 	return newProjection(s, run, readerOf(profile, from), d.at)
 }
 
+// newProjection returns the projection of a run for a reader; superseded are the attempts that are
+// known to be superseded.
 func newProjection(s *snapshot.Store, run stream.Run, r reader, superseded map[string]uint64) *Projection {
 	p := &Projection{
 		store: s, run: run, profile: r.profile, superseded: superseded, lanes: map[stream.Lane]*laneView{},
@@ -71,7 +77,9 @@ func newProjection(s *snapshot.Store, run stream.Run, r reader, superseded map[s
 	return p
 }
 
-// Add projects the next record of the run, and returns its frames, which are the caller's.
+// Add projects the next record of the run, in the order of the log, and returns its frames, which
+// belong to the caller. It reads snapshots from the store, and large events from the object store;
+// after an error the projection must not be used again.
 func (p *Projection) Add(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	if p.terminal {
 		return nil, nil // the run is sealed: later records do not count
@@ -86,11 +94,14 @@ func (p *Projection) at(seq uint64) {
 	p.told = p.outstanding()
 }
 
-// continueAfter continues the frames of a record of which another projection has shown some.
+// continueAfter continues the frames of a record after those that the projection q, of the run
+// before, has made of it: their indexes must not collide.
 func (p *Projection) continueAfter(q *Projection) {
 	p.record, p.index, p.told = q.record, q.index, q.told
 }
 
+// project makes the frames of the current record. Records of other kinds (mark, cancel, audit) have
+// none.
 func (p *Projection) project(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	var err error
 	switch rec.Kind {
@@ -108,7 +119,8 @@ func (p *Projection) project(ctx context.Context, rec *stream.Record) ([]Frame, 
 	return p.handOut(), err
 }
 
-// handOut returns the frames of a record, and keeps no reference: a view may be idle for hours.
+// handOut returns the frames of a record, and keeps no reference to them: a view may be idle for
+// hours.
 func (p *Projection) handOut() []Frame {
 	frames := p.frames
 	p.frames = nil
@@ -121,6 +133,7 @@ func (p *Projection) over() bool { return p.terminal && !p.joining }
 // current returns the run, whether it has begun or not.
 func (p *Projection) current() (stream.Run, bool) { return p.run, true }
 
+// lane returns the open attempt of a lane, or a new one without a writer.
 func (p *Projection) lane(lane stream.Lane) *laneView {
 	v := p.lanes[lane]
 	if v == nil {
@@ -130,6 +143,9 @@ func (p *Projection) lane(lane stream.Lane) *laneView {
 	return v
 }
 
+// open shows an open record: lifecycle events, and the interrupts of a held run. After RUN_STARTED
+// it gives the reader the conversation and the state with which the run begins, where they may
+// differ from the client's. After a steering it sends the conversation with the new messages.
 func (p *Projection) open(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
@@ -171,12 +187,13 @@ func (p *Projection) open(ctx context.Context, rec *stream.Record) error {
 			return err
 		}
 	}
-	if rec.Steers() { // no message is open that a snapshot could cut
+	if rec.Steers() { // the step begins: its lane has no open message that the snapshot could cut
 		return p.emitSnapshots(ctx, rec.Seq, residue{})
 	}
 	return nil
 }
 
+// attempt notes that a new attempt holds the lane, and retracts the unfinished one before it.
 func (p *Projection) attempt(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
@@ -189,7 +206,8 @@ func (p *Projection) attempt(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// events shows the events of an attempt that the reader is to see.
+// events shows the events of an attempt, except for those that are hidden from the reader. A done
+// record also closes the lane, and only then do its steps and subagents count as ended.
 func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	if v.writer != rec.Writer {
@@ -230,7 +248,8 @@ func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// supersede closes a lane whose step has no further attempt.
+// supersede closes a lane whose step has no further attempt. It retracts the unfinished attempt,
+// or, if the record has a result, ends its open messages and keeps them.
 func (p *Projection) supersede(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
@@ -240,7 +259,8 @@ func (p *Projection) supersede(ctx context.Context, rec *stream.Record) error {
 	return p.emit(slices.Concat(v.closingEvents(), v.callEnds())...)
 }
 
-// retract tells the reader to drop what it saw of a superseded attempt.
+// retract tells the reader to drop the events that it was shown of a superseded attempt. It sends
+// nothing if there are none.
 func (p *Projection) retract(ctx context.Context, v *laneView) error {
 	p.anySuperseded = p.anySuperseded || v.wrote
 	if p.joining {
@@ -273,6 +293,7 @@ func (p *Projection) end(ctx context.Context, rec *stream.Record) error {
 	return p.close(ctx, events)
 }
 
+// close ends everything that is open, shows the last events of the run, and makes the run terminal.
 func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	var closings, callEnds []agui.Event
 	var back residue
@@ -291,7 +312,7 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	if err != nil {
 		return err
 	}
-	back.state = back.state || asked // an answer is based on the whole state
+	back.state = back.state || asked // clients decide on the whole state
 	if p.anySuperseded || p.heal || asked {
 		if err := p.emitSnapshots(ctx, p.record, back); err != nil {
 			return err
@@ -309,7 +330,8 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	return nil
 }
 
-// asksForAnswers reports whether a run ends with interrupts.
+// asksForAnswers reports whether the last of a run's events says that the run ended with
+// interrupts.
 func asksForAnswers(events [][]byte) (bool, error) {
 	if len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventRunFinished {
 		return false, nil
@@ -322,7 +344,7 @@ func asksForAnswers(events [][]byte) (bool, error) {
 	return ok && finished.Outcome != nil && finished.Outcome.Type == agui.OutcomeInterrupt, nil
 }
 
-// emit shows events that are computed here.
+// emit shows events that the projection has computed, in the order given.
 func (p *Projection) emit(events ...agui.Event) error {
 	for _, e := range events {
 		raw, err := agui.Encode(e)
@@ -336,7 +358,8 @@ func (p *Projection) emit(events ...agui.Event) error {
 	return nil
 }
 
-// show gives an event its position, and makes a frame of it unless the reader has it.
+// show gives an event the next position, and makes a frame of it unless the reader has been sent
+// the event before or joins.
 func (p *Projection) show(raw json.RawMessage) error {
 	p.index++
 	at := stream.Position{Seq: p.record, Index: p.index}
@@ -351,6 +374,7 @@ func (p *Projection) show(raw json.RawMessage) error {
 	return nil
 }
 
+// cursor returns the cursor of the event at a position of the current record.
 func (p *Projection) cursor(at stream.Position) stream.Cursor {
 	return stream.Cursor{Position: at, Profile: p.profile, Epoch: p.store.Log().Epoch(), Followed: p.followed, Heal: p.heal, Unseen: p.told}
 }

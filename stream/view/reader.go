@@ -2,16 +2,17 @@ package view
 
 import "github.com/perdure/perdure/stream"
 
-// reader says for whom a projection is.
+// reader describes the reader of a projection: where it starts and which events it understands.
 type reader struct {
 	profile  stream.Profile // "" = the generation of the run's input
 	from     *stream.Cursor // nil = from the run's first record
-	followed bool           // it did not send the run's input
-	heal     bool           // a snapshot has to precede the run's last event
-	joining  bool           // it has nothing, and gets what the log has by now in snapshots
+	followed bool           // a spectator: it did not send the run's input, and does not have its messages
+	heal     bool           // a full snapshot has to precede the run's last event (see stream.Cursor)
+	joining  bool           // it gets a prelude instead of the earlier events (join.go)
 }
 
-// readerOf returns the reader with a cursor, or without one (nil).
+// readerOf returns the reader with a cursor, or without one (nil). A cursor has the profile of its
+// own stream, which replaces the given one.
 func readerOf(profile stream.Profile, from *stream.Cursor) reader {
 	r := reader{profile: profile, from: from}
 	if from != nil {

@@ -9,7 +9,7 @@ import (
 
 // scopes are the steps and subagents of a run, in the order in which they began. They begin in open
 // records and end in open or done records, so a superseded attempt does not change them. Steps that
-// have ended are removed; subagents stay, because others may have them as parents.
+// have ended are removed; subagents stay, because open ones may have them as parents.
 type scopes []scope
 
 // scope is a step or a subagent, from its beginning to its end.
@@ -19,7 +19,7 @@ type scope struct {
 	ended   agui.Event // nil while it is open
 }
 
-// track notes what an event begins and ends.
+// track notes which scope an event at a position begins or ends. Other events change nothing.
 func (s *scopes) track(raw []byte, at stream.Position) error {
 	switch agui.TypeOf(raw) {
 	case agui.EventStepStarted, agui.EventStepFinished, agui.EventSubagentStarted, agui.EventSubagentFinished, agui.EventSubagentError:
@@ -46,7 +46,7 @@ func (s *scopes) track(raw []byte, at stream.Position) error {
 	return nil
 }
 
-// trackAll tracks the events of a record.
+// trackAll tracks the events of the record with a sequence.
 func (s *scopes) trackAll(events [][]byte, seq uint64) error {
 	for i, e := range events {
 		if err := s.track(e, stream.Position{Seq: seq, Index: i}); err != nil {
@@ -56,6 +56,7 @@ func (s *scopes) trackAll(events [][]byte, seq uint64) error {
 	return nil
 }
 
+// end notes the event that ended a subagent.
 func (s scopes) end(subagentRunID string, with agui.Event) {
 	for i, o := range s {
 		if a, ok := o.started.(*agui.SubagentStarted); ok && a.SubagentRunID == subagentRunID {
@@ -64,7 +65,8 @@ func (s scopes) end(subagentRunID string, with agui.Event) {
 	}
 }
 
-// closings returns the events that end what is open, the last begun first.
+// closings returns the events that end the open scopes, the one that began last first. A subagent
+// that is still open when the run ends has failed, so it ends with SUBAGENT_ERROR.
 func (s scopes) closings() []agui.Event {
 	var events []agui.Event
 	for _, o := range slices.Backward(s) {
@@ -80,7 +82,8 @@ func (s scopes) closings() []agui.Event {
 	return events
 }
 
-// needed returns the scopes that a reader has to know: the open ones, and their parents.
+// needed returns the scopes that a joining reader has to know: the open ones and their ancestors,
+// in order. It looks from the end, because parents begin before their children.
 func (s scopes) needed() scopes {
 	var standing scopes
 	parents := map[string]bool{}

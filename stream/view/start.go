@@ -8,12 +8,17 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scanBytes bounds how much of a run's past a view keeps between its two passes over it. A larger
-// past is read twice: the client may take as long as it likes.
+// This file finds where the past of a view begins, and reads it in two passes for each run: the
+// first pass finds the attempts that were superseded, the second one projects the records. A
+// superseded attempt is known only from a later record, and it must not be shown.
+
+// scanBytes bounds how much of a run's past a view keeps in memory between the two passes. A larger
+// past is read from the log twice, because a slow client would hold it for as long as it reads.
 const scanBytes = 64 << 10
 
-// startOf returns where a reader of a thread starts: at the run of its cursor, else at the last
-// run, which it joins.
+// startOf returns where a reader of a thread starts: at the first record of the run of its cursor,
+// else at the last run, which it joins. The error is stream.ErrInvalidCursor if the record of the
+// cursor is not one of the thread, and stream.ErrGone if it was purged.
 func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
 	if after == nil {
 		r, err := w.Snapshots.Latest(ctx, thread, 0)
@@ -23,7 +28,7 @@ func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream
 		return w.joinAt(ctx, mainSubject(w.Snapshots.Log(), thread, r.Run))
 	}
 	at, l := after.Position, w.Snapshots.Log()
-	if before, inside := after.Retracted(); inside { // the retracted attempt may be of the run before
+	if before, inside := after.Retracted(); inside { // the position may be the opening of the run after the retracted attempt's
 		at = before
 	}
 	if at.Seq == 0 {
@@ -48,7 +53,8 @@ func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream
 	return start{from: opening.Seq}, nil
 }
 
-// joinAt returns where a reader starts that joins the run with this main lane.
+// joinAt returns where a reader starts that joins the run with this main lane. Of a run that has
+// ended only the first record and the last one are read: snapshots have the rest.
 func (w Viewer) joinAt(ctx context.Context, main string) (start, error) {
 	l := w.Snapshots.Log()
 	opening, err := l.First(ctx, main, 1)
@@ -62,12 +68,15 @@ func (w Viewer) joinAt(ctx context.Context, main string) (start, error) {
 	return start{opening, last.Seq}, nil
 }
 
+// mainSubject returns the subject of the main lane of a run, by the run's token.
 func mainSubject(l *stream.Log, t stream.Thread, run string) string {
 	return l.ThreadSubject(t) + "." + run + "." + string(stream.LaneMain)
 }
 
-// runByRun yields the past. A run is read to its end before any of it is yielded, because its
-// superseded attempts are not shown; and no further, so a page of a long thread costs that page.
+// runByRun yields the past. It reads a run to its end before it yields any of it, because d must
+// have the run's superseded attempts then. It reads no further, so one page of a long thread costs
+// that page only. The exception is a cursor: all its records must be found before the first one is
+// yielded.
 func (v *View) runByRun(ctx context.Context, first start, d *supersessions) iter.Seq2[*stream.Record, error] {
 	return func(yield func(*stream.Record, error) bool) {
 		if first.opening != nil && !yield(first.opening, nil) {
@@ -98,8 +107,10 @@ func (v *View) runByRun(ctx context.Context, first start, d *supersessions) iter
 	}
 }
 
-// checkPlaces checks the records of a cursor that are not in the past. A proposal is allowed: the
-// acknowledgement of a steered message has its cursor.
+// checkPlaces checks the records of a cursor that are not in the past. The error is
+// stream.ErrInvalidCursor if such a record is of another run or thread, and stream.ErrGone if it
+// was purged. A proposal is allowed, although it is never shown: the acknowledgement of a steering
+// message has its cursor.
 func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 	for seq := range places {
 		rec, err := v.tail.Log().At(ctx, seq)
@@ -118,13 +129,15 @@ func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 	return nil
 }
 
-// scanned is what the first pass has read and the second one yields.
+// scanned is the range of records that the first pass has read, which the second pass yields. The
+// zero value is an empty range.
 type scanned struct {
 	from, to uint64
 	bytes    int
-	kept     []*stream.Record // nil = too much
+	kept     []*stream.Record // nil = beyond scanBytes: the second pass reads the log
 }
 
+// add extends the range by a record. Beyond scanBytes it keeps the bounds only.
 func (s *scanned) add(rec *stream.Record) {
 	if s.to == 0 {
 		s.from = rec.Seq
@@ -137,7 +150,7 @@ func (s *scanned) add(rec *stream.Record) {
 	s.kept = append(s.kept, rec)
 }
 
-// again returns the second pass. It reports false if the reader wants no more.
+// again yields the range for the second pass. It returns false if yield did, or after an error.
 func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stream.Record, error) bool) bool {
 	if s.kept == nil && s.to > 0 {
 		for rec, err := range tail.Between(ctx, s.from, s.to) {
@@ -155,7 +168,7 @@ func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stre
 	return true
 }
 
-// placesOf returns the records that a cursor refers to.
+// placesOf returns the sequences of the records that a cursor refers to; nil = no cursor.
 func placesOf(c *stream.Cursor) map[uint64]bool {
 	places := map[uint64]bool{}
 	if c != nil {
@@ -164,17 +177,18 @@ func placesOf(c *stream.Cursor) map[uint64]bool {
 			places[before.Seq] = true
 		}
 	}
-	delete(places, 0) // before everything
+	delete(places, 0) // the position before all events has no record
 	return places
 }
 
-// supersessions finds the attempts that were superseded.
+// supersessions finds the attempts that were superseded, from the records of one or more runs in
+// the order of the log.
 type supersessions struct {
-	at      map[string]uint64
-	holders map[laneOf]string
+	at      map[string]uint64 // superseded writers, with the record that superseded each; projections share it
+	holders map[laneOf]string // writers of unfinished attempts
 }
 
-// laneOf is a lane of one of several runs.
+// laneOf names a lane of one of several runs of a thread.
 type laneOf struct {
 	run  string
 	lane stream.Lane
@@ -184,6 +198,8 @@ func newSupersessions() *supersessions {
 	return &supersessions{at: map[string]uint64{}, holders: map[laneOf]string{}}
 }
 
+// add takes in the next record. An attempt record supersedes the lane's unfinished attempt; so does
+// a supersede record without a result. With a result it keeps the attempt's events.
 func (d *supersessions) add(rec *stream.Record) {
 	lane := laneOf{rec.RunToken(), rec.Lane}
 	holder := d.holders[lane]

@@ -14,12 +14,14 @@ import (
 type threadProjection struct {
 	store      *snapshot.Store
 	thread     stream.Thread
-	reader     reader // of the next run
-	superseded map[string]uint64
-	follow     bool // continues after the run that is active now
-	run        *Projection
+	reader     reader            // how the next run is shown; followed and heal of a cursor apply to the first run only
+	superseded map[string]uint64 // of all runs; the view fills it run by run
+	follow     bool              // show later runs too; else the view ends with the run that is active now
+	run        *Projection       // the run that is shown, or the last one; nil = none yet
 }
 
+// Add projects the next record of the thread. A record that does not belong to the run that began
+// last has no frames.
 func (t *threadProjection) Add(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	switch {
 	case rec.Kind == stream.KindFork && t.run == nil:
@@ -27,12 +29,13 @@ func (t *threadProjection) Add(ctx context.Context, rec *stream.Record) ([]Frame
 	case rec.OpensRun():
 		return t.open(ctx, rec)
 	case t.run == nil, rec.RunToken() != stream.Token(t.run.run.ID):
-		return nil, nil // the run before, whose workflow was stopped from outside, and that went on for a moment
+		return nil, nil // a late record of the run before, whose workflow was terminated from outside
 	}
 	return t.run.Add(ctx, rec)
 }
 
-// open begins the next run.
+// open begins the next run. It first closes the run before, if that has no terminal record, with
+// frames of the same record.
 func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	var o stream.Opening
 	if err := rec.Result(ctx, &o); err != nil {
@@ -53,7 +56,7 @@ func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Fram
 	}
 	more, err := t.run.project(ctx, rec)
 	if !t.reader.joining && t.reader.profile == "" {
-		t.reader.profile = t.run.profile // one reader is spoken to in one way
+		t.reader.profile = t.run.profile // the first shown run decides the generation of all
 	}
 	return append(frames, more...), err
 }
@@ -69,11 +72,13 @@ func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
 	return t.run.prelude(ctx)
 }
 
-// over reports whether the reader has been shown all that it wants.
+// over reports whether the reader was shown all that it wants: without follow, the end of the run
+// that was active when it attached.
 func (t *threadProjection) over() bool {
 	return !t.follow && (t.run == nil || t.run.over())
 }
 
+// current returns the run that is being shown; false = none has begun, or the last one has ended.
 func (t *threadProjection) current() (stream.Run, bool) {
 	if t.run == nil || t.run.terminal {
 		return stream.Run{}, false
@@ -85,12 +90,13 @@ func (t *threadProjection) current() (stream.Run, bool) {
 // next run of its thread begins.
 const CodeAbandoned = "abandoned"
 
-// abandon shows the end of such a run, with the record that begins the next one.
+// abandon shows a RUN_ERROR as the end of a run without a terminal record. seq is the record that
+// begins the next run; the frames belong to that record.
 func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	last := p.record
 	p.at(seq)
 	p.told = p.outstanding(stream.Unseen{Shown: stream.Position{Seq: last}, SupersededAt: seq})
-	p.heal = false // what follows is a snapshot
+	p.heal = false // the next run begins with a snapshot
 	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
 	if err != nil {
 		return nil, err
@@ -101,7 +107,8 @@ func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 
 // introduce gives a reader that did not send the run's input the conversation and the state that
 // the run begins with. A snapshot does not reorder the messages of a client, so if the conversation
-// was cut, the kept messages come first.
+// was cut, a snapshot of the kept messages comes first. Reasoning and activities that the input has
+// cut are sent empty, because clients would keep them.
 func (p *Projection) introduce(ctx context.Context, seq uint64, o *stream.Opening) error {
 	var back residue
 	if o.Accepted.Cut {
@@ -120,7 +127,8 @@ func (p *Projection) introduce(ctx context.Context, seq uint64, o *stream.Openin
 	return p.emitSnapshots(ctx, seq, back)
 }
 
-// cutResidue lists what the last run's input cut and clients keep unless they are told.
+// cutResidue returns the messages that the last run's input has cut and that clients keep without a
+// correction.
 func cutResidue(r *snapshot.Snapshot) residue {
 	var cut residue
 	for _, m := range r.Cut {
@@ -133,8 +141,9 @@ func cutResidue(r *snapshot.Snapshot) residue {
 	return cut
 }
 
-// inherited shows a fork before its first run: as a run that has ended, because a stream of events
-// consists of runs.
+// inherited shows the content of a fork before its first run. A stream of AG-UI events consists of
+// runs, so it is shown as a run that has ended, with the origin as parent. No such run is in the
+// log.
 func (t *threadProjection) inherited(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	var note snapshot.Content
 	if err := rec.Result(ctx, &note); err != nil {

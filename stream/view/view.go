@@ -11,34 +11,43 @@ import (
 )
 
 // View shows one run, or the runs of a thread, to one reader: first the past from where the reader
-// starts, then live records. It is used by one goroutine, and must be closed.
+// starts, then live records. The API makes one for each stream of a client, and sends the frames
+// over SSE or WebSocket. A View is used by one goroutine, which closes it.
+//
+// It begins to read the log at the first call of Next or NextPast, and reads at the pace of the
+// calls.
 type View struct {
-	tail   *stream.Tail
+	tail *stream.Tail
+	// reader is how the reader was when the view was made. Its profile is not updated (see
+	// Profile).
 	reader reader
-	// show makes the projection. The attempts that were superseded so far are known before the
-	// first record of a run is shown. begun is the projection.
+	// show makes the projection, at the first read. It is given the superseded attempts; those of a
+	// run are known before the first record of that run is shown, because runByRun fills the map
+	// first. begun is the projection; nil = nothing was read.
 	show  func(superseded map[string]uint64) shown
 	begun shown
-	// first finds where the past begins.
+	// first finds the record at which the past begins.
 	first func(ctx context.Context) (start, error)
-	past  func() (*stream.Record, error, bool) // nil when the past is over
-	stop  func()
-	fresh bool
+	past  func() (*stream.Record, error, bool) // pulls the next record of the past; nil when the past is over
+	stop  func()                               // releases past; set with it
+	fresh bool                                 // there is no past; see SkipPast
 }
 
-// shown is the projection of a run or of a thread.
+// shown is the projection of a run (Projection) or of a thread (threadProjection).
 type shown interface {
-	// Add takes in the next record.
+	// Add projects the next record, and returns its frames.
 	Add(ctx context.Context, rec *stream.Record) ([]Frame, error)
-	// prelude is called at the end of the past, and after later records until it returns frames.
+	// prelude is called at the end of the past, and again after later records until it returns
+	// frames. It returns none for a reader that does not join.
 	prelude(ctx context.Context) ([]Frame, error)
-	// over reports, after the past, whether nothing will follow.
+	// over reports, after the past, whether no later record has frames for the reader.
 	over() bool
-	// current is the run that is being shown.
+	// current returns the run that is being shown; false = between two runs of a thread.
 	current() (stream.Run, bool)
 }
 
-// Viewer attaches readers to a log. It is safe for concurrent use.
+// Viewer attaches readers to a log. It is safe for concurrent use. A process has one; it owns
+// neither the follower nor the store.
 type Viewer struct {
 	Follower  *stream.Follower
 	Snapshots *snapshot.Store
@@ -48,16 +57,17 @@ type Viewer struct {
 type Options struct {
 	// After is the cursor after which to continue; nil = from the run's first record.
 	After *stream.Cursor
-	// Join is for a reader without a cursor: it gets what finished steps have said as snapshots,
-	// and open messages from their beginning. Only the last of these events has a cursor. Join is
-	// ignored with After.
+	// Join is for a reader without a cursor: it gets the effect of finished steps as snapshots, and
+	// open messages from their beginning (join.go). Only the last of these events has a cursor.
+	// Join is ignored with After.
 	Join bool
 	// Profile is the protocol generation; "" = that of the run's input. A cursor has its own.
 	Profile stream.Profile
 }
 
-// Run attaches a reader to a run. No record that is written from now on is missed. The caller
-// closes the view.
+// Run attaches a reader to a run, which need not have begun. The view misses no record that is
+// written after Run returns. Run does not read the log, so an invalid cursor is reported by Next.
+// The caller closes the view.
 func (w Viewer) Run(run stream.Run, o Options) *View {
 	v := &View{tail: w.Follower.Tail(run), reader: readerOf(o.Profile, o.After)}
 	v.reader.joining = o.Join && o.After == nil
@@ -85,8 +95,8 @@ type ThreadOptions struct {
 }
 
 // Thread attaches a reader to a thread. Each run is closed before the next one begins, and the
-// conversation and the state with which a run begins follow its RUN_STARTED. No record that is
-// written from now on is missed. The caller closes the view.
+// conversation and the state with which a run begins follow its RUN_STARTED. The view misses no
+// record that is written after Thread returns. The caller closes the view.
 func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 	v := &View{tail: w.Follower.ThreadTail(thread), reader: readerOf(o.Profile, o.After)}
 	if o.After == nil {
@@ -99,14 +109,14 @@ func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 	return v
 }
 
-// SkipPast skips the past: the caller has read, after it made the view, that the log has no record
-// of the run.
+// SkipPast has the view skip the past. The caller must have read, after it made the view, that the
+// log has no record of the run. Call it before Next.
 func (v *View) SkipPast() { v.fresh = true }
 
-// At returns the sequence up to which the view has read.
+// At returns the sequence up to which the view has read, or skipped, the records.
 func (v *View) At() uint64 { return v.tail.At() }
 
-// Close ends the view.
+// Close ends the view and detaches it from the follower. Call it exactly once.
 func (v *View) Close() {
 	if v.stop != nil {
 		v.stop()
@@ -114,7 +124,8 @@ func (v *View) Close() {
 	v.tail.Close()
 }
 
-// Profile returns the generation of the view; "" = the run's input has yet to tell.
+// Profile returns the generation that the reader was attached with; "" = the input of the first
+// shown run decides it.
 func (v *View) Profile() stream.Profile { return v.reader.profile }
 
 // Resumed reports whether the view begins after a cursor.
@@ -128,11 +139,13 @@ func (v *View) Run() (run stream.Run, ok bool) {
 	return v.begun.current()
 }
 
-// Next returns the next frames, or none if idle has passed without a record. Records without frames
-// for the reader start idle again. Next returns every frame once, however slowly it is called. It
-// returns io.EOF after the terminal event, and stream.ErrInvalidCursor if the cursor is not of this
-// run or thread. After stream.ErrInterrupted, and failures of the log, a reader continues with the
-// cursor of its last frame.
+// Next returns the next frames. It waits for records, and returns none and no error after idle has
+// passed without any; records without frames for the reader start idle again. Next returns every
+// frame once, however slowly it is called.
+//
+// It returns io.EOF after the terminal event, and stream.ErrInvalidCursor if the cursor is not of
+// this run or thread. After stream.ErrInterrupted, and after failures of the log, a client
+// continues on a new view with the cursor of its last frame.
 func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	if frames, err := v.NextPast(ctx); err != nil || frames != nil {
 		return frames, err
@@ -152,8 +165,8 @@ func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	}
 }
 
-// NextPast returns the next frames of the past, and none at its end. It does not wait, and ends as
-// Next does.
+// NextPast returns the next frames of the past, and none at its end. It does not wait for new
+// records. Its errors are those of Next.
 func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
 	if v.begun == nil {
 		if err := v.begin(ctx); err != nil {
@@ -172,6 +185,8 @@ func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
 	return nil, nil
 }
 
+// nextPast projects one record of the past. At the end of the past it releases the records and
+// returns the prelude of a joining reader.
 func (v *View) nextPast(ctx context.Context) ([]Frame, error) {
 	rec, err, ok := v.past()
 	switch {
@@ -181,11 +196,12 @@ func (v *View) nextPast(ctx context.Context) ([]Frame, error) {
 		return v.begun.Add(ctx, rec)
 	}
 	v.stop()
-	v.past, v.stop = nil, nil // a reader may stay for hours; the records need not
+	v.past, v.stop = nil, nil // the view may live for hours; free the records of the past
 	return v.begun.prelude(ctx)
 }
 
-// add projects live records.
+// add projects live records, up to the one that ends what is shown. A reader that joined before its
+// run began gets the prelude with the first of them.
 func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, error) {
 	var frames []Frame
 	for _, rec := range records {
@@ -198,11 +214,12 @@ func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, err
 			break
 		}
 	}
+	// Live records may reach a joining reader whose run had not begun at the end of the past.
 	more, err := v.begun.prelude(ctx)
 	return append(frames, more...), err
 }
 
-// begin makes the projection. The past is read as it is asked for.
+// begin makes the projection and opens the past, which nextPast reads record by record.
 func (v *View) begin(ctx context.Context) error {
 	if v.fresh {
 		v.begun = v.show(nil)
