@@ -50,7 +50,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		// The agent continues with its own messages and turns. The prompt follows the answer that
 		// was invalid.
 		w.next.Active, w.next.Prompts = was, true
-		w.kept.Prompt, w.kept.Behind = do.Agent.Repair, w.in.Position.Answered
+		w.stored.Prompt, w.stored.After = do.Agent.Repair, w.in.Position.Answered
 		return nil
 	}
 	leaf := w.leaf(do)
@@ -92,12 +92,12 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 // two.
 func (w *walker) storeModelInput(do *pipeline.Agent) {
 	if do.Prompt != nil {
-		w.kept.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
+		w.stored.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
 	}
 	if do.Schema != nil && do.Name != "" {
-		w.kept.Agent, w.kept.Revision = w.in.Agent, w.in.Revision
+		w.stored.Agent, w.stored.Revision = w.in.Agent, w.in.Revision
 	}
-	w.next.Prompts = do.Prompt != nil || w.kept.Agent != ""
+	w.next.Prompts = do.Prompt != nil || w.stored.Agent != ""
 }
 
 // errTooDeep is the error of an agent step whose subagent would exceed runs.MaxDepth. unobtainable
@@ -108,7 +108,7 @@ var errTooDeep = errors.New("activities: too many agents work for one another")
 // only call of an assistant message, so clients, decisions and tools treat it like a model's call.
 // The workflow finds it in next.Answer. to is the subagent of an agent step, and is omitted
 // otherwise.
-func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Delegate) error {
+func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Subagent) error {
 	n := narration.New(w.place.Run, w.in.ID, nil)
 	leaf := w.leaf(do)
 	var tool string
@@ -119,7 +119,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 		tool, arguments, leaf.Place.Inline = pipeline.ApproveTool, do.Approve.Args, true
 		err = w.requestApproval(n, do)
 	case do.Agent != nil:
-		tool, n.Delegates = do.Agent.Name, to
+		tool, n.Subagents = do.Agent.Name, to
 		n.OfferOnly(tool)
 		arguments, err = w.task(do.Agent)
 	default:
@@ -146,7 +146,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 // task returns the arguments for a subagent's call: the prompt of the step, or the text of the last
 // user message, with the validation errors of an invalid answer.
 func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
-	task := w.said
+	task := w.userText
 	if do.Prompt != nil {
 		task = *do.Prompt
 	}
@@ -167,7 +167,7 @@ func (w *walker) requestApproval(n *narration.Narrator, do pipeline.Action) erro
 	if err != nil {
 		return err
 	}
-	w.kept.Question, w.next.Prompts = do.Approve.Message, true
+	w.stored.Question, w.next.Prompts = do.Approve.Message, true
 	n.OfferOnly(pipeline.ApproveTool)
 	n.Gate = func(_, arguments string) *runs.Approval { return approval(d, 0, arguments) }
 	return nil
@@ -182,13 +182,13 @@ func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	if err != nil {
 		return err
 	}
-	n.Place(ours)
+	n.SetSpecs(ours)
 	offered := specsOf(ours)
 	delegates, err := a.delegates(ctx, w.definition, w.in.Child)
 	if err != nil {
 		return err
 	}
-	offered, n.Delegates = narration.OfferDelegates(offered, delegates)
+	offered, n.Subagents = narration.OfferSubagents(offered, delegates)
 	n.Offer(offered)
 	if w.in.Child == nil {
 		if n.Clients, err = a.clientTools(ctx, w.definition, w.thread, offered); err != nil {
@@ -215,7 +215,7 @@ func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err erro
 	step := pipeline.StepAt(w.definition, do.Path)
 	// Branches that compensate (b.Ends) are not compensated themselves.
 	f.Compensates = b.Ends == nil && step.Compensates()
-	w.next.Branches, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
+	w.next.Branches, w.stored.Items, w.stored.Ends = f, b.Items, b.Ends
 	if w.in.Day == nil || !callsModel(step) {
 		return nil
 	}

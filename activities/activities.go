@@ -109,18 +109,18 @@ func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: runs.ActivityCallModel})
 	a.RegisterTools(r)
-	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
-	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: runs.ActivityStoreResult})
+	r.RegisterActivityWithOptions(a.AwaitQueue, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
+	r.RegisterActivityWithOptions(a.AnnounceInterrupts, activity.RegisterOptions{Name: runs.ActivityAnnounce})
+	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreResult})
 	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: runs.ActivityAdvance})
-	r.RegisterActivityWithOptions(a.AskLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
+	r.RegisterActivityWithOptions(a.RaiseLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: runs.ActivityAnswerCall})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})
 	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: runs.ActivityDeliver})
 	r.RegisterActivityWithOptions(a.Fire, activity.RegisterOptions{Name: runs.ActivityFire})
-	r.RegisterActivityWithOptions(a.Standing, activity.RegisterOptions{Name: runs.ActivityRunStatus})
-	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: runs.ActivityCancelRun})
+	r.RegisterActivityWithOptions(a.RunStatus, activity.RegisterOptions{Name: runs.ActivityRunStatus})
+	r.RegisterActivityWithOptions(a.CancelRun, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 }
 
 // runOf returns a run as the log names it.
@@ -251,10 +251,10 @@ func over(err error) bool {
 // closing is how long an activity may continue to write after its context has ended.
 const closing = 10 * time.Second
 
-// errUnsaid is the cause of a context of contextAfter whose time is over: the log did not take the
+// errFinalWriteTimeout is the cause of a context of contextAfter whose time is over: the log did not take the
 // last records. It is a stream.ErrUnavailable, so it does not count as a failure of the step, and
 // Temporal retries.
-var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
+var errFinalWriteTimeout = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
 
 // contextAfter returns a context for records that must be written although ctx may have ended.
 // While ctx is active the context has no bound: the answer of a model, or of a tool that must not
@@ -268,7 +268,7 @@ func contextAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer over.Stop()
 		select {
 		case <-over.C:
-			cancel(errUnsaid)
+			cancel(errFinalWriteTimeout)
 		case <-last.Done():
 		}
 	})

@@ -51,7 +51,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	if err != nil {
 		return runs.Advanced{}, err
 	}
-	if in.After, err = a.comeBehind(ctx, place, in); err != nil {
+	if in.After, err = a.succeedFailedStep(ctx, place, in); err != nil {
 		return runs.Advanced{}, err
 	}
 	// The model calls of the failed step are counted here, because its activity returned no answer.
@@ -73,7 +73,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 		return recordedAdvance(ctx, done, in.Tree != nil)
 	}
 	defer attempt.Close()
-	d, err := a.walked(ctx, in)
+	d, err := a.definitionWithSteps(ctx, in)
 	if err != nil {
 		return runs.Advanced{}, err
 	}
@@ -91,10 +91,10 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	}
 }
 
-// comeBehind returns the last record of the lane after which this step writes. If the step before
+// succeedFailedStep returns the last record of the lane after which this step writes. If the step before
 // has failed, its activity may never have opened it: comeBehind opens it, with its steered
 // messages, and voids what an unfinished attempt left.
-func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
+func (a *Activities) succeedFailedStep(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
 		return in.After, nil
@@ -108,10 +108,10 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Adv
 	return a.Log.Succeed(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
-// walked returns the definition with the steps of the position: those of the agent, or those that
+// definitionWithSteps returns the definition with the steps of the position: those of the agent, or those that
 // its program has begun. in.Tree has the steps of a program in their first advance, the log has
 // them later.
-func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
+func (a *Activities) definitionWithSteps(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
 		return nil, err
@@ -155,18 +155,18 @@ type walker struct {
 	place      stream.Place
 	definition *agents.Definition
 	thread     *snapshot.Snapshot
-	// said is the text of the last user message of the input: the task of an agent step without a
+	// userText is the text of the last user message of the input: the task of an agent step without a
 	// prompt. input sets it.
-	said string
+	userText string
 
 	// The outputs: next is the answer to the workflow, told are the events, kept is what later
 	// steps need, result is the record with all of them.
-	next runs.Advanced
-	told []agui.Event
+	next   runs.Advanced
+	events []agui.Event
 	// sets tells that a change depends on the value of the state, so the record is written only if
 	// the state is unchanged.
 	sets   bool
-	kept   storedAdvance
+	stored storedAdvance
 	result stream.Result
 }
 
@@ -210,7 +210,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 		return w.suspend()
 	}
 	// Later advances and model calls of this program step read the tree from this record.
-	w.kept.Tree = w.in.Tree
+	w.stored.Tree = w.in.Tree
 	env, err := w.env(ctx)
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func unobtainable(err error) *pipeline.Failure {
 }
 
 // tell adds events to the record.
-func (w *walker) tell(events ...agui.Event) { w.told = append(w.told, events...) }
+func (w *walker) tell(events ...agui.Event) { w.events = append(w.events, events...) }
 
 // change adds the event for a change: a step begins or ends, or the state changes.
 func (w *walker) change(c pipeline.Change) {
@@ -373,7 +373,7 @@ func (w *walker) end() {
 		w.tell(&agui.SubagentError{SubagentRunID: w.place.Subagent, Message: f.Text(), Code: f.Code})
 		return
 	}
-	w.kept.Ended = pipeline.Ended{Undo: w.next.Cursor.Undo, Records: w.next.Cursor.Records}
+	w.stored.Ended = pipeline.Ended{Undo: w.next.Cursor.Undo, Records: w.next.Cursor.Records}
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
@@ -422,14 +422,14 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 	// This move made the detail. The record keeps it, and withSequence sets the record's number.
 	for _, f := range w.failures() {
 		if f.Detailed && f.Record == 0 {
-			w.kept.Detail = f.Detail
+			w.stored.Detail = f.Detail
 		}
 	}
 	var err error
 	if w.result.Answer, err = json.Marshal(w.next); err != nil {
 		return w.next, fmt.Errorf("activities: encode what comes next: %w", err)
 	}
-	if w.result.Kept, err = json.Marshal(w.kept); err != nil {
+	if w.result.Kept, err = json.Marshal(w.stored); err != nil {
 		return w.next, fmt.Errorf("activities: encode what a step keeps: %w", err)
 	}
 	// Branches refer to the record for their items, so that record always keeps something.
@@ -443,7 +443,7 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 			return attempt.FinishOn(ctx, w.thread.Mark, result, events...)
 		}
 	}
-	seq, err := write(ctx, &w.result, w.told...)
+	seq, err := write(ctx, &w.result, w.events...)
 	if err != nil {
 		return w.next, err
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Hold is interrupt.announce.v1: it announces to readers what a held run waits for, with custom
+// AnnounceInterrupts is interrupt.announce.v1: it announces to readers what a held run waits for, with custom
 // events in an open record. The AG-UI run stays open. It returns the sequence of that record. A
 // later attempt finds the record.
-func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
+func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
@@ -54,7 +54,7 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 	// Children of the run still work, and the agent's lane may have another writer. The lane for
 	// interrupts has one writer, the thread.
 	if in.Concurrent {
-		place.Lane = stream.LaneAsks
+		place.Lane = stream.LaneInterrupts
 	}
 	return a.Log.Open(ctx, place, nil, append(events, told...)...)
 }

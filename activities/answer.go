@@ -52,7 +52,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	begun, used, err := a.endSpeaking(ctx, in)
+	begun, used, err := a.closeSubagentLanes(ctx, in)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -92,7 +92,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	result := workResult(in, thread)
 	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	// The end of the subagent and the result of its call are one record.
-	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
+	return finishTool(ctx, in.Call, call, attempt, result, told, endEvents(in, begun != "", closing, result)...)
 }
 
 // removeOutputs returns the event that removes the step outputs of a program from the state, if the
@@ -111,11 +111,11 @@ func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
-// endSpeaking takes over the lanes that the subagent left open, its own and those of its calls. If
+// closeSubagentLanes takes over the lanes that the subagent left open, its own and those of its calls. If
 // the run was cancelled, the text of an unfinished model call is kept, otherwise it is retracted.
 // It returns the ID of the subagent's last step ("" = the subagent was never announced to clients),
 // and the usage that the subagent's workflow does not know.
-func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
+func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
 	p := agentPlace(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
 		return "", nil, err
@@ -168,9 +168,9 @@ func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, 
 	return told, err
 }
 
-// farewell returns the events that end the subagent for clients, after events; none if clients
+// endEvents returns the events that end the subagent for clients, after events; none if clients
 // never saw it begin.
-func farewell(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
+func endEvents(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
 	if !begun {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 	}
 	return func(tool, arguments string) *runs.Approval {
 		// The first rule that applies asks; below 0 = none does.
-		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
+		rule := d.ApprovalRule(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
 		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
 		}

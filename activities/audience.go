@@ -33,11 +33,11 @@ func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *sn
 		entries = append(entries, prompt.Private(b.CallID, task))
 	}
 	for _, e := range thread.Entries {
-		if isHeardBy(in.Child, e) && e.Scope != runs.ScopeLimit {
+		if isVisibleTo(in.Child, e) && e.Scope != runs.ScopeLimit {
 			entries = append(entries, e)
 		}
 	}
-	return a.askAgain(ctx, in, entries)
+	return a.insertPrompts(ctx, in, entries)
 }
 
 // heardAlone returns the entries of an isolated step: the messages with its scope, and its prompts.
@@ -48,13 +48,13 @@ func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *
 			entries = append(entries, e)
 		}
 	}
-	return a.askAgain(ctx, in, entries)
+	return a.insertPrompts(ctx, in, entries)
 }
 
-// askAgain inserts the prompts of a step's agent, which are in records of advances and not in the
+// insertPrompts inserts the prompts of a step's agent, which are in records of advances and not in the
 // conversation: the first one at the beginning, one with validation errors after the answer that
 // was invalid. Agents outside of pipelines have none.
-func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
+func (a *Activities) insertPrompts(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.Place == nil {
 		return entries, nil
 	}
@@ -69,8 +69,8 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 			continue
 		}
 		at := 0
-		if k.Behind != "" {
-			at = 1 + slices.IndexFunc(entries, func(e snapshot.Entry) bool { return e.Message.ID == k.Behind })
+		if k.After != "" {
+			at = 1 + slices.IndexFunc(entries, func(e snapshot.Entry) bool { return e.Message.ID == k.After })
 		}
 		entries = slices.Insert(entries, at, prompt.Private(in.ID, k.Prompt))
 	}

@@ -148,7 +148,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	if err != nil {
 		return false, ofModel(definition.Model, err)
 	}
-	n.Place(offered)
+	n.SetSpecs(offered)
 	if req.Tools, err = a.offerAgents(ctx, definition, in, n, req.Tools); err != nil {
 		return summarizes, err
 	}
@@ -183,7 +183,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: req.Model})
 	c := a.newModelCall(attempt, definition.Model, chat)
-	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.Tell(ctx, chunk) }))
+	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.Add(ctx, chunk) }))
 	// A cancelled call also finishes with a done record, so it needs no last note.
 	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
 	return summarizes, err
@@ -214,11 +214,11 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	if err != nil {
 		return nil, err
 	}
-	takers, err := a.takers(ctx, d, in.Step)
+	takers, err := a.handoffTargets(ctx, d, in.Step)
 	if err != nil {
 		return nil, err
 	}
-	offered, n.Delegates = narration.OfferDelegates(offered, delegates)
+	offered, n.Subagents = narration.OfferSubagents(offered, delegates)
 	if offered, takers = narration.OfferHandoffs(offered, takers); in.Handoffs < runs.MaxHandoffs {
 		n.Handoffs = takers
 	}

@@ -49,7 +49,7 @@ func askingWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrup
 func (e *fixture) ask(message string) {
 	e.t.Helper()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Requester: e.requester, Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &user}}}}
+	in := &stream.Input{Requester: e.requester, Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	p, err := e.log.ProposeInput(e.t.Context(), run, [32]byte{1}, in)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 
 // storeDone adds the Done values of a move to the record of this advance.
 func (w *walker) storeDone(done map[string]pipeline.Done) {
-	if w.kept.Done == nil && len(done) > 0 {
-		w.kept.Done = map[string]pipeline.Done{}
+	if w.stored.Done == nil && len(done) > 0 {
+		w.stored.Done = map[string]pipeline.Done{}
 	}
-	maps.Copy(w.kept.Done, done)
+	maps.Copy(w.stored.Done, done)
 }
 
 // keptAs sets the sequence of this advance's record in a cursor, where a move has stored something
@@ -36,7 +36,7 @@ func keptAs(records map[string]uint64, seq uint64) {
 // in the same walk. The error is stream.ErrLogLost if it is missing. Expressions of compensations
 // call it.
 func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
-	k := w.kept
+	k := w.stored
 	if record > 0 {
 		k = storedAdvance{}
 		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, record, &k); err != nil {

@@ -26,7 +26,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	// An empty conversation is [] for expressions, not null.
 	messages := []agui.Message{}
 	for _, e := range w.thread.Entries {
-		if isHeardBy(w.in.Child, e) {
+		if isVisibleTo(w.in.Child, e) {
 			messages = append(messages, e.Message)
 		}
 	}
@@ -88,7 +88,7 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 	}
 	for _, m := range in.Messages {
 		if m.Role == agui.RoleUser {
-			w.said = m.Content.Text()
+			w.userText = m.Content.Text()
 		}
 	}
 	raw, err := json.Marshal(in)
@@ -98,9 +98,9 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 	return raw, by, nil
 }
 
-// isHeardBy reports whether an agent receives a message: the run's agent (b nil) all but those of
+// isVisibleTo reports whether an agent receives a message: the run's agent (b nil) all but those of
 // subagents, a subagent its own, a branch its own and those of the agent that it belongs to.
-func isHeardBy(b *runs.Child, e snapshot.Entry) bool {
+func isVisibleTo(b *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {
 	case b == nil:

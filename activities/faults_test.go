@@ -272,7 +272,7 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 	e := setup(t, nil)
 	ctx := t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
-	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}}})
+	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,9 @@ type recollection struct {
 	requester string
 }
 
-// recall reads the context of a notification as of the record that announced the interrupts: later
+// loadContext reads the context of a notification as of the record that announced the interrupts: later
 // inputs may edit the conversation, and do not count.
-func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recollection, error) {
+func (a *Activities) loadContext(ctx context.Context, in runs.Notification) (*recollection, error) {
 	thread, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 			decision.ArgsDigest = cmp.Or(d.Args, c.Approval.Args)
 		}
 		if d.Input > 0 {
-			said, at, err := r.activities.Log.DecisionSaid(ctx, d.Input)
+			said, at, err := r.activities.Log.DecisionAt(ctx, d.Input)
 			if err != nil {
 				return nil, err
 			}

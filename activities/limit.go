@@ -18,10 +18,10 @@ import (
 // schedules AskLimit; the interrupt is an approval of a call to the reserved tool
 // pipeline.ApproveTool, so decisions about it work like those about tool calls.
 
-// AskLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only
+// RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only
 // call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
 // finds the done record and returns its answer, or nothing was written.
-func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
+func (a *Activities) RaiseLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	// The activity is short, so a cancel of the run does not end it. The workflow handles the

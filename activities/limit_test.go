@@ -167,7 +167,7 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	e.run("hello")
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(e.acts.AskLimit)
+	env.RegisterActivity(e.acts.RaiseLimit)
 	in := runs.LimitInterrupt{
 		Step: runs.Step{
 			Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
@@ -177,7 +177,7 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	}
 	var answers [2]runs.ModelAnswer
 	for i := range answers {
-		value, err := env.ExecuteActivity(e.acts.AskLimit, in)
+		value, err := env.ExecuteActivity(e.acts.RaiseLimit, in)
 		if err == nil {
 			err = value.Get(&answers[i])
 		}

@@ -30,7 +30,7 @@ func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err erro
 // notify publishes the event for each interrupt. Client tool calls are left out: the client knows
 // them from the run.
 func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
-	asked, err := a.recall(ctx, in)
+	asked, err := a.loadContext(ctx, in)
 	if err != nil {
 		return err
 	}

@@ -98,9 +98,9 @@ func (d *notificationFixture) pending() []inbox.Approval {
 	return list
 }
 
-func (d *notificationFixture) history() []*inbox.Past {
+func (d *notificationFixture) history() []*inbox.History {
 	d.t.Helper()
-	all, err := inbox.History(d.t.Context(), d.log, run.Thread)
+	all, err := inbox.ReadHistory(d.t.Context(), d.log, run.Thread)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func (e *fixture) registers(program workflows.Program) {
 	programs := workflows.Programs{"p": program}
 	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
+	e.env.RegisterWorkflowWithOptions(programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 }
 
 // A step of a program that cannot be is refused before anything of it is done, and the program may

@@ -127,8 +127,8 @@ func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 	}{{"till", time.Nanosecond, false, false}, {"floor", time.Hour, true, false}, {"floor", time.Nanosecond, false, true}} {
 		e.acts.ToolGrace = c.grace
 		env := newActivityEnv()
-		env.RegisterActivity(e.acts.Await)
-		_, err := env.ExecuteActivity(e.acts.Await, runs.AwaitQueue{Queue: c.queue})
+		env.RegisterActivity(e.acts.AwaitQueue)
+		_, err := env.ExecuteActivity(e.acts.AwaitQueue, runs.AwaitQueue{Queue: c.queue})
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
 			if err != nil || c.again || c.ends {

@@ -152,7 +152,7 @@ func (e *fixture) run(message string) ([]agui.Event, runs.Result) {
 	in := &stream.Input{Input: e.input, Accepted: e.accepted}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	for _, m := range append([]agui.Message{user}, e.more...) {
-		in.Accepted.Tail = append(in.Accepted.Tail, stream.Said{ID: m.ID, Message: &m})
+		in.Accepted.Tail = append(in.Accepted.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 	}
 	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, in)
 	if err != nil {

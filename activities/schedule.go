@@ -71,7 +71,7 @@ func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, e
 // that the run had begun. It tries up to dispatch.Rounds times, because the thread may change
 // between reading it and placing the run; the error is then stream.ErrUnavailable, so Temporal
 // retries.
-func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, before bool, err error) {
+func (a *Activities) placeFired(ctx context.Context, k *schedules.Stored, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
 		return "", false, err
@@ -117,7 +117,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 // speaker returns the agent of the run: the schedule's agent named, or the one that it has handed
 // the thread over to.
 func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
-	if name := thread.Speaker(named.Name); name != named.Name {
+	if name := thread.AnsweringAgent(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
 	}
 	return named, nil
@@ -134,10 +134,10 @@ func holds(forwardedProps json.RawMessage) bool {
 	return len(forwardedProps) > 0 && json.Unmarshal(forwardedProps, &props) == nil && props.Perdure.Hold
 }
 
-// Withdraw is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and
+// CancelRun is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and
 // returns its status. It does not wait for the end of the run. The firing may not know its run yet
 // (in.Fired is nil); a run that never began counts as ended.
-func (a *Activities) Withdraw(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
+func (a *Activities) CancelRun(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
 	defer contain(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
@@ -200,8 +200,8 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 	return run, nil
 }
 
-// Standing is schedule.status.v1: it returns the status of the run of a firing.
-func (a *Activities) Standing(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
+// RunStatus is schedule.status.v1: it returns the status of the run of a firing.
+func (a *Activities) RunStatus(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
 	ctx = inRun(ctx, in, "", "")
 	defer contain(ctx, &err)
 	out, err = a.standing(ctx, runOf(in))

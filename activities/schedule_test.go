@@ -36,7 +36,7 @@ type scheduleFixture struct {
 	env  *testsuite.TestActivityEnvironment
 	in   runs.FireInput
 	run  stream.Run
-	kept *schedules.Kept
+	kept *schedules.Stored
 
 	client.Client
 	started  []runs.Input
@@ -45,7 +45,7 @@ type scheduleFixture struct {
 	signals  []runs.Cancel                                // that it was sent
 }
 
-func setupSchedules(t *testing.T, change ...func(*schedules.Kept)) *scheduleFixture {
+func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
 	store, err := schedules.Open(t.Context(), f.log)
@@ -56,7 +56,7 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Kept)) *scheduleFixt
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.kept = &schedules.Kept{Schedule: *said, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
+	f.kept = &schedules.Stored{Schedule: *said, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
 	for _, c := range change {
 		c(f.kept)
 	}
@@ -220,7 +220,7 @@ func TestATimeBeginsOneRun(t *testing.T) {
 // What a thread has said stays, whoever said it.
 func TestAFiringGoesOnWithItsThread(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Kept) { k.ThreadID = "t" })
+	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestAFiringGoesOnWithItsThread(t *testing.T) {
 // A schedule's thread may have been handed over: then its runs are the other agent's.
 func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Kept) { k.ThreadID = "t" })
+	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 
 func TestAThreadMayRefuse(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Kept) { k.OnBusy = runs.OnBusyReject })
+	f := setupSchedules(t, func(k *schedules.Stored) { k.OnBusy = runs.OnBusyReject })
 	f.occupied = true
 	f.submit = func(in runs.Submit) (runs.Submitted, error) {
 		if in.OnBusy != runs.OnBusyReject {
@@ -276,7 +276,7 @@ func TestAThreadMayRefuse(t *testing.T) {
 
 func TestWhatAFiringFailsBy(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Kept) { k.Agent = "gone" })
+	f := setupSchedules(t, func(k *schedules.Stored) { k.Agent = "gone" })
 	failed := func(want string) {
 		t.Helper()
 		_, err := f.fire()

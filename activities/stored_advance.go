@@ -13,7 +13,7 @@ type storedAdvance struct {
 	// Prompt is what an agent is sent as a user message. Behind is the ID of the agent's invalid
 	// answer that the prompt follows; "" = it is the first prompt.
 	Prompt string `json:"prompt,omitempty"`
-	Behind string `json:"behind,omitempty"`
+	After  string `json:"after,omitempty"`
 	// Agent and Revision are those of the pipeline, if its step requires a schema of an agent that
 	// it names; see outputAgent.
 	Agent    string `json:"agent,omitempty"`

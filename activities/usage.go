@@ -240,7 +240,7 @@ func (a *Activities) estimated(n callNote, said string) runs.Usage {
 
 // usageOfCutCall returns the usage of the model call of an attempt that did not finish. ok is false
 // if there is nothing to count: the attempt finished, made no call, or its call was free.
-func (a *Activities) usageOfCutCall(s stream.Spoken) (u runs.Usage, ok bool, err error) {
+func (a *Activities) usageOfCutCall(s stream.AttemptOutput) (u runs.Usage, ok bool, err error) {
 	if s.Done != nil || s.Note == nil {
 		return u, false, nil
 	}
@@ -262,7 +262,7 @@ func (a *Activities) usageOfCutCall(s stream.Spoken) (u runs.Usage, ok bool, err
 // meterCut records the metrics of a call whose worker died before it could. dead are attempts in
 // their order; only the last one is considered, because each attempt before it was recorded by its
 // successor. Metrics are best effort, so errors are ignored.
-func (a *Activities) meterCut(ctx context.Context, dead []stream.Spoken) {
+func (a *Activities) meterCut(ctx context.Context, dead []stream.AttemptOutput) {
 	if len(dead) == 0 {
 		return
 	}
@@ -288,13 +288,13 @@ type stepUsage struct {
 // one by the notes of its attempts and by its summaries. The lane must have no active writer, or
 // the result changes.
 func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, error) {
-	spoken, err := a.Log.Spoken(ctx, p)
+	spoken, err := a.Log.AttemptOutputs(ctx, p)
 	// An attempt takes the lane before it has a summary made, so without attempts there are no
 	// summaries.
 	if err != nil || len(spoken) == 0 {
 		return nil, err
 	}
-	summaries, err := a.Log.Spoken(ctx, summaryPlace(p))
+	summaries, err := a.Log.AttemptOutputs(ctx, summaryPlace(p))
 	if err != nil {
 		return nil, err
 	}
@@ -305,8 +305,8 @@ func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, 
 		if slices.ContainsFunc(steps, func(known stepUsage) bool { return known.step == s.Step }) {
 			continue
 		}
-		of := func(all []stream.Spoken, step string) []stream.Spoken {
-			return slices.DeleteFunc(slices.Clone(all), func(other stream.Spoken) bool { return other.Step != step })
+		of := func(all []stream.AttemptOutput, step string) []stream.AttemptOutput {
+			return slices.DeleteFunc(slices.Clone(all), func(other stream.AttemptOutput) bool { return other.Step != step })
 		}
 		used, err := a.stepUsed(ctx, of(spoken, s.Step), of(summaries, s.Step+stepSummary))
 		if err != nil {
@@ -319,9 +319,9 @@ func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, 
 
 // stepUsed returns the usage of a step, from its attempts and from the attempts at its summary. It
 // is nil for a step that calls no model, such as an advance.
-func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
-	calls := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.Spoken) bool { return s.Note != nil })
-	done := slices.IndexFunc(attempts, func(s stream.Spoken) bool { return s.Done != nil })
+func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.AttemptOutput) ([]runs.Usage, error) {
+	calls := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.AttemptOutput) bool { return s.Note != nil })
+	done := slices.IndexFunc(attempts, func(s stream.AttemptOutput) bool { return s.Done != nil })
 	switch {
 	case !calls:
 		return nil, nil
@@ -334,7 +334,7 @@ func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.
 
 // cutAndSummaries returns the usage of the attempts that did not finish, and of summaries, finished
 // or not. It also records the metrics of a summary whose worker died.
-func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
+func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.AttemptOutput) ([]runs.Usage, error) {
 	a.meterCut(ctx, summaries)
 	var used []runs.Usage
 	for _, s := range attempts {
@@ -357,7 +357,7 @@ func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []
 }
 
 // summaryUsage returns the usage of one attempt at a summary; nil = none.
-func (a *Activities) summaryUsage(ctx context.Context, s stream.Spoken) ([]runs.Usage, error) {
+func (a *Activities) summaryUsage(ctx context.Context, s stream.AttemptOutput) ([]runs.Usage, error) {
 	if s.Done != nil {
 		var made summary
 		err := recordedKept(ctx, s.Done, &made)
@@ -373,11 +373,11 @@ func (a *Activities) summaryUsage(ctx context.Context, s stream.Spoken) ([]runs.
 // meterBefore records the metrics of the attempt at the same step that died before this one.
 // Attempt is the present one, which is not considered.
 func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) error {
-	spoken, err := a.Log.Spoken(ctx, p)
+	spoken, err := a.Log.AttemptOutputs(ctx, p)
 	if err != nil {
 		return err
 	}
-	a.meterCut(ctx, slices.DeleteFunc(spoken, func(s stream.Spoken) bool { return s.Step != p.Step || s.Writer == attempt.Writer() }))
+	a.meterCut(ctx, slices.DeleteFunc(spoken, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() }))
 	return nil
 }
 
@@ -387,16 +387,16 @@ func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *s
 func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]runs.Usage, error) {
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	spoken, err := a.Log.Spoken(ctx, p)
+	spoken, err := a.Log.AttemptOutputs(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	summaries, err := a.Log.Spoken(ctx, summaryPlace(p))
+	summaries, err := a.Log.AttemptOutputs(ctx, summaryPlace(p))
 	if err != nil {
 		return nil, err
 	}
-	spoken = slices.DeleteFunc(spoken, func(s stream.Spoken) bool { return s.Step != p.Step || s.Writer == attempt.Writer() })
-	summaries = slices.DeleteFunc(summaries, func(s stream.Spoken) bool { return s.Step != p.Step+stepSummary })
+	spoken = slices.DeleteFunc(spoken, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() })
+	summaries = slices.DeleteFunc(summaries, func(s stream.AttemptOutput) bool { return s.Step != p.Step+stepSummary })
 	used, err := a.cutAndSummaries(ctx, spoken, summaries)
 	return runs.Sum(used), err
 }

@@ -34,7 +34,7 @@ func (e *fixture) inRun(id, message string) agui.Event {
 	ctx, next := e.t.Context(), stream.Run{Thread: run.Thread, ID: id}
 	user := agui.Message{ID: "u" + id, Role: agui.RoleUser, Content: agui.TextContent(message)}
 	said := e.conversation()
-	in := &stream.Input{Accepted: stream.Acceptance{Keep: len(said), Last: said[len(said)-1].ID, Tail: []stream.Said{{ID: user.ID, Message: &user}}}}
+	in := &stream.Input{Accepted: stream.Acceptance{Keep: len(said), Last: said[len(said)-1].ID, Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = next.Thread.ID, id, "1.0"
 	p, err := e.log.ProposeInput(ctx, next, [32]byte{2}, in)
 	if err != nil {

@@ -126,8 +126,8 @@ func (r *reader) decision(key string, a *Approval) []field {
 	}
 }
 
-// complaints returns the mistakes of a rule whose path is key.
-func (a Approval) complaints(key string) []mistake {
+// mistakes returns the mistakes of a rule whose path is key.
+func (a Approval) mistakes(key string) []mistake {
 	var found []mistake
 	if n := len(a.Tools); n == 0 || n > maxApprovalTools {
 		found = append(found, newMistake(key+".tools", "must name 1 to %d tools, not %d", maxApprovalTools, n))
@@ -145,12 +145,12 @@ func (a Approval) complaints(key string) []mistake {
 			found = append(found, newMistake(key+".when", "is no condition: %s", err))
 		}
 	}
-	return append(found, a.complainDecision(key)...)
+	return append(found, a.decisionMistakes(key)...)
 }
 
-// complainDecision returns the mistakes about approvers and times. Approve steps and soft limits
+// decisionMistakes returns the mistakes about approvers and times. Approve steps and soft limits
 // have only this part of a rule.
-func (a Approval) complainDecision(key string) []mistake {
+func (a Approval) decisionMistakes(key string) []mistake {
 	var found []mistake
 	if a.Expires < 0 {
 		found = append(found, newMistake(key+".expires", "must be greater than zero"))
@@ -161,7 +161,7 @@ func (a Approval) complainDecision(key string) []mistake {
 	if a.OnExpiry != "" && a.Expires == 0 {
 		found = append(found, newMistake(key+".onExpiry", "needs expires"))
 	}
-	return append(found, a.complainApprovers(key)...)
+	return append(found, a.approverMistakes(key)...)
 }
 
 // Escalation adds approvers after some time without a decision.

@@ -8,34 +8,34 @@ import (
 	"slices"
 )
 
-// Asks returns the index of the approval rule that applies to a call; -1 = none, so the call needs
+// ApprovalRule returns the index of the approval rule that applies to a call; -1 = none, so the call needs
 // no approval.
-func (d *Definition) Asks(call ProposedCall) int {
+func (d *Definition) ApprovalRule(call ProposedCall) int {
 	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
 }
 
 // approvalKey returns the path of a rule.
 func approvalKey(i int) string { return fmt.Sprintf("approvals[%d]", i) }
 
-// complainApprovals returns the mistakes of all rules.
-func (d *Definition) complainApprovals() []mistake {
+// approvalMistakes returns the mistakes of all rules.
+func (d *Definition) approvalMistakes() []mistake {
 	if len(d.Approvals) > maxApprovals {
 		return []mistake{newMistake("approvals", "must be at most %d, not %d", maxApprovals, len(d.Approvals))}
 	}
 	var found []mistake
 	for i, a := range d.Approvals {
-		found = append(found, a.complaints(approvalKey(i))...)
-		found = append(found, d.complainUnused(approvalKey(i), a)...)
+		found = append(found, a.mistakes(approvalKey(i))...)
+		found = append(found, d.unusedNames(approvalKey(i), a)...)
 	}
 	return found
 }
 
-// complainUnused reports names of a rule that match none of the agent's tools: a rule with a
+// unusedNames reports names of a rule that match none of the agent's tools: a rule with a
 // misspelled name would never apply.
-func (d *Definition) complainUnused(key string, a Approval) []mistake {
+func (d *Definition) unusedNames(key string, a Approval) []mistake {
 	all := append(d.InlineTools(), d.Tools...)
 	ours, _ := SplitTools(all)
-	ours = append(ours, Delegates(all)...)
+	ours = append(ours, Subagents(all)...)
 	for _, name := range Handoffs(all) {
 		ours = append(ours, HandoffTool(name))
 	}

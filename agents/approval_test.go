@@ -53,7 +53,7 @@ func TestWhichCallsArePeoplesToDecide(t *testing.T) {
 		`pay_all {}`:                     -1,
 	} {
 		tool, args, _ := strings.Cut(call, " ")
-		if got := d.Asks(agents.ProposedCall{Agent: "shop", Tool: tool, Args: json.RawMessage(args)}); got != want {
+		if got := d.ApprovalRule(agents.ProposedCall{Agent: "shop", Tool: tool, Args: json.RawMessage(args)}); got != want {
 			t.Errorf("%s: rule %d, want %d", call, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestConditionsSeeMoreThanArguments(t *testing.T) {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if got := d.Asks(call); got != want {
+		if got := d.ApprovalRule(call); got != want {
 			t.Errorf("%s: rule %d, want %d", when, got, want)
 		}
 	}

@@ -78,9 +78,9 @@ func MayDecide(approvers []string, subject string, roles []string) bool {
 	})
 }
 
-// AsManyDecideAs reports whether an approval by this rule also satisfies the other rule: both have
+// SameDeciders reports whether an approval by this rule also satisfies the other rule: both have
 // the same approvers, quorum, escalations and NotByRequester.
-func (a Approval) AsManyDecideAs(other Approval) bool {
+func (a Approval) SameDeciders(other Approval) bool {
 	sameEscalation := func(a, b Escalation) bool { return a.After == b.After && slices.Equal(a.To, b.To) }
 	return slices.Equal(a.Approvers, other.Approvers) && max(a.Quorum, 1) == max(other.Quorum, 1) &&
 		a.NotByRequester == other.NotByRequester && slices.EqualFunc(a.Escalate, other.Escalate, sameEscalation)
@@ -107,8 +107,8 @@ func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) st
 	}
 }
 
-// complainApprovers returns the mistakes about approvers, quorum, reminders and escalations.
-func (a Approval) complainApprovers(key string) []mistake {
+// approverMistakes returns the mistakes about approvers, quorum, reminders and escalations.
+func (a Approval) approverMistakes(key string) []mistake {
 	found := checkApproverNames(key+".approvers", a.Approvers)
 	if a.Quorum < 0 || a.Quorum > maxQuorum {
 		found = append(found, newMistake(key+".quorum", "must be 1 to %d, not %d", maxQuorum, a.Quorum))
@@ -119,7 +119,7 @@ func (a Approval) complainApprovers(key string) []mistake {
 	if a.Remind < 0 || a.Remind > 0 && a.Remind < minRemind {
 		found = append(found, newMistake(key+".remind", "must be at least %s", minRemind))
 	}
-	return append(found, a.complainEscalations(key)...)
+	return append(found, a.escalationMistakes(key)...)
 }
 
 // mostVotes returns how many people can approve after all escalations. bounded is false if an
@@ -131,9 +131,9 @@ func (a Approval) mostVotes() (people int, bounded bool) {
 	return len(slices.Compact(all)), len(all) > 0 && !slices.ContainsFunc(all, isRole)
 }
 
-// complainEscalations returns the mistakes of the escalations. Their times must increase and be
+// escalationMistakes returns the mistakes of the escalations. Their times must increase and be
 // before the expiry; with OnExpiry escalate the last may be equal to it.
-func (a Approval) complainEscalations(key string) []mistake {
+func (a Approval) escalationMistakes(key string) []mistake {
 	var found []mistake
 	if n := len(a.Escalate); n > maxEscalations {
 		found = append(found, newMistake(key+".escalate", "must be at most %d, not %d", maxEscalations, n))

@@ -25,7 +25,7 @@ func TestConditionsSeeWhoAsked(t *testing.T) {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", tt.when, err)
 		}
-		if got := d.Asks(agents.ProposedCall{Agent: "shop", Tool: "pay", Caller: tt.caller}); got != tt.want {
+		if got := d.ApprovalRule(agents.ProposedCall{Agent: "shop", Tool: "pay", Caller: tt.caller}); got != tt.want {
 			t.Errorf("%s of %+v: rule %d, want %d", tt.when, tt.caller, got, tt.want)
 		}
 	}

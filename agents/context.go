@@ -74,8 +74,8 @@ func (r *reader) keep(into *Keep) func(*yaml.Node) string {
 	}
 }
 
-// complaints returns the mistakes.
-func (c Context) complaints() []mistake {
+// mistakes returns the mistakes.
+func (c Context) mistakes() []mistake {
 	if c == (Context{}) {
 		return nil
 	}

@@ -43,10 +43,10 @@ func TestHandoffs(t *testing.T) {
 		t.Errorf("it hands over to %v", got)
 	}
 	ours, clients := agents.SplitTools(d.Tools)
-	if strings.Join(ours, " ") != "x" || strings.Join(clients, " ") != "client:*" || strings.Join(agents.Delegates(d.Tools), " ") != "b" {
-		t.Errorf("tools are %v, %v and %v", ours, clients, agents.Delegates(d.Tools))
+	if strings.Join(ours, " ") != "x" || strings.Join(clients, " ") != "client:*" || strings.Join(agents.Subagents(d.Tools), " ") != "b" {
+		t.Errorf("tools are %v, %v and %v", ours, clients, agents.Subagents(d.Tools))
 	}
-	if rule := d.Asks(agents.ProposedCall{Agent: "a", Tool: agents.HandoffTool("b")}); rule != 0 {
+	if rule := d.ApprovalRule(agents.ProposedCall{Agent: "a", Tool: agents.HandoffTool("b")}); rule != 0 {
 		t.Errorf("the rule about the hand-off is %d", rule)
 	}
 }

@@ -92,9 +92,9 @@ func (r *reader) soft(key string, into **SoftLimits) func(*yaml.Node) string {
 	})
 }
 
-// complaints returns the mistakes. hard are the hard limits with their defaults; each soft limit
+// mistakes returns the mistakes. hard are the hard limits with their defaults; each soft limit
 // must be below the hard one.
-func (s *SoftLimits) complaints(hard Limits) []mistake {
+func (s *SoftLimits) mistakes(hard Limits) []mistake {
 	if s == nil {
 		return nil
 	}
@@ -114,14 +114,14 @@ func (s *SoftLimits) complaints(hard Limits) []mistake {
 	below("tokens", s.Tokens, hard.Tokens, hard.Tokens)
 	below("duration", int64(s.Duration), int64(hard.Duration), hard.Duration)
 	below("cost", int64(s.Cost), int64(hard.Cost), hard.Cost)
-	return append(found, s.complainApproval()...)
+	return append(found, s.approvalMistakes()...)
 }
 
-// complainApproval returns the mistakes of the rule about approvers.
-func (s *SoftLimits) complainApproval() []mistake {
+// approvalMistakes returns the mistakes of the rule about approvers.
+func (s *SoftLimits) approvalMistakes() []mistake {
 	const key = softKey + ".approval"
 	a := s.Approval
-	found := a.complainDecision(key)
+	found := a.decisionMistakes(key)
 	if len(a.Tools) > 0 || a.When != "" {
 		found = append(found, newMistake(key, "is a question of its own: its rule has no tools and no when"))
 	}
@@ -165,8 +165,8 @@ func (s *SoftLimits) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// complaints returns the mistakes of the hard and the soft limits.
-func (l Limits) complaints() []mistake {
+// mistakes returns the mistakes of the hard and the soft limits.
+func (l Limits) mistakes() []mistake {
 	var found []mistake
 	negative := func(key string, is bool) {
 		if is {
@@ -181,5 +181,5 @@ func (l Limits) complaints() []mistake {
 	if l.ParallelTools > maxParallelTools {
 		found = append(found, newMistake("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}
-	return append(found, l.Soft.complaints(l.orDefault())...)
+	return append(found, l.Soft.mistakes(l.orDefault())...)
 }

@@ -10,7 +10,9 @@ import "slices"
 //	query := agents.Each("query", agents.Field(plan, &plan.Out.Queries))
 //	found := agents.Call[string]("found", "search", agents.Args{"q": query})
 //	d, err := agents.New(
-//		agents.Definition{Name: "research", Model: "openai/gpt-5-mini", Tools: []string{"search"}},
+//		agents.Definition{
+//			Name: "research", Model: "openai/gpt-5-mini", Tools: []string{"search"},
+//		},
 //		plan,
 //		agents.Map("searches", query, agents.Steps{found}))
 func New(d Definition, steps ...Stepper) (*Definition, error) {

@@ -46,8 +46,8 @@ func (d *Definition) withoutDefaults() {
 	}
 }
 
-// complainOpen returns the mistakes in History, OnNewInput and OnMissingToolResult.
-func (d *Definition) complainOpen() []mistake {
+// openPolicyMistakes returns the mistakes in History, OnNewInput and OnMissingToolResult.
+func (d *Definition) openPolicyMistakes() []mistake {
 	var found []mistake
 	if d.History != "" && !slices.Contains(histories, d.History) {
 		found = append(found, newMistake("history", "must be one of %s, not %.80q", strings.Join(histories, ", "), d.History))

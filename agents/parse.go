@@ -56,10 +56,10 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 // validate reports the mistakes that concern the definition as a whole, at their positions in the
 // file. It skips keys that already have a mistake.
 func (r *reader) validate(d *Definition, root *yaml.Node) {
-	for _, c := range d.complaints() {
+	for _, c := range d.mistakes() {
 		at, given := r.places[c.key]
 		if !given && strings.HasPrefix(c.key, "steps[") {
-			r.complainStep(c)
+			r.reportStep(c)
 			continue
 		}
 		switch {
@@ -67,16 +67,16 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 		case !given:
 			r.report(c.key, root, c.key+" is missing")
 		case c.index >= 0:
-			r.complainEntry(c, at)
+			r.reportEntry(c, at)
 		default:
 			r.report(c.key, at, c.reason)
 		}
 	}
 }
 
-// complainStep reports a mistake about a key that a step does not have, at the nearest enclosing
+// reportStep reports a mistake about a key that a step does not have, at the nearest enclosing
 // key.
-func (r *reader) complainStep(c mistake) {
+func (r *reader) reportStep(c mistake) {
 	at := c.key
 	for r.places[at] == nil {
 		at = at[:strings.LastIndexAny(at, ".[")]
@@ -97,8 +97,8 @@ func (r *reader) failedIn(key string) bool {
 	return false
 }
 
-// complainEntry reports a mistake at an entry of a list.
-func (r *reader) complainEntry(c mistake, list *yaml.Node) {
+// reportEntry reports a mistake at an entry of a list.
+func (r *reader) reportEntry(c mistake, list *yaml.Node) {
 	r.wrong = append(r.wrong, &DefinitionError{
 		File: r.file, Key: c.key, Reason: c.reason,
 		Line: list.Content[c.index].Line, Column: list.Content[c.index].Column,

@@ -84,8 +84,8 @@ func flag(into *bool) func(*yaml.Node) string {
 	}
 }
 
-// complaints returns the mistakes. Two predictions must not set the same member.
-func (s State) complaints() []mistake {
+// mistakes returns the mistakes. Two predictions must not set the same member.
+func (s State) mistakes() []mistake {
 	if len(s.Predict) > maxPredictions {
 		return []mistake{newMistake("state.predict", "must be at most %d, not %d", maxPredictions, len(s.Predict))}
 	}

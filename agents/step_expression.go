@@ -58,19 +58,19 @@ func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "
 // templateIn checks a template at the position at in the value of a key.
 func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 	if len(source) > maxInstructions {
-		t.complainIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
+		t.reportIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
 		return
 	}
 	found, err := expression.ParseTemplate(source, sc.variables...)
 	if err != nil {
-		t.complainIn(key, at, "is no template: %s%s", err, t.hint(source, false))
+		t.reportIn(key, at, "is no template: %s%s", err, t.hint(source, false))
 		return
 	}
 	t.refers(key, at, found.Steps(), sc)
 }
 
-// complainIn adds a mistake at a position in the value of a key.
-func (t *treeCheck) complainIn(key, at, format string, args ...any) {
+// reportIn adds a mistake at a position in the value of a key.
+func (t *treeCheck) reportIn(key, at, format string, args ...any) {
 	t.found = append(t.found, mistake{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
 }
 
@@ -98,13 +98,13 @@ func (t *treeCheck) refers(key, at string, names []string, sc scope) {
 		switch {
 		case t.open && !k.bare:
 		case !ok:
-			t.complainIn(key, at, "looks at steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
+			t.reportIn(key, at, "looks at steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
 		case k.bare:
-			t.complainIn(key, at, "looks at steps.%s, and that step has no output of its own", name)
+			t.reportIn(key, at, "looks at steps.%s, and that step has no output of its own", name)
 		case !ran && k.group != "":
-			t.complainIn(key, at, "looks at steps.%s, which stands in the list steps.%s, once for each item", name, k.group)
+			t.reportIn(key, at, "looks at steps.%s, which stands in the list steps.%s, once for each item", name, k.group)
 		case !ran:
-			t.complainIn(key, at, "looks at steps.%s, and that step cannot have run yet", name)
+			t.reportIn(key, at, "looks at steps.%s, and that step cannot have run yet", name)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (d *Definition) StepAgents() []string {
 		case s.Agent.Name != "":
 			names = append(names, s.Agent.Name)
 		default:
-			names = append(names, Delegates(s.Agent.Tools)...)
+			names = append(names, Subagents(s.Agent.Tools)...)
 		}
 	})
 	slices.Sort(names)

@@ -70,19 +70,19 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	if inline.Model == "" {
 		t.report(at, "needs a model, or the agent does")
 	}
-	found := complainText("instructions", a.Instructions, maxInstructions)
+	found := textMistakes("instructions", a.Instructions, maxInstructions)
 	if a.Model != "" && !modelRule.MatchString(a.Model) {
 		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", a.Model))
 	}
 	found = append(found, a.Reasoning.complaints()...)
-	found = append(found, inline.complainTools()...)
+	found = append(found, inline.toolMistakes()...)
 	found = append(found, inline.complainDelegates()...)
-	found = append(found, a.State.complaints()...)
-	found = append(found, a.Limits.complaints()...)
+	found = append(found, a.State.mistakes()...)
+	found = append(found, a.Limits.mistakes()...)
 	if a.Limits.Soft != nil {
 		found = append(found, newMistake(softKey, "belongs to the agent whose step this is"))
 	}
-	if slices.Contains(Delegates(a.Tools), t.d.Name) {
+	if slices.Contains(Subagents(a.Tools), t.d.Name) {
 		found = append(found, newMistake("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
 	}
 	for _, name := range Handoffs(a.Tools) {
@@ -96,7 +96,7 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 // tool checks that a tool step calls a tool of the agent.
 func (t *treeCheck) tool(key, name string) {
 	ours, _ := SplitTools(t.d.Tools)
-	ours = append(ours, Delegates(t.d.Tools)...)
+	ours = append(ours, Subagents(t.d.Tools)...)
 	switch {
 	case !toolName.MatchString(name):
 		t.report(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
@@ -118,7 +118,7 @@ func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	}
 	t.template(key+".message", a.Message, sc)
 	t.object(key+".args", a.Args, sc)
-	t.found = append(t.found, a.Rule.complainDecision(key)...)
+	t.found = append(t.found, a.Rule.decisionMistakes(key)...)
 }
 
 // parallel checks a parallel step. No branch may refer to the output of another one.

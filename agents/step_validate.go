@@ -36,8 +36,8 @@ type known struct {
 	bare  bool // the step has no output of its own
 }
 
-// complainSteps returns the mistakes in the steps of the definition.
-func (d *Definition) complainSteps() []mistake {
+// stepMistakes returns the mistakes in the steps of the definition.
+func (d *Definition) stepMistakes() []mistake {
 	if len(d.Steps) == 0 {
 		return nil
 	}

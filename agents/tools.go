@@ -26,9 +26,9 @@ func SplitTools(patterns []string) (ours, clients []string) {
 	return ours, clients
 }
 
-// Delegates returns the names of the subagents among tool patterns. Models call a subagent by its
+// Subagents returns the names of the subagents among tool patterns. Models call a subagent by its
 // name.
-func Delegates(patterns []string) []string {
+func Subagents(patterns []string) []string {
 	var names []string
 	for _, p := range patterns {
 		if name, ok := strings.CutPrefix(p, AgentPrefix); ok {

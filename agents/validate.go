@@ -25,7 +25,7 @@ var (
 // Validate checks a definition that was made in Go by the rules of files. Limits of zero are valid:
 // they have their defaults. The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
-	return joined(d.Name, d.complaints())
+	return joined(d.Name, d.mistakes())
 }
 
 // joined returns mistakes as errors. The errors have the agent's name unless it is invalid.
@@ -40,8 +40,8 @@ func joined(agent string, found []mistake) error {
 	return errors.Join(wrong...)
 }
 
-// complaints returns all mistakes of the definition.
-func (d *Definition) complaints() []mistake {
+// mistakes returns all mistakes of the definition.
+func (d *Definition) mistakes() []mistake {
 	var found []mistake
 	if !nameRule.MatchString(d.Name) {
 		found = append(found, newMistake("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
@@ -49,13 +49,13 @@ func (d *Definition) complaints() []mistake {
 	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "") && !modelRule.MatchString(d.Model) {
 		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
-	found = append(found, complainText("description", d.Description, maxDescription)...)
+	found = append(found, textMistakes("description", d.Description, maxDescription)...)
 	found = append(found, d.Reasoning.complaints()...)
-	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
-	found = append(found, d.complainTools()...)
+	found = append(found, textMistakes("instructions", d.Instructions, maxInstructions)...)
+	found = append(found, d.toolMistakes()...)
 	found = append(found, d.complainDelegates()...)
 	found = append(found, d.complainHandoffs()...)
-	found = append(found, d.complainSteps()...)
+	found = append(found, d.stepMistakes()...)
 	switch {
 	case d.Workflow != "" && !nameRule.MatchString(d.Workflow):
 		found = append(found, newMistake("workflow", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Workflow))
@@ -64,15 +64,15 @@ func (d *Definition) complaints() []mistake {
 	case d.Instructions != "" && len(d.Steps) > 0:
 		found = append(found, newMistake("instructions", "would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}"))
 	}
-	found = append(found, d.complainApprovals()...)
-	found = append(found, d.State.complaints()...)
-	found = append(found, d.Context.complaints()...)
-	found = append(found, d.complainOpen()...)
-	return append(found, d.Limits.complaints()...)
+	found = append(found, d.approvalMistakes()...)
+	found = append(found, d.State.mistakes()...)
+	found = append(found, d.Context.mistakes()...)
+	found = append(found, d.openPolicyMistakes()...)
+	return append(found, d.Limits.mistakes()...)
 }
 
-// complainText checks a text: its length, and that it is valid UTF-8.
-func complainText(key, text string, limit int) []mistake {
+// textMistakes checks a text: its length, and that it is valid UTF-8.
+func textMistakes(key, text string, limit int) []mistake {
 	switch {
 	case len(text) > limit:
 		return []mistake{newMistake(key, "must be at most %d bytes, not %d", limit, len(text))}
@@ -83,8 +83,8 @@ func complainText(key, text string, limit int) []mistake {
 	return nil
 }
 
-// complainTools returns the mistakes in the list of tools.
-func (d *Definition) complainTools() []mistake {
+// toolMistakes returns the mistakes in the list of tools.
+func (d *Definition) toolMistakes() []mistake {
 	if len(d.Tools) > maxTools {
 		return []mistake{newMistake("tools", "must be at most %d, not %d", maxTools, len(d.Tools))}
 	}

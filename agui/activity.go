@@ -9,7 +9,7 @@ type ActivitySnapshot struct {
 	ActivityType string
 	// Content is a JSON object.
 	Content json.RawMessage
-	// Replace false leaves an existing activity as it is; nil means true.
+	// Replace = false keeps an existing activity unchanged; nil means true.
 	Replace       *bool
 	SubagentRunID string
 }
@@ -25,12 +25,12 @@ func (e *ActivitySnapshot) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ActivityDelta patches the content of a known activity message.
+// ActivityDelta patches the content of an existing activity message.
 type ActivityDelta struct {
 	BaseEvent
 	MessageID    string
 	ActivityType string
-	// Patch is an RFC 6902 patch; it must leave the content an object.
+	// Patch is a JSON Patch (RFC 6902). Its result must be an object.
 	Patch         json.RawMessage
 	SubagentRunID string
 }

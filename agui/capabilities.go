@@ -2,8 +2,8 @@ package agui
 
 import "encoding/json"
 
-// AgentCapabilities says what an agent can do. Every group and member is
-// optional: nil means undeclared, which is not false. Declare only what holds.
+// AgentCapabilities describes what an agent supports. Every group and member is optional: nil means
+// undeclared, which is different from false. An agent should declare only what it supports.
 type AgentCapabilities struct {
 	Identity       *IdentityCapabilities       `json:"identity,omitempty"`
 	Transport      *TransportCapabilities      `json:"transport,omitempty"`
@@ -19,7 +19,7 @@ type AgentCapabilities struct {
 	Custom map[string]json.RawMessage `json:"custom,omitempty"`
 }
 
-// IdentityCapabilities says who the agent is.
+// IdentityCapabilities describes the agent itself.
 type IdentityCapabilities struct {
 	Name             string   `json:"name,omitempty"`
 	Type             string   `json:"type,omitempty"`
@@ -30,8 +30,8 @@ type IdentityCapabilities struct {
 	Metadata         Metadata `json:"metadata,omitempty"`
 }
 
-// TransportCapabilities says how the agent can be reached. Resumable and
-// PushNotifications speak of mechanisms that the protocol does not define.
+// TransportCapabilities describes how clients reach the agent. The protocol does not define the
+// mechanisms behind Resumable and PushNotifications.
 type TransportCapabilities struct {
 	Streaming         *bool `json:"streaming,omitempty"`
 	WebSocket         *bool `json:"websocket,omitempty"`
@@ -62,7 +62,7 @@ type StateCapabilities struct {
 	PersistentState *bool `json:"persistentState,omitempty"`
 }
 
-// MultiAgentCapabilities describes work with other agents.
+// MultiAgentCapabilities describes cooperation with other agents.
 type MultiAgentCapabilities struct {
 	Supported  *bool          `json:"supported,omitempty"`
 	Delegation *bool          `json:"delegation,omitempty"`
@@ -70,11 +70,11 @@ type MultiAgentCapabilities struct {
 	Subagents  []SubagentInfo `json:"subagents,omitempty"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Peers from before 1.0 spell the
-// list "subAgents".
+// UnmarshalJSON implements json.Unmarshaler. It also accepts the member "subAgents" of peers from
+// before 1.0, unless "subagents" exists.
 func (m *MultiAgentCapabilities) UnmarshalJSON(raw []byte) error {
 	type plain MultiAgentCapabilities
-	var exact map[string]json.RawMessage // names of struct members would match in any case
+	var exact map[string]json.RawMessage // a struct would match member names in any case
 	if err := json.Unmarshal(raw, &exact); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (m *MultiAgentCapabilities) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(modern, (*plain)(m))
 }
 
-// SubagentInfo names a subagent.
+// SubagentInfo describes a subagent.
 type SubagentInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -104,13 +104,13 @@ type ReasoningCapabilities struct {
 	Encrypted *bool `json:"encrypted,omitempty"`
 }
 
-// MultimodalCapabilities describes media in and out.
+// MultimodalCapabilities describes media as input and output.
 type MultimodalCapabilities struct {
 	Input  *MultimodalInput  `json:"input,omitempty"`
 	Output *MultimodalOutput `json:"output,omitempty"`
 }
 
-// MultimodalInput says which media the agent reads.
+// MultimodalInput describes the media that the agent accepts.
 type MultimodalInput struct {
 	Image *bool `json:"image,omitempty"`
 	Audio *bool `json:"audio,omitempty"`
@@ -119,7 +119,7 @@ type MultimodalInput struct {
 	File  *bool `json:"file,omitempty"`
 }
 
-// MultimodalOutput says which media the agent makes.
+// MultimodalOutput describes the media that the agent produces.
 type MultimodalOutput struct {
 	Image *bool `json:"image,omitempty"`
 	Audio *bool `json:"audio,omitempty"`

@@ -5,31 +5,29 @@ import (
 	"slices"
 )
 
-// ChunkExpander turns TEXT_MESSAGE_CHUNK, TOOL_CALL_CHUNK and
-// REASONING_MESSAGE_CHUNK into start, content and end events. All other events
-// pass, after the ends that they imply. Each subagent has a lane of its own,
-// and a lane has at most one open item. The zero value is ready. It is not
-// safe for concurrent use.
+// ChunkExpander converts TEXT_MESSAGE_CHUNK, TOOL_CALL_CHUNK and REASONING_MESSAGE_CHUNK to start,
+// content and end events. It passes all other events, preceded by the end events that they imply.
+// Each owner (the parent agent or a subagent) has a lane with at most one open item. The zero value
+// is ready to use. It is not safe for concurrent use.
 //
-// When a stream breaks off, open items get no end: the truth is that they
-// were not ended.
+// If a stream breaks off, its open items get no end events, since the producer has not ended them.
 type ChunkExpander struct {
-	lanes []lane // in the order they opened
+	lanes []lane // in the order in which they were opened
 }
 
-// lane is the item that the chunks of one owner are making.
+// lane is the open item of one owner's chunks.
 type lane struct {
-	owner string
-	kind  EventType // the type of chunk
-	id    string
-	role  Role   // text
-	name  string // text: name; tool call: toolCallName
+	owner string    // subagentRunId; "" = the parent agent
+	kind  EventType // type of the chunks
+	id    string    // of the message or tool call
+	role  Role      // of a text message
+	name  string    // of a text message's author, or of the tool
 	// parent is the parentMessageId of a tool call.
 	parent string
 }
 
-// Expand returns the events that e stands for, in order. An error is an
-// *OrderError, and the stream is beyond use after it.
+// Expand returns the events that e stands for, in order. The error is an *OrderError; the expander
+// must not be used after it.
 func (c *ChunkExpander) Expand(e Event) ([]Event, error) {
 	switch e := e.(type) {
 	case *TextMessageChunk:
@@ -42,7 +40,7 @@ func (c *ChunkExpander) Expand(e Event) ([]Event, error) {
 	return append(c.implied(e), e), nil
 }
 
-// passes reports whether Expand would give back e alone.
+// passes reports whether Expand returns only e itself.
 func (c *ChunkExpander) passes(e Event) bool {
 	switch e.(type) {
 	case *TextMessageChunk, *ToolCallChunk, *ReasoningMessageChunk:
@@ -52,7 +50,7 @@ func (c *ChunkExpander) passes(e Event) bool {
 	}
 }
 
-// implied closes the lanes that an explicit event ends.
+// implied closes the items that an explicit event ends, and returns their end events.
 func (c *ChunkExpander) implied(e Event) []Event {
 	switch e := e.(type) {
 	case *RunStarted, *RunFinished, *RunError, *MessagesSnapshot:
@@ -64,6 +62,7 @@ func (c *ChunkExpander) implied(e Event) []Event {
 	}
 }
 
+// closeAll closes the items of all owners.
 func (c *ChunkExpander) closeAll() []Event {
 	var ends []Event
 	for len(c.lanes) > 0 {
@@ -72,6 +71,7 @@ func (c *ChunkExpander) closeAll() []Event {
 	return ends
 }
 
+// close closes the item of an owner, if there is one.
 func (c *ChunkExpander) close(owner string) []Event {
 	i := slices.IndexFunc(c.lanes, func(l lane) bool { return l.owner == owner })
 	if i < 0 {
@@ -89,6 +89,7 @@ func (c *ChunkExpander) close(owner string) []Event {
 	}
 }
 
+// text expands a chunk of a text message.
 func (c *ChunkExpander) text(e *TextMessageChunk) ([]Event, error) {
 	role := e.Role
 	if role == "" {
@@ -114,6 +115,7 @@ func (c *ChunkExpander) text(e *TextMessageChunk) ([]Event, error) {
 	return events, nil
 }
 
+// toolCall expands a chunk of a tool call.
 func (c *ChunkExpander) toolCall(e *ToolCallChunk) ([]Event, error) {
 	next := lane{kind: EventToolCallChunk, id: e.ToolCallID, name: e.ToolCallName, parent: e.ParentMessageID}
 	l, events, err := c.route(next, e.SubagentRunID)
@@ -137,6 +139,7 @@ func (c *ChunkExpander) toolCall(e *ToolCallChunk) ([]Event, error) {
 	return events, nil
 }
 
+// reasoning expands a chunk of a reasoning message.
 func (c *ChunkExpander) reasoning(e *ReasoningMessageChunk) ([]Event, error) {
 	l, events, err := c.route(lane{kind: EventReasoningMessageChunk, id: e.MessageID}, e.SubagentRunID)
 	if err != nil {
@@ -153,15 +156,16 @@ func (c *ChunkExpander) reasoning(e *ReasoningMessageChunk) ([]Event, error) {
 	return events, nil
 }
 
-// hasContent reports whether a chunk becomes a content event: when it has
-// text, a provider's event (the start claims none), or, for an item that is
-// open already, anything at all that would be lost otherwise.
+// hasContent reports whether a chunk results in a content event. That is the case if it has a delta
+// or a raw event, which the start event does not carry. A chunk of an already open item also needs
+// one for its metadata and unknown members, which would be lost otherwise.
 func (b *BaseEvent) hasContent(delta string, opened bool) bool {
 	return delta != "" || b.RawEvent != nil || !opened && (b.Metadata != nil || b.Unknown != nil)
 }
 
-// opener returns the base of the start event made from a chunk. Metadata goes on
-// both events (merging it twice is merging it once), the rest on the content.
+// opener returns the base members of the start event for a chunk. Metadata is on both events,
+// because merging it twice has the same result. The other members are on the content event if there
+// is one.
 func (b *BaseEvent) opener(withContent bool) BaseEvent {
 	base := BaseEvent{Timestamp: b.Timestamp, Metadata: b.Metadata}
 	if !withContent && b.RawEvent == nil {
@@ -170,17 +174,18 @@ func (b *BaseEvent) opener(withContent bool) BaseEvent {
 	return base
 }
 
+// content returns the base members of the content event for a chunk.
 func (b *BaseEvent) content() BaseEvent { return *b }
 
-// routed is the lane a chunk belongs to.
+// routed is the lane of a chunk.
 type routed struct {
 	lane
-	// opened says that this chunk opened it.
+	// opened is set if the chunk is the first of its item.
 	opened bool
 }
 
-// route finds the lane of a chunk, or opens one; events are the ends that
-// opening implies.
+// route returns the lane of a chunk, and opens it if necessary. The returned events are the ends
+// that opening implies. tag is the chunk's subagentRunId.
 func (c *ChunkExpander) route(next lane, tag string) (routed, []Event, error) {
 	owner, err := c.ownerFor(next, tag)
 	if err != nil {
@@ -199,9 +204,8 @@ func (c *ChunkExpander) route(next lane, tag string) (routed, []Event, error) {
 	return routed{lane: next, opened: true}, events, nil
 }
 
-// ownerFor decides whose lane a chunk belongs to. The id is the strongest
-// sign, then the tag; with neither it is the parent's open item, else the
-// only open one.
+// ownerFor returns the owner of a chunk. An ID of an open item decides, then the tag. A chunk with
+// neither belongs to the parent agent's open item, or else to the only open item of its kind.
 func (c *ChunkExpander) ownerFor(next lane, tag string) (string, error) {
 	if next.id != "" {
 		for _, l := range c.lanes {
@@ -237,6 +241,7 @@ func (c *ChunkExpander) ownerFor(next lane, tag string) (string, error) {
 	}
 }
 
+// conflict returns the error of a chunk that contradicts the open item.
 func conflict(l lane, member, got, want string) error {
 	return &OrderError{RuleChunkConflict, l.kind, l.id, fmt.Sprintf("%s %q differs from that of the open item, %q", member, got, want)}
 }

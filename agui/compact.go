@@ -2,20 +2,21 @@ package agui
 
 import "strings"
 
-// Compact merges the deltas of each text, tool call and reasoning message into its first one, also
-// where items interleave, so that start, one content event and end remain. Chunks are expanded.
-// Everything else stays as it is and where it is: what was legal stays legal, and reduces to the
-// same. The events given are not changed.
+// Compact merges the deltas of each text, tool call and reasoning message into one content event,
+// at the position of the first. Items may interleave. Chunks are expanded. All other events stay
+// unchanged at their position. A valid stream remains valid, and a Reducer has the same result.
+// Compact does not change the given events.
 //
-// Deltas are not merged over what a client reads as a new beginning, which is an end, a run's event
-// or a snapshot of messages, nor when they carry metadata or anything else of their own.
+// Deltas are not merged across events that begin the item anew for a client: an end, an event of a
+// run, a snapshot of messages or an activity. A delta with metadata, a raw event or unknown members
+// of its own is not merged either.
 func Compact(events []Event) []Event {
 	c := compaction{out: make([]Event, 0, len(events)), grows: make(map[growing]*growth)}
 	var chunks ChunkExpander
 	for _, e := range events {
 		expanded, err := chunks.Expand(e)
 		if err != nil {
-			expanded = []Event{e} // nobody can place it; a verifier will say so
+			expanded = []Event{e} // keep it: a verifier reports the error
 		}
 		for _, e := range expanded {
 			c.add(e)
@@ -27,27 +28,28 @@ func Compact(events []Event) []Event {
 	return c.out
 }
 
-// compaction is a list of events that is being compacted.
+// compaction is the state of one Compact.
 type compaction struct {
-	out   []Event
-	grows map[growing]*growth
-	grown []*growth // those with more than one delta
+	out   []Event             // events so far; those in grown do not have their whole delta yet
+	grows map[growing]*growth // content events that further deltas can be merged into
+	grown []*growth           // entries of grows, past or present, with more than one delta
 }
 
-// growing names an item by the type of its content events and its id.
+// growing identifies an item by the type of its content events and its ID.
 type growing struct {
 	content EventType
 	id      string
 }
 
-// growth is what an item's first content event grows to.
+// growth collects the deltas of one content event.
 type growth struct {
-	at     int // of that event in the list
+	at     int // index of the event in out
 	owner  string
 	text   strings.Builder
-	merged bool
+	merged bool // has more than one delta
 }
 
+// add processes one event that is no chunk.
 func (c *compaction) add(e Event) {
 	switch e := e.(type) {
 	case *TextMessageStart:
@@ -72,16 +74,17 @@ func (c *compaction) add(e Event) {
 		c.grow(e, e.MessageID, e.Delta, e.SubagentRunID)
 		return
 	case *RunStarted, *RunFinished, *RunError, *MessagesSnapshot, *ActivitySnapshot:
-		clear(c.grows) // an activity may take the place of any message
+		clear(c.grows) // an activity can replace any message
 	}
 	c.out = append(c.out, e)
 }
 
-// grow merges a delta into the item's first, or makes it that.
+// grow merges a delta into the content event of its item, or starts a new content event.
 func (c *compaction) grow(e Event, id, delta, owner string) {
 	item, b := growing{e.EventType(), id}, e.Base()
 	plain := b.Metadata == nil && b.RawEvent == nil && b.Unknown == nil
-	switch item.content { // a text and a reasoning message by one id are one message
+	// A text message and a reasoning message with the same ID are one message for a client.
+	switch item.content {
 	case EventTextMessageContent:
 		delete(c.grows, growing{EventReasoningMessageContent, id})
 	case EventReasoningMessageContent:

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// contentKind is the shape of a Content; kinds are bits so that a member can
-// allow several.
+// contentKind is the form of a Content. Kinds are bits, so that a member can allow several.
 type contentKind uint8
 
 const (
@@ -16,8 +15,8 @@ const (
 	contentObject
 )
 
-// Content is the content of a message: absent, text, parts or (for activity
-// messages) an object. The zero value is absent, which is not empty text.
+// Content is the content of a message: absent, text, parts or (for activity messages) an object.
+// The zero value is absent, which is different from empty text. A Content is immutable.
 type Content struct {
 	kind   contentKind
 	text   string
@@ -25,10 +24,10 @@ type Content struct {
 	object json.RawMessage
 }
 
-// TextContent makes text content.
+// TextContent returns text content.
 func TextContent(s string) Content { return Content{kind: contentText, text: s} }
 
-// PartsContent makes content of parts. The slice is kept, not copied.
+// PartsContent returns content of parts. It keeps the slice, which the caller must not change.
 func PartsContent(parts []ContentPart) Content {
 	if parts == nil {
 		parts = []ContentPart{}
@@ -36,7 +35,7 @@ func PartsContent(parts []ContentPart) Content {
 	return Content{kind: contentParts, parts: parts}
 }
 
-// ObjectContent makes the content of an activity message from a JSON object.
+// ObjectContent returns the content of an activity message, a JSON object.
 func ObjectContent(object json.RawMessage) Content {
 	return Content{kind: contentObject, object: object}
 }
@@ -44,11 +43,11 @@ func ObjectContent(object json.RawMessage) Content {
 // IsAbsent reports whether there is no content at all.
 func (c Content) IsAbsent() bool { return c.kind == 0 }
 
-// IsText reports whether the content is a plain string.
+// IsText reports whether the content is a string.
 func (c Content) IsText() bool { return c.kind == contentText }
 
-// Text returns the plain string, or the text parts joined without a separator, or
-// "" for absent and object content.
+// Text returns the string, or the concatenation of the text parts. It returns "" for absent and
+// object content.
 func (c Content) Text() string {
 	if c.kind != contentParts {
 		return c.text
@@ -62,8 +61,8 @@ func (c Content) Text() string {
 	return b.String()
 }
 
-// Parts returns the content as parts: plain text becomes one text part, absent and
-// object content none.
+// Parts returns the content as parts. A string becomes one text part. Absent and object content
+// have no parts.
 func (c Content) Parts() []ContentPart {
 	if c.kind == contentText {
 		return []ContentPart{{Type: PartText, Text: c.text}}
@@ -88,8 +87,8 @@ const (
 
 var partTypes = []string{"text", "image", "audio", "video", "document"}
 
-// ContentPart is one part of a message's content. A part of another type is
-// kept as Type and Unknown; who cannot use a part skips it.
+// ContentPart is one part of a message's content. A part of an unknown type has only Type and
+// Unknown. Consumers skip parts that they cannot use.
 type ContentPart struct {
 	Type PartType
 	ID   string
@@ -97,13 +96,13 @@ type ContentPart struct {
 	Text string
 	// Source is for all other parts.
 	Source *PartSource
-	// Metadata is any value but null; nil means absent.
+	// Metadata is any value except null; nil means absent.
 	Metadata json.RawMessage
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
-// TextPart makes a text part.
+// TextPart returns a text part.
 func TextPart(s string) ContentPart { return ContentPart{Type: PartText, Text: s} }
 
 // MarshalJSON implements json.Marshaler.
@@ -124,17 +123,17 @@ const (
 
 var sourceTypes = []string{"data", "url", "file"}
 
-// PartSource says where the bytes of a part are.
+// PartSource is the source of a part's data.
 type PartSource struct {
 	Type SourceType
-	// Value is base64 (data), an address (url), or a provider's own handle
-	// (file), which nobody else may fetch or parse.
+	// Value is base64 (data), a URL (url), or the handle of a file that is stored at a provider
+	// (file). Only that provider can interpret a handle.
 	Value string
 	// MimeType is required for data.
 	MimeType string
-	// Provider is for file sources: a lower-case vendor id.
+	// Provider is for file sources: the vendor's ID in lower case.
 	Provider string
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -144,10 +143,11 @@ func (s PartSource) MarshalJSON() ([]byte, error) { return marshal(&s) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *PartSource) UnmarshalJSON(raw []byte) error { return unmarshal(raw, s) }
 
-// Equal reports whether two contents are the same value. go-cmp uses it.
+// Equal reports whether two contents are equal. Package go-cmp uses it, since the fields are
+// unexported.
 func (c Content) Equal(o Content) bool { return reflect.DeepEqual(c, o) }
 
-// String names the kinds for error messages.
+// String describes allowed kinds in error messages.
 func (k contentKind) String() string {
 	switch k {
 	case contentText:

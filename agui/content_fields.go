@@ -1,5 +1,6 @@
 package agui
 
+// fields implements fielder. Parts of an unknown type have only unknown members.
 func (p *ContentPart) fields(v visitor) {
 	v.variant("type", (*string)(&p.Type), partTypes)
 	switch p.Type {
@@ -16,6 +17,7 @@ func (p *ContentPart) fields(v visitor) {
 	v.unknown(&p.Unknown)
 }
 
+// fields implements fielder.
 func (s *PartSource) fields(v visitor) {
 	v.variant("type", (*string)(&s.Type), sourceTypes)
 	switch s.Type {

@@ -8,14 +8,15 @@ import (
 	"strconv"
 )
 
-// DecodeError says which member of a document is wrong, and why.
+// DecodeError is the error of an invalid document.
 type DecodeError struct {
-	// Pointer is the RFC 6901 pointer of the member; "" is the document.
+	// Pointer is the JSON pointer (RFC 6901) of the invalid member; "" is the whole document.
 	Pointer string
-	// Detail is a sentence for the person who made the document.
+	// Detail is a description for the author of the document.
 	Detail string
 }
 
+// Error implements error.
 func (e *DecodeError) Error() string {
 	if e.Pointer == "" {
 		return "agui: " + e.Detail
@@ -23,12 +24,10 @@ func (e *DecodeError) Error() string {
 	return "agui: " + e.Pointer + ": " + e.Detail
 }
 
-// Decode reads one event. It is a tolerant reader of what it does not know and
-// a strict one of what it does: an unknown type gives an *UnknownEvent, unknown
-// members are kept, null in an optional member counts as absent (peers from
-// before 1.0 send it), the retired content part "binary" becomes its
-// successor; but a wrong value in a known member is a *DecodeError. Nothing in
-// the event aliases raw.
+// Decode decodes one event. It is tolerant of what it does not know: an unknown type results in an
+// *UnknownEvent, and unknown members are kept. It also accepts forms of peers from before 1.0: null
+// in an optional member counts as absent, and the retired content part "binary" is converted. It is
+// strict with known members: a wrong value is a *DecodeError. The event does not alias raw.
 func Decode(raw []byte) (Event, error) {
 	d := &decoder{}
 	if !d.open(raw) {
@@ -51,11 +50,12 @@ func Decode(raw []byte) (Event, error) {
 	return e, nil
 }
 
-// unknownEvent keeps the event in the form Encode writes, so that decoding it
-// again gives an equal one.
+// unknownEvent returns an event of an unknown type. Its JSON is in the form that Encode writes, so
+// encoding and decoding it again results in an equal event.
 func (d *decoder) unknownEvent(t EventType, raw []byte) (Event, error) {
 	for i := range d.members {
 		m := &d.members[i]
+		// Only the base members remain for the visit; they must not count as unknown ones.
 		m.taken = m.taken || !isBaseMember(string(m.name))
 	}
 	e := &UnknownEvent{Type: t, JSON: raw}
@@ -74,9 +74,8 @@ func (d *decoder) unknownEvent(t EventType, raw []byte) (Event, error) {
 	return e, nil
 }
 
-// TypeOf returns the type of an encoded event without decoding it, or "" when
-// there is none. It is fast when "type" comes first, as Encode writes it, and
-// then looks at nothing behind it.
+// TypeOf returns the type of an encoded event without decoding the event, or "" if it has none. It
+// is fast if "type" comes first, as Encode writes it: it then does not read, or validate, the rest.
 func TypeOf(raw []byte) EventType {
 	if t, ok := leadingType(raw); ok {
 		return t
@@ -89,6 +88,7 @@ func TypeOf(raw []byte) EventType {
 	return EventType(t)
 }
 
+// leadingType returns the type of an event that begins with the member "type", or false.
 func leadingType(raw []byte) (EventType, bool) {
 	rest, ok := bytes.CutPrefix(raw, []byte(`{"type":"`))
 	if !ok {
@@ -101,7 +101,7 @@ func leadingType(raw []byte) (EventType, bool) {
 	return knownType(rest[:end]), true
 }
 
-// knownType is EventType(name) without an allocation for the known ones.
+// knownType returns EventType(name), without an allocation for a known type.
 func knownType(name []byte) EventType {
 	if t, ok := eventNames[string(name)]; ok {
 		return t
@@ -109,6 +109,7 @@ func knownType(name []byte) EventType {
 	return EventType(name)
 }
 
+// eventNames maps the names of the known types to their constants.
 var eventNames = func() map[string]EventType {
 	names := make(map[string]EventType, len(eventTable))
 	for t := range eventTable {
@@ -117,7 +118,7 @@ var eventNames = func() map[string]EventType {
 	return names
 }()
 
-// unmarshal decodes any wire object for its UnmarshalJSON.
+// unmarshal implements UnmarshalJSON for a wire object. It changes *p only on success.
 func unmarshal[T any, P pointerTo[T]](raw []byte, p P) error {
 	var fresh T
 	d := &decoder{}
@@ -131,16 +132,16 @@ func unmarshal[T any, P pointerTo[T]](raw []byte, p P) error {
 	return nil
 }
 
-// decoder is the visitor that takes members out of an object. The first error
-// stays and stops all further work.
+// decoder is the visitor that reads members from an object. The first error stops all further work.
+// Methods without a comment implement visitor.
 type decoder struct {
-	members []member // of the object being read
-	slab    []member // where members live, as a stack
-	at      location
+	members []member // of the current object
+	slab    []member // stack that holds the members of all open objects
+	at      location // location of the current object, for errors
 	err     error
 }
 
-// open checks the document and enters its outermost object.
+// open validates the document and enters its outermost object. It returns false after an error.
 func (d *decoder) open(raw []byte) bool {
 	if err := validJSON(raw); err != nil {
 		if name, deep := deepMember(raw); deep {
@@ -160,6 +161,7 @@ func (d *decoder) open(raw []byte) bool {
 	return true
 }
 
+// fail records an error about a member of the current object; name "" = the object itself.
 func (d *decoder) fail(name, detail string) {
 	if d.err == nil {
 		pointer := d.at.String()
@@ -170,8 +172,8 @@ func (d *decoder) fail(name, detail string) {
 	}
 }
 
-// take returns the value of a member, or nil when it is absent. An optional
-// null is absent.
+// take returns the value of a member, and marks it as known. It returns nil if the member is
+// absent. null in an optional member counts as absent.
 func (d *decoder) take(name string, n need) []byte {
 	value := d.find(name)
 	switch {
@@ -185,8 +187,8 @@ func (d *decoder) take(name string, n need) []byte {
 	return value
 }
 
-// find refuses a known member that appears twice: readers disagree on which
-// one counts, and TypeOf must agree with Decode.
+// find returns the value of a member, or nil. It rejects a duplicate member: readers disagree about
+// which one counts, and TypeOf must agree with Decode.
 func (d *decoder) find(name string) []byte {
 	var value []byte
 	for i := range d.members {
@@ -206,7 +208,7 @@ func (d *decoder) find(name string) []byte {
 
 func (d *decoder) text(name string, s *string, n need) { d.stringInto(name, s, n) }
 
-// stringInto reports whether there was a string.
+// stringInto decodes a string member, and reports whether it exists.
 func (d *decoder) stringInto(name string, s *string, n need) bool {
 	value := d.take(name, n)
 	switch {
@@ -250,7 +252,8 @@ func (d *decoder) count(name string, i **int64) {
 	}
 }
 
-// integer accepts 1.0 and 1e3, which JSON Schema calls integers too.
+// integer decodes an integer. It accepts 1.0 and 1e3, which are integers in JSON Schema (2020-12,
+// section 6.1.1).
 func (d *decoder) integer(name string, value []byte, least int64) int64 {
 	f, err := strconv.ParseFloat(string(value), 64)
 	i := int64(f)
@@ -272,6 +275,7 @@ func (d *decoder) flag(name string, b **bool) {
 	}
 }
 
+// raw implements visitor. An optional null counts as absent, a required null is a value.
 func (d *decoder) raw(name string, r *json.RawMessage, k rawKind) {
 	value := d.take(name, need(k != rawOptional && k != rawOptionalObject))
 	if value == nil {
@@ -293,7 +297,7 @@ func (d *decoder) raw(name string, r *json.RawMessage, k rawKind) {
 	*r = d.capture(name, value)
 }
 
-// capture keeps an open value, unless it is nested too deep.
+// capture copies an open value, unless it exceeds MaxDepth.
 func (d *decoder) capture(name string, value []byte) json.RawMessage {
 	if TooDeep(value) {
 		d.fail(name, tooDeep)
@@ -302,12 +306,13 @@ func (d *decoder) capture(name string, value []byte) json.RawMessage {
 	return capture(value)
 }
 
-// capture copies a value without insignificant space, so that it does not
-// alias the input and survives encoding unchanged.
+// capture copies a value without insignificant space. The copy does not alias the input, and
+// encodes to the same bytes.
 func capture(value []byte) json.RawMessage {
 	return appendCompact(make([]byte, 0, len(value)), value)
 }
 
+// metadata implements visitor. Each member is copied, so the map does not alias the input.
 func (d *decoder) metadata(name string, m *Metadata) {
 	value := d.take(name, optional)
 	if value == nil {
@@ -345,6 +350,7 @@ func (d *decoder) names(name string, l *[]string) {
 	d.at.leave()
 }
 
+// array reports whether value is an array, and records an error otherwise.
 func (d *decoder) array(name string, value []byte) bool {
 	if value[0] != '[' {
 		d.fail(name, "must be an array, is "+describe(value))
@@ -353,6 +359,8 @@ func (d *decoder) array(name string, value []byte) bool {
 	return true
 }
 
+// content implements visitor. Binary parts of peers from before 1.0 are converted, see
+// upgradeParts.
 func (d *decoder) content(name string, c *Content, allowed contentKind, n need) {
 	value := d.take(name, n)
 	if value == nil {
@@ -372,6 +380,7 @@ func (d *decoder) content(name string, c *Content, allowed contentKind, n need) 
 	}
 }
 
+// contentKindOf returns the kind of content that a JSON value represents; 0 = none.
 func contentKindOf(value []byte) contentKind {
 	switch value[0] {
 	case '"':
@@ -397,6 +406,7 @@ func (d *decoder) list(name string, l sequence, n need) {
 	}
 }
 
+// elements decodes the objects of an array into l.
 func (d *decoder) elements(name string, value []byte, l sequence) {
 	d.at.enter(name)
 	eachElement(value, func(i int, element []byte) bool {
@@ -418,7 +428,7 @@ func (d *decoder) object(name string, o slot, n need) {
 	d.at.leave()
 }
 
-// into reads one nested object.
+// into decodes a nested object. The members of the current object are restored afterwards.
 func (d *decoder) into(value []byte, f fielder) {
 	if value[0] != '{' {
 		d.fail("", "must be an object, is "+describe(value))
@@ -426,11 +436,13 @@ func (d *decoder) into(value []byte, f fielder) {
 	}
 	outer, depth := d.members, len(d.slab)
 	d.slab = appendMembers(d.slab, value)
+	// The capacity is limited, so that an append for a deeper object does not overwrite the slab.
 	d.members = d.slab[depth:len(d.slab):len(d.slab)]
 	f.fields(d)
 	d.members, d.slab = outer, d.slab[:depth]
 }
 
+// unknown implements visitor. It copies the members that no other method has taken.
 func (d *decoder) unknown(m *map[string]json.RawMessage) {
 	for _, left := range d.members {
 		if left.taken || d.err != nil {

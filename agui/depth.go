@@ -5,29 +5,29 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how many objects and arrays may lie inside each other in a value that the protocol
-// leaves open: state, parameters, metadata. encoding/json reads no more than 10,000 levels, and
-// such values are stored inside other documents: what is just acceptable when it comes could not be
-// read again.
+// MaxDepth is the maximum nesting of objects and arrays in a value that the protocol leaves open:
+// state, parameters, metadata. encoding/json decodes at most 10,000 levels. Perdure stores such
+// values inside other documents, so a value near that limit could be received but not read again.
 const MaxDepth = 512
 
+// tooDeep is the detail of errors about MaxDepth.
 var tooDeep = fmt.Sprintf("is nested deeper than %d levels", MaxDepth)
 
-// TooDeep reports whether a JSON value is nested deeper than MaxDepth. It need not have been
-// checked.
+// TooDeep reports whether a JSON value exceeds MaxDepth. The value may be invalid JSON.
 func TooDeep(value []byte) bool {
 	_, deep := deepMember(value)
 	return deep
 }
 
-// deepMember looks for what is nested too deep in a text that may be no JSON, and returns the
-// member of the outermost object that holds it, if it is in one.
+// deepMember searches raw, which may be invalid JSON, for a value that exceeds MaxDepth. name is
+// the member of the outermost object that contains the value, or "".
 func deepMember(raw []byte) (name string, deep bool) {
+	// A cheap upper bound of the depth, which is sufficient for nearly all values.
 	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= MaxDepth {
 		return "", false
 	}
 	depth := 0
-	var last []byte // string at the first level: the name, if a value with levels of its own follows
+	var last []byte // last string at depth 1: the member's name, if a nested value follows
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '"':
@@ -47,7 +47,7 @@ func deepMember(raw []byte) (name string, deep bool) {
 	return "", false
 }
 
-// stringEnd is skipString for a text in which the string may not end.
+// stringEnd is skipString for text in which the string may be unterminated.
 func stringEnd(raw []byte, i int) int {
 	for i++; i < len(raw) && raw[i] != '"'; i++ {
 		if raw[i] == '\\' {
@@ -57,7 +57,8 @@ func stringEnd(raw []byte, i int) int {
 	return min(i+1, len(raw))
 }
 
-// memberName returns a name that is fit for a pointer, or "": anybody may have written it.
+// memberName returns a member's name for a JSON pointer, or "" if it is too long: the sender
+// chooses the name.
 func memberName(quoted []byte) string {
 	const longest = 100
 	if len(quoted) < 2 || len(quoted) > longest {

@@ -9,12 +9,11 @@ import (
 	"strconv"
 )
 
-// Digest identifies the meaning of a request: two requests that a server must
-// treat alike have one digest, however their JSON was written. It is the
-// SHA-256 of the decoded input as canonical JSON: members sorted, numbers as
-// they were written, undescribed members included. An empty list or metadata
-// object counts as absent, and so does the state {}. forwardedProps {} differs
-// from none, because only the agent knows what they mean.
+// Digest identifies the meaning of a request: requests that a server must treat alike have the same
+// digest, independent of the JSON text. It is the SHA-256 of the decoded input as canonical JSON,
+// with sorted members, original number literals, and members that the protocol does not define. An
+// empty list, an empty metadata object and the state {} count as absent. forwardedProps {} is
+// different from absent, because only the agent can interpret it.
 func (in *RunAgentInput) Digest() [32]byte {
 	plain := *in
 	if state := trimmed(plain.State); len(state) > 0 && bytes.Equal(appendCompact(nil, state), []byte("{}")) {
@@ -23,13 +22,11 @@ func (in *RunAgentInput) Digest() [32]byte {
 	return digest(&plain)
 }
 
-// Digest identifies the meaning of a message, in the way of
-// RunAgentInput.Digest.
+// Digest identifies the meaning of a message, like RunAgentInput.Digest.
 func (m Message) Digest() [32]byte { return digest(&m) }
 
-// digest hashes what was decoded or is about to be encoded. A value that
-// cannot be encoded still has a digest of what could be written, and never
-// that of a legal value: its error is part of it.
+// digest returns the digest of a wire object. A value that cannot be encoded has a digest as well.
+// It includes the error, so it differs from that of every valid value.
 func digest(f fielder) [32]byte {
 	w := &encoder{lean: true}
 	w.value(f)
@@ -39,18 +36,19 @@ func digest(f fielder) [32]byte {
 	return sha256.Sum256(appendCanonical(nil, w.buf))
 }
 
-// appendCanonical rewrites valid JSON with sorted members, one spelling of
-// each string, numbers as they were written, and no space.
+// appendCanonical appends valid JSON in canonical form: sorted members, uniform strings, original
+// number literals, no space.
 func appendCanonical(dst, raw []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return append(dst, raw...) // not reached: raw is what the encoder wrote
+		return append(dst, raw...) // unreachable: the encoder wrote raw
 	}
 	return appendSorted(dst, v)
 }
 
+// appendSorted appends a decoded value in canonical form.
 func appendSorted(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

@@ -1,15 +1,14 @@
-// Package agui is the vocabulary of the AG-UI protocol: its 31 events, its
-// request, its messages, and the rules that a stream of them must keep.
+// Package agui implements the vocabulary of the AG-UI protocol: its 31 events, its request, its
+// messages, and the rules for a stream of events.
 //
 //	      Decode              Strip                Verifier            Reducer
 //	JSON ────────► Event ──────────────► Event ──────────────► Event ──────────► messages,
-//	     ◄────────        drops what we          checks order,          assembles  state
-//	      Encode          do not know            expands chunks
+//	     ◄────────        drops unknown          checks order,          assembles  state
+//	      Encode          material               expands chunks
 //
-// A consumer goes through it from left to right; one that meets producers from
-// before 1.0 puts a ThinkingUpgrade behind Decode. A producer builds events as
-// plain struct literals, asks its Guard, which is a Verifier with the rules for
-// producers, and encodes:
+// A consumer uses these from left to right. A consumer of producers from before 1.0 adds a
+// ThinkingUpgrade after Decode. A producer builds events as struct literals, checks them with a
+// Guard, which is a Verifier with additional rules for producers, and encodes them:
 //
 //	var guard agui.Guard
 //	for _, e := range []agui.Event{
@@ -25,23 +24,22 @@
 //
 // The rules of the package:
 //
-//   - Absent is not null. An optional member without a value (an empty string,
-//     a nil pointer, slice, map or raw value) is omitted. Members that must be
-//     present and may be null (a snapshot, a CUSTOM value) are written as null.
-//     An empty string in an optional member therefore means absent, also when
-//     it was received.
-//   - What is not interpreted (state, metadata, patches, schemas) stays
-//     json.RawMessage: numbers as they were written, null as data, members in
-//     their order. Only insignificant space is lost.
-//   - What is not known is kept: unknown members in Unknown, unknown variants
-//     with their type, unknown events in UnknownEvent. Decoding, encoding and
-//     decoding again gives an equal value. Strip removes such material.
-//   - The same value always encodes to the same bytes, "type" first.
-//   - Every wire object shows its members in one method, fields, to the encoder,
-//     the decoder and the stripper. To add a member, add one line there.
+//   - Absent is different from null. An optional member without a value (an empty string, a nil
+//     pointer, slice, map or raw value) is omitted. A required member that may be null (a snapshot,
+//     a CUSTOM value) is written as null. An empty string in an optional member means absent, also
+//     in a received event.
+//   - Values that the protocol leaves open (state, metadata, patches, schemas) stay
+//     json.RawMessage. Number literals, nulls and the order of members are preserved; only
+//     insignificant space is lost.
+//   - Unknown material is preserved: unknown members in Unknown, unknown variants with their type,
+//     unknown events in UnknownEvent. Decoding, encoding and decoding again results in an equal
+//     value. Strip removes such material.
+//   - The same value always encodes to the same bytes, with "type" first.
+//   - Every wire object lists its members in one method, fields, for the encoder, the decoder and
+//     the stripper. A new member needs one line there.
 //
-// Values are plain data, safe to share as long as nobody changes them. The
-// types with state (ChunkExpander, Verifier, Guard, Reducer) belong to one goroutine.
+// Values are plain data, and safe to share while nobody changes them. The types with state
+// (ChunkExpander, Verifier, Guard, Reducer, ThinkingUpgrade) belong to one goroutine.
 //
-// Protocol 1.1 is understood; 1.0 is what a stream declares (see Version).
+// The package understands protocol 1.1, and producers declare 1.0 (see Version).
 package agui

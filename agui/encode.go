@@ -10,24 +10,25 @@ import (
 	"unicode/utf8"
 )
 
-// maxInteger is the largest integer every JSON implementation can hold.
+// maxInteger is the largest integer that every JSON implementation represents exactly (RFC 8259,
+// section 6).
 const maxInteger = 1<<53 - 1
 
-// EncodeError says which member of a value cannot go on the wire.
+// EncodeError is the error of a value that must not be sent.
 type EncodeError struct {
-	// Pointer is the RFC 6901 pointer of the member; "" is the whole value.
+	// Pointer is the JSON pointer (RFC 6901) of the member; "" is the whole value.
 	Pointer string
-	// Detail is a sentence for people.
+	// Detail is a description for people.
 	Detail string
 }
 
+// Error implements error.
 func (e *EncodeError) Error() string { return "agui: encode " + e.Pointer + ": " + e.Detail }
 
-// Encode writes an event as compact JSON with "type" first, without HTML
-// escaping. Optional members without a value are omitted, never null; maps are
-// written in key order, so the same event always gives the same bytes. A value
-// that no client may be shown, such as a role outside the protocol or a
-// malformed patch, is an *EncodeError.
+// Encode encodes an event as compact JSON with "type" first, without HTML escaping. Optional
+// members without a value are omitted, and maps are sorted by key, so the same event always results
+// in the same bytes. The error is an *EncodeError for a value that clients must not receive, such
+// as an invalid role or a malformed patch.
 func Encode(e Event) (json.RawMessage, error) {
 	w := &encoder{buf: make([]byte, 0, 192)}
 	w.event(e)
@@ -37,7 +38,7 @@ func Encode(e Event) (json.RawMessage, error) {
 	return w.buf, nil
 }
 
-// marshal encodes any wire object for its MarshalJSON.
+// marshal implements MarshalJSON for a wire object.
 func marshal(f fielder) ([]byte, error) {
 	w := &encoder{}
 	w.value(f)
@@ -47,15 +48,17 @@ func marshal(f fielder) ([]byte, error) {
 	return w.buf, nil
 }
 
-// encoder is the visitor that appends to buf. The first error stays.
+// encoder is the visitor that appends members to buf. After an error its output is undefined; the
+// first error is kept. Methods without a comment implement visitor.
 type encoder struct {
 	buf []byte
-	at  location
+	at  location // location of the current object, for errors
 	err error
-	// lean omits optional members that are there but empty, for digests.
+	// lean omits optional members that are present but empty. Only digests use it.
 	lean bool
 }
 
+// event writes an event, with its type first.
 func (w *encoder) event(e Event) {
 	if u, ok := e.(*UnknownEvent); ok {
 		w.unknownEvent(u)
@@ -71,8 +74,8 @@ func (w *encoder) event(e Event) {
 	w.checkUnknown(start, e.Base().Unknown)
 }
 
-// unknownEvent writes the members of JSON, but puts type first and takes the
-// base members from the struct.
+// unknownEvent writes an event of an unknown type. The type and the base members are those of the
+// struct, the others those of JSON.
 func (w *encoder) unknownEvent(e *UnknownEvent) {
 	if e.Type == "" {
 		w.fail("type", "is required")
@@ -100,13 +103,14 @@ func (w *encoder) unknownEvent(e *UnknownEvent) {
 	w.buf = append(w.buf, '}')
 }
 
-// value writes one object.
+// value writes one wire object.
 func (w *encoder) value(f fielder) {
 	w.buf = append(w.buf, '{')
 	f.fields(w)
 	w.buf = append(w.buf, '}')
 }
 
+// fail records an error about a member of the current object; name "" = the object itself.
 func (w *encoder) fail(name, detail string) {
 	if w.err == nil {
 		pointer := w.at.String()
@@ -117,7 +121,7 @@ func (w *encoder) fail(name, detail string) {
 	}
 }
 
-// name begins a member.
+// name starts a member: it writes the comma, the name and the colon.
 func (w *encoder) name(name string) {
 	if w.buf[len(w.buf)-1] != '{' {
 		w.buf = append(w.buf, ',')
@@ -145,6 +149,8 @@ func (w *encoder) word(name string, s *string, n need, set []string) {
 	w.text(name, s, n)
 }
 
+// variant implements visitor. An unknown variant is written, so that material of other versions
+// survives.
 func (w *encoder) variant(name string, s *string, _ []string) {
 	if *s == "" {
 		w.fail(name, "is required")
@@ -166,6 +172,7 @@ func (w *encoder) count(name string, i **int64) {
 	}
 }
 
+// integer writes an integer member between least and maxInteger.
 func (w *encoder) integer(name string, i, least int64) {
 	if i < least || i > maxInteger {
 		w.fail(name, fmt.Sprintf("must be between %d and %d, is %d", least, int64(maxInteger), i))
@@ -182,6 +189,7 @@ func (w *encoder) flag(name string, b **bool) {
 	}
 }
 
+// raw implements visitor. null in an optional member counts as absent.
 func (w *encoder) raw(name string, r *json.RawMessage, k rawKind) {
 	raw := trimmed(*r)
 	switch {
@@ -196,7 +204,8 @@ func (w *encoder) raw(name string, r *json.RawMessage, k rawKind) {
 	}
 }
 
-// absentRaw returns what stands on the wire for nil and for null; nil is nothing.
+// absentRaw returns the JSON that represents a missing value of the kind; nil = the member is
+// omitted.
 func absentRaw(k rawKind) []byte {
 	switch k {
 	case rawRequired:
@@ -210,6 +219,7 @@ func absentRaw(k rawKind) []byte {
 	}
 }
 
+// checkRaw checks an open value, and reports whether no error has occurred so far.
 func (w *encoder) checkRaw(name string, raw []byte, k rawKind) bool {
 	err := validJSON(raw)
 	switch {
@@ -239,6 +249,7 @@ func (w *encoder) metadata(name string, m *Metadata) {
 	w.buf = append(w.buf, '}')
 }
 
+// members writes the members of a map, sorted by name.
 func (w *encoder) members(m map[string]json.RawMessage) {
 	if len(m) == 0 {
 		return
@@ -262,12 +273,14 @@ func (w *encoder) names(name string, l *[]string) {
 	w.buf = append(w.buf, ']')
 }
 
+// comma writes the comma before element i.
 func (w *encoder) comma(i int) {
 	if i > 0 {
 		w.buf = append(w.buf, ',')
 	}
 }
 
+// content implements visitor. It fails for a form that the message's role does not allow.
 func (w *encoder) content(name string, c *Content, allowed contentKind, n need) {
 	switch {
 	case c.kind == 0 && n == required:
@@ -320,8 +333,8 @@ func (w *encoder) object(name string, o slot, n need) {
 
 func (w *encoder) unknown(m *map[string]json.RawMessage) { w.members(*m) }
 
-// checkUnknown refuses an Unknown that holds a member written already: the
-// object would have it twice.
+// checkUnknown reports an error if a member occurs twice in the event that starts at start, because
+// Unknown contains a member that the protocol defines.
 func (w *encoder) checkUnknown(start int, unknown map[string]json.RawMessage) {
 	if len(unknown) == 0 || w.err != nil {
 		return
@@ -335,6 +348,8 @@ func (w *encoder) checkUnknown(start int, unknown map[string]json.RawMessage) {
 	}
 }
 
+// notInSet returns the error detail for a string outside of a set. It limits the length of the
+// string.
 func notInSet(s string, set []string) string {
 	const limit = 40
 	if len(s) > limit {
@@ -343,10 +358,11 @@ func notInSet(s string, set []string) string {
 	return fmt.Sprintf("must be one of %s, is %q", strings.Join(set, ", "), s)
 }
 
+// hexDigits are the digits of \u escapes.
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as encoding/json does without HTML escaping; a fuzz
-// test holds it to that. Bytes that are no UTF-8 become U+FFFD.
+// appendString appends s as a JSON string, like encoding/json without HTML escaping; a fuzz test
+// compares them. Bytes that are not UTF-8 become U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -367,7 +383,7 @@ func appendString(dst []byte, s string) []byte {
 		case r == utf8.RuneError && size == 1:
 			dst = append(append(dst, s[start:i]...), `\ufffd`...)
 			start = i + size
-		case r == '\u2028' || r == '\u2029': // line ends in JavaScript
+		case r == '\u2028' || r == '\u2029': // line terminators of JavaScript
 			dst = append(append(dst, s[start:i]...), `\u202`...)
 			dst = append(dst, hexDigits[r&0xf])
 			start = i + size
@@ -378,6 +394,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
+// appendEscaped appends the escape sequence of an ASCII character.
 func appendEscaped(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':

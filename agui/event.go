@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// EventType is the value of an event's "type" member.
+// EventType is the value of an event's member "type".
 type EventType string
 
 // The 31 event types of protocol 1.0 and 1.1.
@@ -51,27 +51,28 @@ const (
 	EventCustom EventType = "CUSTOM"
 )
 
-// Event is one AG-UI event. The set is closed: it is implemented by pointers
-// to the event structs of this package, and by *UnknownEvent for everything
-// else. Events are plain data without locks; share them read-only.
+// Event is one AG-UI event. The set is closed: pointers to the event structs of this package
+// implement it, and *UnknownEvent for all other events. Events are plain data without locks. A
+// shared event must not be changed.
 type Event interface {
-	// EventType is the wire discriminator.
+	// EventType returns the discriminator on the wire.
 	EventType() EventType
-	// Base gives access to the members every event has.
+	// Base returns the members that every event has.
 	Base() *BaseEvent
 
 	fielder
 }
 
-// BaseEvent holds the members that every event may carry.
+// BaseEvent contains the members that every event can have.
 type BaseEvent struct {
-	// Timestamp is in Unix milliseconds; 0 means absent. It orders nothing.
+	// Timestamp is in Unix milliseconds; 0 means absent. It does not order events: their position
+	// in the stream does.
 	Timestamp int64
-	// RawEvent is the provider's event this one was made from; nil means absent.
+	// RawEvent is the provider's event that this event was made from; nil means absent.
 	RawEvent json.RawMessage
-	// Metadata is open data of the producer; nil means absent.
+	// Metadata is the producer's open data; nil means absent.
 	Metadata Metadata
-	// Unknown holds the members this version does not describe, so that
+	// Unknown contains the members that this version of the protocol does not define, so that
 	// decoding and encoding again loses nothing.
 	Unknown map[string]json.RawMessage
 }
@@ -79,30 +80,31 @@ type BaseEvent struct {
 // Base implements Event.
 func (b *BaseEvent) Base() *BaseEvent { return b }
 
+// errUseCodec is returned by json.Marshal and json.Unmarshal of an event.
 var errUseCodec = errors.New("agui: events are encoded by Encode and decoded by Decode")
 
-// MarshalJSON always fails. Every event inherits it, because encoding/json
-// would otherwise write Go field names and no type, and nobody would notice.
+// MarshalJSON always fails. Every event inherits it. Without it, encoding/json would silently write
+// Go field names and no type.
 func (b BaseEvent) MarshalJSON() ([]byte, error) { return nil, errUseCodec }
 
 // UnmarshalJSON always fails; see MarshalJSON.
 func (b *BaseEvent) UnmarshalJSON([]byte) error { return errUseCodec }
 
-// UnknownEvent is an event whose type this package does not know. It is
-// carried, not understood: the verifier and the reducer ignore it.
+// UnknownEvent is an event of a type that this package does not know. The verifier and the reducer
+// ignore it.
 type UnknownEvent struct {
 	BaseEvent
-	// Type is the wire discriminator.
+	// Type is the discriminator on the wire.
 	Type EventType
-	// JSON is the whole event. Encode writes its members, except that type and
-	// the members of BaseEvent come from the struct.
+	// JSON is the whole event. Encode writes its members, except that type and the members of
+	// BaseEvent are those of the struct.
 	JSON json.RawMessage
 }
 
 // EventType implements Event.
 func (e *UnknownEvent) EventType() EventType { return e.Type }
 
-// visit shows the members every event has; they follow its own.
+// visit shows the common members to a visitor. They come after the event's own members on the wire.
 func (b *BaseEvent) visit(v visitor) {
 	v.timestamp("timestamp", &b.Timestamp)
 	v.raw("rawEvent", &b.RawEvent, rawOptional)
@@ -110,9 +112,11 @@ func (b *BaseEvent) visit(v visitor) {
 	v.unknown(&b.Unknown)
 }
 
+// isBaseMember reports whether a member is "type" or belongs to BaseEvent.
 func isBaseMember(name string) bool {
 	return name == "type" || name == "timestamp" || name == "rawEvent" || name == "metadata"
 }
 
-// fields shows nothing: what is known about the event stands in JSON.
+// fields shows nothing, because the event's own members are in JSON. The encoder, the decoder and
+// the stripper handle unknown events separately.
 func (e *UnknownEvent) fields(visitor) {}

@@ -1,6 +1,6 @@
 package agui
 
-// newEvent returns an empty event of the type, or nil when it is unknown.
+// newEvent returns a new event of the type, or nil for an unknown type.
 func newEvent(t EventType) Event {
 	if make, ok := eventTable[t]; ok {
 		return make()
@@ -8,6 +8,7 @@ func newEvent(t EventType) Event {
 	return nil
 }
 
+// eventTable contains a constructor for each known event type.
 var eventTable = map[EventType]func() Event{
 	EventRunStarted:              func() Event { return new(RunStarted) },
 	EventRunFinished:             func() Event { return new(RunFinished) },

@@ -5,30 +5,32 @@ import (
 	"slices"
 )
 
-// Guard checks the events of a producer before they are sent. Beside the order, which a Verifier
-// checks for consumers too, these are the rules that clients do not enforce. The zero value is
-// ready for a stream from its beginning. It is not safe for concurrent use.
+// Guard checks the events of a producer before they are sent. It checks the order of events with a
+// Verifier, and additional rules that clients do not enforce. The zero value is ready for a stream
+// from its beginning. It is not safe for concurrent use.
 //
-// As with a Verifier, a refused event leaves the guard as it was.
+// As with a Verifier, a rejected event does not change the Guard.
 type Guard struct {
 	verifier Verifier
-	run      *RunStarted // nil before the first, and in a stream that was resumed
-	// calls are those that this run has started, in order; answered are those that have a result.
+	run      *RunStarted // nil before the first run, and in a resumed stream
+	// calls are the calls that this run has started, in order. answered are the calls with a
+	// result.
 	calls    []string
 	answered map[string]bool
 	shown    []string // calls without a result in the last snapshot of this run
 }
 
-// ResumedGuard returns a guard for a stream that begins inside a run, behind a cursor. What is
-// continued or closed there without having been opened was opened before.
+// ResumedGuard returns a Guard for a stream that starts inside a run, after a cursor. An item that
+// such a stream continues or closes without opening it was opened before the cursor.
 func ResumedGuard() *Guard { return &Guard{verifier: resumedVerifier()} }
 
-// Check takes the next event. An error is an *OrderError. It does not check what Encode does. An
-// event that has material of no version of the protocol is refused, and stripped of it.
+// Check checks the next event. The error is an *OrderError. Check does not repeat the checks of
+// Encode. It rejects an event with members that the protocol does not define, and removes those
+// members from it.
 func (g *Guard) Check(e Event) error {
 	t := e.EventType()
 	if _, foreign := Strip(e); len(foreign) > 0 {
-		return &OrderError{RuleUndescribed, t, "", foreign[0].Pointer + ": " + foreign[0].Detail}
+		return &OrderError{RuleUndefined, t, "", foreign[0].Pointer + ": " + foreign[0].Detail}
 	}
 	switch e := e.(type) {
 	case *RunStarted:
@@ -47,10 +49,10 @@ func (g *Guard) Check(e Event) error {
 	return nil
 }
 
-// Open returns what is open; see Verifier.
+// Open returns the open items; see Verifier.Open.
 func (g *Guard) Open() []OpenItem { return g.verifier.Open() }
 
-// End reports whether the stream may end here: every run that has begun must have ended.
+// End returns an error if the stream must not end here: every started run must have ended.
 func (g *Guard) End() error {
 	if g.verifier.phase == phaseFinished || g.verifier.phase == phaseFailed {
 		return nil
@@ -58,6 +60,7 @@ func (g *Guard) End() error {
 	return &OrderError{Rule: RuleTruncated, Detail: "the stream ends without RUN_FINISHED or RUN_ERROR"}
 }
 
+// note records an accepted event.
 func (g *Guard) note(e Event) {
 	switch e := e.(type) {
 	case *RunStarted:
@@ -77,17 +80,19 @@ func (g *Guard) note(e Event) {
 	}
 }
 
+// call records the start of a call.
 func (g *Guard) call(id string) {
-	if !slices.Contains(g.calls, id) { // a call may be reopened
+	if !slices.Contains(g.calls, id) { // a call can be opened again
 		g.calls = append(g.calls, id)
 	}
 }
 
-// pending returns the calls that this run has not answered.
+// pending returns the calls of this run without a result.
 func (g *Guard) pending() []string {
 	return slices.DeleteFunc(slices.Clone(g.calls), func(id string) bool { return g.answered[id] })
 }
 
+// checkFinish checks the rules for RUN_FINISHED.
 func (g *Guard) checkFinish(e *RunFinished) error {
 	if g.run != nil && (e.ThreadID != g.run.ThreadID || e.RunID != g.run.RunID) {
 		return &OrderError{RuleRunIDs, EventRunFinished, e.RunID, fmt.Sprintf("ends thread %q, run %q, but begun was thread %q, run %q", e.ThreadID, e.RunID, g.run.ThreadID, g.run.RunID)}
@@ -108,8 +113,9 @@ func (g *Guard) checkFinish(e *RunFinished) error {
 	return nil
 }
 
-// awaits reports whether these are the calls that the run has not answered. Who joins a run late is
-// shown its calls in a snapshot, among those of runs before it: of these any may be named.
+// awaits reports whether named are exactly the calls of this run without a result. In a stream that
+// starts inside a run, a snapshot shows the run's earlier calls together with those of previous
+// runs. Any of the calls in the snapshot may therefore be named.
 func (g *Guard) awaits(named []string) bool {
 	own := slices.DeleteFunc(slices.Clone(named), func(id string) bool {
 		return slices.Contains(g.shown, id) && !slices.Contains(g.calls, id)
@@ -117,7 +123,7 @@ func (g *Guard) awaits(named []string) bool {
 	return slices.Equal(own, g.pending())
 }
 
-// unanswered returns the tool calls of messages that have no result.
+// unanswered returns the tool calls in messages that have no result there.
 func unanswered(messages []Message) []string {
 	var calls []string
 	for _, m := range messages {

@@ -30,10 +30,10 @@ func TestGuardRefuses(t *testing.T) {
 		rule   Rule
 	}{
 		"an order that clients refuse":      {"run; S m", &RunFinished{ThreadID: "t", RunID: "r"}, RuleOpenAtFinish},
-		"an unknown event":                  {"run", &UnknownEvent{Type: "FUTURE"}, RuleUndescribed},
-		"an undescribed member":             {"run", &Custom{BaseEvent: BaseEvent{Unknown: map[string]json.RawMessage{"x": []byte("1")}}}, RuleUndescribed},
-		"an undescribed outcome":            {"run", finish(&Outcome{Type: "paused"}), RuleUndescribed},
-		"an undescribed operation":          {"run", &StateDelta{Delta: []byte(`[{"op":"increment","path":"/a"}]`)}, RuleUndescribed},
+		"an unknown event":                  {"run", &UnknownEvent{Type: "FUTURE"}, RuleUndefined},
+		"an undescribed member":             {"run", &Custom{BaseEvent: BaseEvent{Unknown: map[string]json.RawMessage{"x": []byte("1")}}}, RuleUndefined},
+		"an undescribed outcome":            {"run", finish(&Outcome{Type: "paused"}), RuleUndefined},
+		"an undescribed operation":          {"run", &StateDelta{Delta: []byte(`[{"op":"increment","path":"/a"}]`)}, RuleUndefined},
 		"a version that is not ours":        {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "1.2"}, RuleVersion},
 		"a version that is none":            {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "one"}, RuleVersion},
 		"the end of another run":            {"run", &RunFinished{ThreadID: "t", RunID: "other"}, RuleRunIDs},

@@ -5,28 +5,27 @@ import (
 	"fmt"
 )
 
-// RunAgentInput is the request that starts a run: the one message a client
-// sends to an agent.
+// RunAgentInput is the request that starts a run.
 type RunAgentInput struct {
 	ThreadID string
 	RunID    string
-	// ParentRunID is the lineage of a child or branched run.
+	// ParentRunID is the run that a child or branched run descends from.
 	ParentRunID string
-	// ProtocolVersion is the peer's; empty means a peer from before 1.0.
+	// ProtocolVersion is the client's version; empty means a client from before 1.0.
 	ProtocolVersion string
-	// Messages is the complete history.
+	// Messages is the complete history of the thread.
 	Messages []Message
-	// State is what deltas are computed against; nil means {}.
+	// State is the state that deltas apply to; nil means {}.
 	State json.RawMessage
-	// Tools are those the client runs itself.
+	// Tools are the tools that the client itself executes.
 	Tools []Tool
-	// Context should be made visible to the model.
+	// Context contains facts that the model should see.
 	Context []Context
-	// ForwardedProps passes through everybody unchanged; nil means absent.
+	// ForwardedProps is opaque data for the agent; nil means absent.
 	ForwardedProps json.RawMessage
-	// Resume answers the interrupts of the thread's last interrupted run.
+	// Resume responds to the interrupts of the thread's last interrupted run.
 	Resume []ResumeEntry
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -47,17 +46,17 @@ func (in *RunAgentInput) fields(v visitor) {
 // MarshalJSON implements json.Marshaler.
 func (in RunAgentInput) MarshalJSON() ([]byte, error) { return marshal(&in) }
 
-// UnmarshalJSON implements json.Unmarshaler. DecodeInput checks more.
+// UnmarshalJSON implements json.Unmarshaler. DecodeInput performs additional checks.
 func (in *RunAgentInput) UnmarshalJSON(raw []byte) error { return unmarshal(raw, in) }
 
-// Tool is a tool offered to the model.
+// Tool is a tool that the client offers to the model.
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is a JSON Schema, passed on unread; nil means absent.
+	// Parameters is a JSON Schema, which this package does not interpret; nil means absent.
 	Parameters json.RawMessage
 	Metadata   Metadata
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -75,11 +74,11 @@ func (t Tool) MarshalJSON() ([]byte, error) { return marshal(&t) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Tool) UnmarshalJSON(raw []byte) error { return unmarshal(raw, t) }
 
-// Context is one fact the client wants the model to know.
+// Context is one fact that the client provides to the model.
 type Context struct {
 	Description string
 	Value       string
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -95,7 +94,7 @@ func (c Context) MarshalJSON() ([]byte, error) { return marshal(&c) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Context) UnmarshalJSON(raw []byte) error { return unmarshal(raw, c) }
 
-// ResumeStatus says whether an interrupt was answered or abandoned.
+// ResumeStatus is how the client responds to an interrupt.
 type ResumeStatus string
 
 // The statuses of a resume entry.
@@ -106,15 +105,15 @@ const (
 
 var resumeStatuses = []string{"resolved", "cancelled"}
 
-// ResumeEntry answers one interrupt. A denial is resolved with a payload that
-// says so; cancelled means abandoned and has no payload.
+// ResumeEntry is the response to one interrupt. A denial is resolved with a payload that expresses
+// it; cancelled means abandoned, without a payload.
 type ResumeEntry struct {
 	InterruptID string
 	Status      ResumeStatus
-	// Payload is any value but null; nil means absent.
+	// Payload is any value except null; nil means absent.
 	Payload  json.RawMessage
 	Metadata Metadata
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -132,9 +131,9 @@ func (r ResumeEntry) MarshalJSON() ([]byte, error) { return marshal(&r) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *ResumeEntry) UnmarshalJSON(raw []byte) error { return unmarshal(raw, r) }
 
-// DecodeInput reads a request body. Beyond what Decode does for events it
-// refuses empty ids of thread, run and messages, and message ids that appear
-// twice. Every error is a *DecodeError that points at the offending member.
+// DecodeInput decodes a request body. In addition to the checks of Decode, it rejects empty IDs of
+// thread, run and messages, and message IDs that occur twice. The error is a *DecodeError that
+// points to the member.
 func DecodeInput(body []byte) (*RunAgentInput, error) {
 	in := new(RunAgentInput)
 	if err := unmarshal(body, in); err != nil {
@@ -146,6 +145,7 @@ func DecodeInput(body []byte) (*RunAgentInput, error) {
 	return in, nil
 }
 
+// checkIDs checks the IDs that DecodeInput requires.
 func (in *RunAgentInput) checkIDs() error {
 	if in.ThreadID == "" {
 		return &DecodeError{Pointer: "/threadId", Detail: "must not be empty"}

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// partBinary is the media part of peers from before 1.0:
-// {type:"binary", mimeType, id?, url?, data?, filename?}.
+// partBinary is the media part of peers from before 1.0: {type:"binary", mimeType, id?, url?,
+// data?, filename?}.
 const partBinary PartType = "binary"
 
-// upgradeParts replaces binary parts by their successors. Some peers send both
-// forms of one attachment; the old twin is then dropped.
+// upgradeParts converts binary parts to media parts. Some peers send an attachment in both forms;
+// it then drops the binary one.
 func upgradeParts(parts []ContentPart) []ContentPart {
 	if !slices.ContainsFunc(parts, isBinary) {
 		return parts
@@ -28,7 +28,7 @@ func upgradeParts(parts []ContentPart) []ContentPart {
 	return upgraded
 }
 
-// attachment is what makes two media parts the same.
+// attachment identifies the data of a media part. Two parts with equal attachments are duplicates.
 type attachment struct {
 	kind     PartType
 	source   SourceType
@@ -37,12 +37,13 @@ type attachment struct {
 	filename string
 }
 
+// attachment returns the identity of a media part, whose Source must not be nil.
 func (p ContentPart) attachment() attachment {
 	return attachment{p.Type, p.Source.Type, p.Source.Value, p.Source.MimeType, p.filename()}
 }
 
-// modernAttachments has each part with and without its file name: a twin
-// without one loses nothing when it goes.
+// modernAttachments returns the attachments of the media parts, each with and without its file
+// name. A binary part without a file name is then a duplicate of one with a file name.
 func modernAttachments(parts []ContentPart) map[attachment]bool {
 	present := make(map[attachment]bool)
 	for _, p := range parts {
@@ -59,8 +60,8 @@ func modernAttachments(parts []ContentPart) map[attachment]bool {
 
 func isBinary(p ContentPart) bool { return p.Type == partBinary }
 
-// modernPart returns the successor of a binary part and true, or p and false
-// when it is none or names no bytes.
+// modernPart converts a binary part. It returns p and false for another part, and for a binary part
+// without data or media type.
 func modernPart(p ContentPart) (ContentPart, bool) {
 	if !isBinary(p) {
 		return p, false
@@ -80,12 +81,14 @@ func modernPart(p ContentPart) (ContentPart, bool) {
 	return modern, true
 }
 
+// unknownText returns a string among the unknown members, or "".
 func (p ContentPart) unknownText(name string) string {
 	var s string
-	_ = json.Unmarshal(p.Unknown[name], &s) // a value of another type is as good as none
+	_ = json.Unmarshal(p.Unknown[name], &s) // a value that is no string counts as absent
 	return s
 }
 
+// partTypeFor returns the part type for a media type.
 func partTypeFor(mime string) PartType {
 	kind, _, found := strings.Cut(mime, "/")
 	if found && slices.Contains([]string{"image", "audio", "video"}, kind) {
@@ -94,6 +97,7 @@ func partTypeFor(mime string) PartType {
 	return PartDocument
 }
 
+// filename returns the member filename of the metadata, or "".
 func (p ContentPart) filename() string {
 	var metadata struct{ Filename string }
 	_ = json.Unmarshal(p.Metadata, &metadata) // metadata may be anything

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Role says who a message is from.
+// Role is the author of a message.
 type Role string
 
 // The roles of messages.
@@ -20,22 +20,22 @@ const (
 )
 
 var (
+	// The roles of all messages, of text messages, and of tool results.
 	allRoles  = []string{"developer", "system", "assistant", "user", "tool", "activity", "reasoning"}
 	textRoles = []string{"developer", "system", "assistant", "user"}
 	toolRole  = []string{"tool"}
 )
 
-// Message is one message of a thread. The role decides which members exist on
-// the wire; the others are not encoded, and when they are received they are
-// kept in Unknown. Of a role that is none of ours, that is everything but the
-// id: such a message is carried, not understood.
+// Message is one message of a thread. The role determines which members exist on the wire. Other
+// fields are not encoded, and other received members are stored in Unknown. For an unknown role
+// these are all members except for the ID.
 type Message struct {
 	ID   string
 	Role Role
 	// Name is for developer, system, assistant and user messages.
 	Name string
-	// Content is text; for user and tool messages also parts; for activity
-	// messages an object; for assistant messages it may be absent.
+	// Content is text. User and tool messages can also have parts, activity messages have an
+	// object, and assistant messages can have none.
 	Content Content
 	// ToolCalls is for assistant messages.
 	ToolCalls []ToolCall
@@ -44,16 +44,17 @@ type Message struct {
 	Error      string
 	// ActivityType is for activity messages.
 	ActivityType string
-	// EncryptedValue is for all but activity messages; its type, new in 1.1, is
-	// nothing without it.
+	// EncryptedValue is for all messages except activity messages. EncryptedValueType, a member of
+	// 1.1, exists only together with it.
 	EncryptedValue     string
 	EncryptedValueType string
 	SubagentRunID      string
 	Metadata           Metadata
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
+// fields implements fielder. The role comes first, because it decides about the other members.
 func (m *Message) fields(v visitor) {
 	v.text("id", &m.ID, required)
 	v.variant("role", (*string)(&m.Role), allRoles)
@@ -70,6 +71,7 @@ func (m *Message) fields(v visitor) {
 	v.unknown(&m.Unknown)
 }
 
+// roleFields shows the members that depend on the role.
 func (m *Message) roleFields(v visitor) {
 	switch m.Role {
 	case RoleDeveloper, RoleSystem:
@@ -94,7 +96,7 @@ func (m *Message) roleFields(v visitor) {
 	}
 }
 
-// encrypted shows a value and its type, which must not come without it.
+// encrypted shows an encrypted value and its type. The type must not exist without the value.
 func encrypted(v visitor, value, kind *string) {
 	v.text("encryptedValue", value, optional)
 	if *value != "" {
@@ -108,18 +110,18 @@ func (m Message) MarshalJSON() ([]byte, error) { return marshal(&m) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *Message) UnmarshalJSON(raw []byte) error { return unmarshal(raw, m) }
 
-// ToolCall is a call an assistant message makes. On the wire it is
-// {"id", "type":"function", "function":{"name","arguments"}}.
+// ToolCall is a tool call of an assistant message. On the wire it is {"id", "type":"function",
+// "function":{"name","arguments"}}.
 type ToolCall struct {
 	ID   string
 	Name string
-	// Arguments is text, by intent JSON; a cancelled run may cut it short.
+	// Arguments is text that should be JSON; a cancelled run can truncate it.
 	Arguments          string
 	EncryptedValue     string
 	EncryptedValueType string
 	Metadata           Metadata
-	// Unknown holds undescribed members of the call, FunctionUnknown those
-	// of its "function" member.
+	// Unknown contains members of the call that the protocol does not define, FunctionUnknown those
+	// of its member "function".
 	Unknown         map[string]json.RawMessage
 	FunctionUnknown map[string]json.RawMessage
 }
@@ -139,7 +141,7 @@ func (c ToolCall) MarshalJSON() ([]byte, error) { return marshal(&c) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *ToolCall) UnmarshalJSON(raw []byte) error { return unmarshal(raw, c) }
 
-// function is the wire object inside a ToolCall.
+// function is the wire object "function" of a ToolCall.
 type function struct{ *ToolCall }
 
 func (f function) fields(v visitor) {
@@ -148,9 +150,11 @@ func (f function) fields(v visitor) {
 	v.unknown(&f.FunctionUnknown)
 }
 
-// functionSlot is the slot of a tool call's function, which is a part of the ToolCall itself.
+// functionSlot is the slot of that object. Its members are fields of the ToolCall, so the slot is
+// never empty.
 type functionSlot struct{ c *ToolCall }
 
+// get, fill and clear implement slot.
 func (s functionSlot) get() fielder  { return function{s.c} }
 func (s functionSlot) fill() fielder { return function{s.c} }
 func (s functionSlot) clear()        {}

@@ -2,7 +2,7 @@ package agui
 
 import "encoding/json"
 
-// OutcomeType says how a run finished.
+// OutcomeType is how a run finished.
 type OutcomeType string
 
 // The outcomes of a run.
@@ -14,16 +14,16 @@ const (
 
 var outcomeTypes = []string{"success", "interrupt", "cancelled"}
 
-// Outcome is the union in RUN_FINISHED.outcome, told apart by Type. Members
-// of another variant are not encoded.
+// Outcome is the union RUN_FINISHED.outcome, discriminated by Type. Members of other variants are
+// not encoded.
 type Outcome struct {
 	Type OutcomeType
-	// PendingToolCallIDs (success) names exactly the calls the run started
-	// and did not answer, in order; nil means not stated.
+	// PendingToolCallIDs (success) are exactly the calls that the run started and did not answer,
+	// in order; nil means absent.
 	PendingToolCallIDs []string
-	// Interrupts (interrupt) has one entry at least.
+	// Interrupts (interrupt) has at least one entry.
 	Interrupts []Interrupt
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -44,7 +44,8 @@ func (o Outcome) MarshalJSON() ([]byte, error) { return marshal(&o) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (o *Outcome) UnmarshalJSON(raw []byte) error { return unmarshal(raw, o) }
 
-// Interrupt is one question a run stopped to ask.
+// Interrupt is something that a run needs from outside before it can continue, such as an approval
+// or an answer.
 type Interrupt struct {
 	ID string
 	// Reason is an open vocabulary: tool_call, input_required, confirmation,
@@ -52,13 +53,13 @@ type Interrupt struct {
 	Reason     string
 	Message    string
 	ToolCallID string
-	// ResponseSchema is a JSON Schema object for the answer; nil means absent.
+	// ResponseSchema is the JSON Schema of the response, an object; nil means absent.
 	ResponseSchema json.RawMessage
-	// ExpiresAt is an ISO 8601 instant by convention; the consumer judges it.
+	// ExpiresAt is an ISO 8601 time by convention; the consumer interprets it.
 	ExpiresAt     string
 	SubagentRunID string
 	Metadata      Metadata
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -80,9 +81,8 @@ func (i Interrupt) MarshalJSON() ([]byte, error) { return marshal(&i) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (i *Interrupt) UnmarshalJSON(raw []byte) error { return unmarshal(raw, i) }
 
-// TokenUsage counts the tokens of one provider and model. A nil count is
-// unknown, which is not zero. Reasoning and cached tokens are parts of the
-// input and output counts, never additions to them.
+// TokenUsage contains the token counts of one provider and model. A nil count is unknown, which is
+// different from zero. Reasoning and cached tokens are subsets of the input and output counts.
 type TokenUsage struct {
 	Provider              string
 	Model                 string
@@ -92,7 +92,7 @@ type TokenUsage struct {
 	ReasoningTokens       *int64
 	CachedInputTokens     *int64
 	CacheWriteInputTokens *int64
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 

@@ -2,11 +2,12 @@ package agui
 
 import "encoding/json"
 
-// Raw carries a foreign event beside the standard ones.
+// Raw contains an event of another system.
 type Raw struct {
 	BaseEvent
 	// Event is any JSON value; nil is written as null.
-	Event         json.RawMessage
+	Event json.RawMessage
+	// Source is the name of that system; empty means absent.
 	Source        string
 	SubagentRunID string
 }
@@ -20,12 +21,11 @@ func (e *Raw) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// Custom is an application's own event. Names should carry a vendor prefix.
+// Custom is an event of the application. Its name should have a vendor prefix.
 type Custom struct {
 	BaseEvent
 	Name string
-	// Value is any JSON value; nil is written as null, because clients
-	// refuse the event without it.
+	// Value is any JSON value. nil is written as null, because clients reject the event without it.
 	Value         json.RawMessage
 	SubagentRunID string
 }

@@ -10,17 +10,19 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 )
 
-// maxPatchCopy bounds what the copy operations of one patch may add, because
-// a few dozen of them can double a document each.
+// maxPatchCopy is the maximum number of bytes that the copy operations of one patch may add. Each
+// of them can double a document, so a few dozen would exhaust memory.
 const maxPatchCopy = 16 << 20
 
+// patchOps are the operations of RFC 6902.
 var patchOps = []string{"add", "remove", "replace", "move", "copy", "test"}
 
-// ErrPatch is a patch that does not apply to a document: clients skip it, as a whole.
+// ErrPatch is the error of a patch that does not apply to a document. Clients skip such a patch
+// completely.
 var ErrPatch = errors.New("agui: the patch does not apply")
 
-// Patch applies an RFC 6902 patch to a JSON value as a client does. The error is a *DecodeError for
-// a patch that is malformed, which would be fatal to a client, and else an ErrPatch.
+// Patch applies a JSON Patch (RFC 6902) to a JSON value, like the reference client. A malformed
+// patch, on which a client aborts, is a *DecodeError. A patch that does not apply is an ErrPatch.
 func Patch(doc, patch json.RawMessage) (json.RawMessage, error) {
 	var r Reducer
 	next, ok, err := r.patch(EventStateDelta, "", doc, patch)
@@ -33,8 +35,8 @@ func Patch(doc, patch json.RawMessage) (json.RawMessage, error) {
 	return next, nil
 }
 
-// checkPatch returns what makes raw, valid JSON, a malformed patch. An
-// operation of an unknown kind is not malformed but unrecognized.
+// checkPatch returns why raw, valid JSON, is a malformed patch; nil = it is well-formed. An
+// operation of an unknown kind is not malformed, but unknown material.
 func checkPatch(raw []byte) *DecodeError {
 	if raw[0] != '[' {
 		return &DecodeError{Detail: "must be an array of operations, is " + describe(raw)}
@@ -50,8 +52,8 @@ func checkPatch(raw []byte) *DecodeError {
 	return bad
 }
 
-// patchOp checks one operation. Operations are open objects: members that
-// their kind does not define mean nothing.
+// patchOp checks one operation. RFC 6902 (section 4) ignores members that the operation does not
+// define.
 func (d *decoder) patchOp(raw []byte) {
 	if raw[0] != '{' {
 		d.fail("", "must be an object, is "+describe(raw))
@@ -72,6 +74,7 @@ func (d *decoder) patchOp(raw []byte) {
 	}
 }
 
+// pointer checks a required member that is a JSON pointer.
 func (d *decoder) pointer(name string) {
 	var s string
 	if d.stringInto(name, &s, required) && !validPointer(s) {
@@ -79,8 +82,8 @@ func (d *decoder) pointer(name string) {
 	}
 }
 
-// knownOps returns the patch without the operations of unknown kinds, and the
-// indices of those. raw must have passed checkPatch.
+// knownOps returns the patch without operations of unknown kinds, and the indices of the removed
+// ones. raw must have passed checkPatch.
 func knownOps(raw json.RawMessage) (kept json.RawMessage, dropped []int) {
 	kept = json.RawMessage{'['}
 	eachElement(raw, func(i int, op []byte) bool {
@@ -102,15 +105,14 @@ func knownOps(raw json.RawMessage) (kept json.RawMessage, dropped []int) {
 	return append(kept, ']'), dropped
 }
 
-// applyPatch applies an RFC 6902 patch to any JSON value, all of it or nothing.
+// applyPatch applies a patch to any JSON value, atomically.
 func applyPatch(doc, patch json.RawMessage) (json.RawMessage, error) {
 	ops, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		return nil, err
 	}
-	// The library's root is an object or an array, and its operations on the
-	// root itself are special cases. State may be any value, so the document
-	// goes one level down.
+	// The library requires an object or array as its root, and treats operations on the root
+	// specially. State can be any value, so the document becomes the member d of an object.
 	wrapped := append(append([]byte(`{"d":`), doc...), '}')
 	for _, op := range ops {
 		if err := lowerPointers(op); err != nil {
@@ -122,7 +124,7 @@ func applyPatch(doc, patch json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	members := appendMembers(nil, out)
-	if len(members) == 0 { // the document itself was removed
+	if len(members) == 0 { // the patch removed the whole document
 		return json.RawMessage("null"), nil
 	}
 	if TooDeep(members[0].value) {
@@ -131,6 +133,7 @@ func applyPatch(doc, patch json.RawMessage) (json.RawMessage, error) {
 	return capture(members[0].value), nil
 }
 
+// lowerPointers changes the pointers of an operation for the document that applyPatch wraps.
 func lowerPointers(op jsonpatch.Operation) error {
 	for _, name := range []string{"path", "from"} {
 		raw, ok := op[name]
@@ -138,7 +141,7 @@ func lowerPointers(op jsonpatch.Operation) error {
 			continue
 		}
 		pointer := stringBytes(*raw)
-		// The library takes an empty token for the container itself.
+		// The library interprets an empty token as the container itself, unlike RFC 6901.
 		if bytes.HasSuffix(pointer, []byte("/")) || bytes.Contains(pointer, []byte("//")) {
 			return fmt.Errorf("pointer %q has an empty member name, which is not supported", pointer)
 		}

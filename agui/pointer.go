@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// location is where a visitor stands in the document.
+// location is the current position of a visitor in the document.
 type location []step
 
-// step is a member name, or the index of an array element.
+// step is one step of a location: a member's name, or the index of an array element.
 type step struct {
 	name  string
 	index int
@@ -20,7 +20,7 @@ func (l *location) enterIndex(i int)      { *l = append(*l, step{index: i, array
 func (l *location) leave()                { *l = (*l)[:len(*l)-1] }
 func (l location) member(n string) string { return l.String() + "/" + escapeToken(n) }
 
-// String returns the RFC 6901 pointer; "" is the document itself.
+// String returns the JSON pointer (RFC 6901) of the location; "" is the whole document.
 func (l location) String() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -36,9 +36,10 @@ func (l location) String() string {
 
 var tokenEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
+// escapeToken escapes a token of a JSON pointer (RFC 6901, section 3).
 func escapeToken(s string) string { return tokenEscaper.Replace(s) }
 
-// validPointer reports whether s is an RFC 6901 pointer.
+// validPointer reports whether s is a JSON pointer (RFC 6901).
 func validPointer(s string) bool {
 	if s != "" && s[0] != '/' {
 		return false

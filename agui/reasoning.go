@@ -1,7 +1,7 @@
 package agui
 
-// ReasoningStart opens a reasoning span. Spans and reasoning messages are two
-// namespaces; a span and its message may share one id.
+// ReasoningStart opens a reasoning span, which groups reasoning messages. Spans and reasoning
+// messages have separate namespaces, so a span and its message can share one ID.
 type ReasoningStart struct {
 	BaseEvent
 	MessageID     string
@@ -31,8 +31,8 @@ func (e *ReasoningEnd) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ReasoningMessageStart opens a reasoning message. Its role, always
-// "reasoning", is written by the encoder.
+// ReasoningMessageStart opens a reasoning message. The encoder writes its role, which is always
+// "reasoning".
 type ReasoningMessageStart struct {
 	BaseEvent
 	MessageID     string
@@ -80,8 +80,8 @@ func (e *ReasoningMessageEnd) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ReasoningMessageChunk is start, content and end in one; see ChunkExpander.
-// The first chunk of a message must have its id.
+// ReasoningMessageChunk combines start, content and end; see ChunkExpander. The first chunk of a
+// message must have its ID.
 type ReasoningMessageChunk struct {
 	BaseEvent
 	MessageID     string
@@ -98,7 +98,7 @@ func (e *ReasoningMessageChunk) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// EncryptedSubtype says what kind of thing an encrypted value belongs to.
+// EncryptedSubtype is the kind of entity that an encrypted value belongs to.
 type EncryptedSubtype string
 
 // The subtypes of REASONING_ENCRYPTED_VALUE.
@@ -109,14 +109,14 @@ const (
 
 var encryptedSubtypes = []string{"tool-call", "message"}
 
-// ReasoningEncryptedValue hands a provider's opaque reasoning to the client,
-// which keeps it on the tool call or message EntityID and returns it later.
+// ReasoningEncryptedValue passes a provider's encrypted reasoning to the client. The client stores
+// it in the tool call or message EntityID, and returns it in later requests.
 type ReasoningEncryptedValue struct {
 	BaseEvent
 	Subtype        EncryptedSubtype
 	EntityID       string
 	EncryptedValue string
-	// EncryptedValueType is new in protocol 1.1.
+	// EncryptedValueType exists since protocol 1.1.
 	EncryptedValueType string
 	SubagentRunID      string
 }

@@ -8,47 +8,47 @@ import (
 	"strings"
 )
 
-// maxWarnings bounds what a Reducer remembers of a bad stream.
+// maxWarnings is the maximum number of warnings that a Reducer keeps.
 const maxWarnings = 100
 
-// Reducer turns events into what a client shows: messages and state. It
-// applies the reference client's rules, so that both agree to the byte on what
-// a thread holds. It is not safe for concurrent use.
+// Reducer computes what a client shows from events: messages and state. It follows the rules of the
+// reference client, so both have the same result, byte for byte. It is not safe for concurrent use.
 //
-// The reducer expects a stream that a Verifier accepts, does not check it
-// again, and does what the client does with one that is not. It keeps parts of
-// the events; do not change an event after applying it.
+// The events should pass a Verifier first: the Reducer does not check their order, and handles an
+// invalid order like the reference client. It keeps parts of the events, so an event must not be
+// changed after Apply.
 type Reducer struct {
 	chunks   ChunkExpander
-	messages []*Message
-	// byID and calls find messages and tool calls; of several messages with
-	// one id they know the first.
+	messages []*Message // in the order of display
+	// byID and calls find messages and tool calls by ID. For a duplicate ID they contain the first.
 	byID  map[string]*Message
 	calls map[string]callAt
-	// texts are the growing texts, so that n deltas cost O(n) and not O(n²).
+	// texts contains the growing texts, so that n deltas take O(n) and not O(n²) time.
 	texts map[textKey]*strings.Builder
 
 	state      json.RawMessage
-	interrupts []Interrupt
-	warnings   []Warning
+	interrupts []Interrupt // of the last finished run
+	warnings   []Warning   // at most maxWarnings
 }
 
-// callAt is a tool call of a message.
+// callAt is the position of a tool call. An index stays valid while ToolCalls grows; a pointer
+// would not.
 type callAt struct {
 	message *Message
 	index   int
 }
 
+// call returns the tool call.
 func (c callAt) call() *ToolCall { return &c.message.ToolCalls[c.index] }
 
-// textKey identifies a text that grows: a message, or the arguments of a call.
+// textKey identifies a growing text: that of a message, or the arguments of a tool call.
 type textKey struct {
 	id   string
 	call bool
 }
 
-// NewReducer returns a reducer that starts from what a client has; nil state
-// is the empty object. The messages are copied.
+// NewReducer returns a Reducer that starts with the messages and state of a client; a nil state is
+// the empty object. It copies the messages.
 func NewReducer(messages []Message, state json.RawMessage) *Reducer {
 	r := &Reducer{state: state}
 	if r.state == nil {
@@ -62,7 +62,7 @@ func NewReducer(messages []Message, state json.RawMessage) *Reducer {
 	return r
 }
 
-// clone copies what the reducer may change.
+// clone copies a message with everything that a Reducer can change.
 func (m Message) clone() *Message {
 	m.ToolCalls = slices.Clone(m.ToolCalls)
 	for i := range m.ToolCalls {
@@ -81,26 +81,27 @@ func (r *Reducer) Messages() []Message {
 	return out
 }
 
-// State returns the state, any JSON value.
+// State returns a copy of the state, which can be any JSON value.
 func (r *Reducer) State() json.RawMessage { return slices.Clone(r.state) }
 
-// Interrupts returns those of the last finished run; the next one clears them.
+// Interrupts returns the interrupts of the last finished run. The next finished run replaces them.
 func (r *Reducer) Interrupts() []Interrupt { return slices.Clone(r.interrupts) }
 
-// Warnings returns what was tolerated so far: the first 100 warnings.
+// Warnings returns the warnings so far, at most 100.
 func (r *Reducer) Warnings() []Warning { return slices.Clone(r.warnings) }
 
+// warn records a warning about a member of an event of type t.
 func (r *Reducer) warn(t EventType, pointer, format string, args ...any) {
 	if len(r.warnings) < maxWarnings {
 		r.warnings = append(r.warnings, Warning{Type: t, Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
 	}
 }
 
-// Apply takes the next event. What cannot be applied is skipped with a
-// warning, as a client does. An error means that a client would give up: an
-// *OrderError for a chunk that cannot be placed, a *DecodeError for a patch
-// that is malformed.
+// Apply applies the next event. It skips what cannot be applied, with a warning, as a client does.
+// An error means that a client would abort: an *OrderError for a chunk that belongs to no item, or
+// a *DecodeError for a malformed patch.
 func (r *Reducer) Apply(e Event) error {
+	// The common case needs no slice of events.
 	if r.chunks.passes(e) {
 		return r.apply(e)
 	}
@@ -116,6 +117,7 @@ func (r *Reducer) Apply(e Event) error {
 	return nil
 }
 
+// apply applies an event that is no chunk.
 func (r *Reducer) apply(e Event) error {
 	switch e := e.(type) {
 	case *RunStarted:
@@ -158,6 +160,7 @@ func (r *Reducer) apply(e Event) error {
 	return nil
 }
 
+// startRun appends the messages of the repeated input that are new.
 func (r *Reducer) startRun(e *RunStarted) {
 	if concern := versionConcern(e.ProtocolVersion); concern != "" {
 		r.warn(e.EventType(), "/protocolVersion", "%s", concern)
@@ -172,6 +175,7 @@ func (r *Reducer) startRun(e *RunStarted) {
 	}
 }
 
+// finishRun stores the interrupts of the run.
 func (r *Reducer) finishRun(e *RunFinished) {
 	r.interrupts = nil
 	if e.Outcome != nil && e.Outcome.Type == OutcomeInterrupt {
@@ -179,11 +183,13 @@ func (r *Reducer) finishRun(e *RunFinished) {
 	}
 }
 
+// add appends a message.
 func (r *Reducer) add(m *Message) {
 	r.messages = append(r.messages, m)
 	r.index(m)
 }
 
+// index adds a message and its tool calls to byID and calls.
 func (r *Reducer) index(m *Message) {
 	if r.byID[m.ID] == nil {
 		r.byID[m.ID] = m
@@ -195,6 +201,7 @@ func (r *Reducer) index(m *Message) {
 	}
 }
 
+// reindex rebuilds byID and calls after messages have been removed or replaced.
 func (r *Reducer) reindex() {
 	r.byID = make(map[string]*Message, len(r.messages))
 	r.calls = make(map[string]callAt)
@@ -204,6 +211,7 @@ func (r *Reducer) reindex() {
 	}
 }
 
+// mergeMetadata adds the members of from to into; from takes precedence.
 func mergeMetadata(into *Metadata, from Metadata) {
 	if from == nil {
 		return

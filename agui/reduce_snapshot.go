@@ -5,6 +5,7 @@ import (
 	"slices"
 )
 
+// replaceState applies STATE_SNAPSHOT.
 func (r *Reducer) replaceState(e *StateSnapshot) {
 	r.state = e.Snapshot
 	if r.state == nil {
@@ -12,6 +13,7 @@ func (r *Reducer) replaceState(e *StateSnapshot) {
 	}
 }
 
+// patchState applies STATE_DELTA.
 func (r *Reducer) patchState(e *StateDelta) error {
 	next, ok, err := r.patch(e.EventType(), "/delta", r.state, e.Delta)
 	if ok {
@@ -20,8 +22,9 @@ func (r *Reducer) patchState(e *StateDelta) error {
 	return err
 }
 
-// patch applies a patch to doc. Operations of unknown kinds are left out; when
-// the rest does not apply, nothing of it does. Both are warnings.
+// patch applies a patch to doc. It omits operations of unknown kinds, with a warning. If the
+// remaining patch does not apply, it returns false, with a warning. The error is a *DecodeError for
+// a malformed patch; at is the member of the event that contains it.
 func (r *Reducer) patch(t EventType, at string, doc, patch json.RawMessage) (json.RawMessage, bool, error) {
 	if len(patch) == 0 {
 		return doc, true, nil
@@ -44,8 +47,7 @@ func (r *Reducer) patch(t EventType, at string, doc, patch json.RawMessage) (jso
 	return next, true, nil
 }
 
-// setActivity creates or replaces an activity message, in place when its id
-// exists.
+// setActivity applies ACTIVITY_SNAPSHOT. It replaces an existing message at its position.
 func (r *Reducer) setActivity(e *ActivitySnapshot) {
 	content := e.Content
 	if content == nil {
@@ -61,6 +63,7 @@ func (r *Reducer) setActivity(e *ActivitySnapshot) {
 	case existing.Role == RoleActivity && replace:
 		fresh.Metadata, fresh.Unknown = existing.Metadata, existing.Unknown
 		*existing = fresh
+	// A message of another role has the ID: the activity replaces it, as in the reference client.
 	case replace:
 		*existing = fresh
 		r.reindex()
@@ -70,6 +73,7 @@ func (r *Reducer) setActivity(e *ActivitySnapshot) {
 	mergeMetadata(&existing.Metadata, e.Metadata)
 }
 
+// patchActivity applies ACTIVITY_DELTA.
 func (r *Reducer) patchActivity(e *ActivityDelta) error {
 	m := r.byID[e.MessageID]
 	if m == nil || m.Role != RoleActivity {
@@ -88,9 +92,9 @@ func (r *Reducer) patchActivity(e *ActivityDelta) error {
 	return err
 }
 
-// restate takes a snapshot: known messages are replaced where they stand, new
-// ones follow, missing ones go. Activity and reasoning messages stay although
-// they are missing, unless the snapshot shows that it owns that kind.
+// restate applies MESSAGES_SNAPSHOT. Known messages are replaced at their position, new ones are
+// appended, and missing ones are removed. A missing activity or reasoning message remains, unless
+// the snapshot contains messages of that kind or declares that it is complete for it.
 func (r *Reducer) restate(e *MessagesSnapshot) {
 	stated := make(map[string]*Message, len(e.Messages))
 	for _, m := range e.Messages {
@@ -117,7 +121,7 @@ func (r *Reducer) restate(e *MessagesSnapshot) {
 	r.reindex()
 }
 
-// keptBySnapshot tells which messages survive a snapshot that lacks them.
+// keptBySnapshot returns a function that reports whether a message that the snapshot lacks remains.
 func keptBySnapshot(e *MessagesSnapshot) func(*Message) bool {
 	hasActivity := slices.ContainsFunc(e.Messages, func(m Message) bool { return m.Role == RoleActivity })
 	hasReasoning := slices.ContainsFunc(e.Messages, func(m Message) bool { return m.Role == RoleReasoning })
@@ -136,9 +140,9 @@ func keptBySnapshot(e *MessagesSnapshot) func(*Message) bool {
 	}
 }
 
-// SnapshotActivities returns the metadata of a MESSAGES_SNAPSHOT that is complete for some types of
-// activities: the reference client, since 1.0, drops those of these types that the snapshot lacks,
-// and keeps all others.
+// SnapshotActivities returns the metadata of a MESSAGES_SNAPSHOT that is complete for the
+// activities of some types. The reference client removes activities of these types that the
+// snapshot lacks, and keeps the others.
 func SnapshotActivities(types []string) (Metadata, error) {
 	raw, err := json.Marshal(map[string][]string{"authoritativeActivityTypes": types})
 	if err != nil {
@@ -147,10 +151,10 @@ func SnapshotActivities(types []string) (Metadata, error) {
 	return Metadata{"@ag-ui/client": raw}, nil
 }
 
-// authoritativeActivityTypes reads the reference client's convention for
-// snapshots: metadata["@ag-ui/client"].authoritativeActivityTypes lists the
-// activity types the snapshot is complete for; null (nil here) is all of them,
-// and anything unreadable none.
+// authoritativeActivityTypes reads a convention of the reference client:
+// metadata["@ag-ui/client"].authoritativeActivityTypes of a snapshot lists the activity types for
+// which the snapshot is complete. null means all types (nil here), and an invalid value none.
+// stated is false without such a list.
 func authoritativeActivityTypes(m Metadata) (types []string, stated bool) {
 	raw, ok := m["@ag-ui/client"]
 	if !ok {

@@ -2,6 +2,7 @@ package agui
 
 import "strings"
 
+// startText applies TEXT_MESSAGE_START.
 func (r *Reducer) startText(e *TextMessageStart) {
 	role := e.Role
 	if role == "" {
@@ -10,8 +11,8 @@ func (r *Reducer) startText(e *TextMessageStart) {
 	r.openMessage(e, Message{ID: e.MessageID, Role: role, Name: e.Name, Content: TextContent(""), SubagentRunID: e.SubagentRunID})
 }
 
-// openMessage adds the message unless its id exists: a closed message may be
-// opened again and goes on with what it has.
+// openMessage adds a message unless its ID exists. A closed message can be opened again; it keeps
+// its content.
 func (r *Reducer) openMessage(e Event, m Message) {
 	existing := r.byID[m.ID]
 	switch {
@@ -25,7 +26,8 @@ func (r *Reducer) openMessage(e Event, m Message) {
 	mergeMetadata(&existing.Metadata, e.Base().Metadata)
 }
 
-// textTarget finds the message that a content or end event is about.
+// textTarget returns the message of a content or end event. It returns nil, with a warning, if
+// there is none or if it is an activity message.
 func (r *Reducer) textTarget(e Event, id string) *Message {
 	m := r.byID[id]
 	switch {
@@ -38,18 +40,19 @@ func (r *Reducer) textTarget(e Event, id string) *Message {
 	return m
 }
 
+// appendText applies a content event of a text or reasoning message.
 func (r *Reducer) appendText(e Event, id, delta string) {
 	m := r.textTarget(e, id)
 	if m == nil {
 		return
 	}
-	text := m.Content.text // "" for parts: the client replaces them
+	text := m.Content.text // "" for parts, which the reference client replaces
 	m.Content = TextContent(r.grow(textKey{id: id}, text, delta))
 	mergeMetadata(&m.Metadata, e.Base().Metadata)
 }
 
-// grow returns text+delta. The builder behind the key already holds text, so
-// only delta is copied; strings taken from it stay valid as it grows.
+// grow returns text+delta. The builder of the key already contains text, so grow copies only delta.
+// Strings of a strings.Builder stay valid while it grows.
 func (r *Reducer) grow(key textKey, text, delta string) string {
 	b := r.texts[key]
 	if b == nil {
@@ -61,6 +64,7 @@ func (r *Reducer) grow(key textKey, text, delta string) string {
 	return b.String()
 }
 
+// endText applies an end event of a text or reasoning message.
 func (r *Reducer) endText(e Event, id string) {
 	delete(r.texts, textKey{id: id})
 	if m := r.textTarget(e, id); m != nil {
@@ -68,6 +72,7 @@ func (r *Reducer) endText(e Event, id string) {
 	}
 }
 
+// encrypt applies REASONING_ENCRYPTED_VALUE.
 func (r *Reducer) encrypt(e *ReasoningEncryptedValue) {
 	if e.Subtype == EncryptedToolCall {
 		if at, ok := r.calls[e.EntityID]; ok {

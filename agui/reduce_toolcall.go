@@ -2,8 +2,8 @@ package agui
 
 import "slices"
 
-// startToolCall adds the call to its parent message. A known call stays where
-// it is and keeps its arguments; only its name and metadata change.
+// startToolCall applies TOOL_CALL_START. It adds a new call to its parent message. A known call
+// keeps its position and arguments; only its name and metadata change.
 func (r *Reducer) startToolCall(e *ToolCallStart) {
 	at, known := r.calls[e.ToolCallID]
 	if !known {
@@ -20,8 +20,8 @@ func (r *Reducer) startToolCall(e *ToolCallStart) {
 	mergeMetadata(&c.Metadata, e.Metadata)
 }
 
-// callParent finds or makes the assistant message that holds a new call. The
-// made one is named like the parent it should have had, else like the call.
+// callParent returns the assistant message for a new call. It creates the message if necessary,
+// with the ID of the missing parent, or else with the ID of the call.
 func (r *Reducer) callParent(e *ToolCallStart) *Message {
 	id := e.ParentMessageID
 	parent := r.byID[id]
@@ -40,6 +40,7 @@ func (r *Reducer) callParent(e *ToolCallStart) *Message {
 	return m
 }
 
+// appendArgs applies TOOL_CALL_ARGS.
 func (r *Reducer) appendArgs(e *ToolCallArgs) {
 	at, ok := r.calls[e.ToolCallID]
 	if !ok {
@@ -51,6 +52,7 @@ func (r *Reducer) appendArgs(e *ToolCallArgs) {
 	mergeMetadata(&c.Metadata, e.Metadata)
 }
 
+// endToolCall applies TOOL_CALL_END.
 func (r *Reducer) endToolCall(e *ToolCallEnd) {
 	at, ok := r.calls[e.ToolCallID]
 	if !ok {
@@ -61,8 +63,8 @@ func (r *Reducer) endToolCall(e *ToolCallEnd) {
 	mergeMetadata(&at.call().Metadata, e.Metadata)
 }
 
-// insertResult puts the tool message behind the message that made the call
-// and behind the results that are there already, or at the end.
+// insertResult applies TOOL_CALL_RESULT. It inserts the tool message after the message with the
+// call and after existing results; without such a message, at the end.
 func (r *Reducer) insertResult(e *ToolCallResult) {
 	m := &Message{ID: e.MessageID, Role: RoleTool, ToolCallID: e.ToolCallID, Content: e.Content, SubagentRunID: e.SubagentRunID}
 	mergeMetadata(&m.Metadata, e.Metadata)

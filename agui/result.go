@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 )
 
-// DecodeToolResult reads what came of a tool call where it is said by itself, and not in an input:
-// the members toolCallId, content and error of a tool message, nil for one that is absent. The
-// message has the call's id. An error is a *DecodeError that points at the member.
+// DecodeToolResult decodes the result of a tool call that is received separately from a
+// RunAgentInput. The arguments are the members toolCallId, content and error of a tool message; nil
+// means absent. The ID of the message is that of the call. The error is a *DecodeError that points
+// to the member.
 func DecodeToolResult(toolCallID, content, failure json.RawMessage) (*Message, error) {
+	// The ID is a placeholder, because the decoder requires one.
 	members := []byte(`{"role":"tool","id":"-"`)
 	for _, m := range []struct {
 		name  string

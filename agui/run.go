@@ -2,17 +2,17 @@ package agui
 
 import "encoding/json"
 
-// RunStarted opens a run.
+// RunStarted begins a run.
 type RunStarted struct {
 	BaseEvent
 	ThreadID string
 	RunID    string
-	// ProtocolVersion is the version the stream speaks, the producer's own
-	// and never an echo of the request; see Version.
+	// ProtocolVersion is the version of the stream: the producer's own, not an echo of the request;
+	// see Version.
 	ProtocolVersion string
-	// ParentRunID is the run that spawned this one; it plays no part in resuming.
+	// ParentRunID is the run that started this one. It is informative, and not used to resume.
 	ParentRunID string
-	// Input may restate the request; the reducer appends its unknown messages.
+	// Input can repeat the request; the reducer appends the messages of it that it does not know.
 	Input *RunAgentInput
 }
 
@@ -27,15 +27,15 @@ func (e *RunStarted) fields(v visitor) {
 	v.object("input", oneOf(&e.Input), optional)
 }
 
-// RunFinished ends a run in order. Everything the run opened must be closed
-// before it, whatever the outcome.
+// RunFinished ends a run regularly. Everything that the run has opened must be closed before it,
+// whatever the outcome.
 type RunFinished struct {
 	BaseEvent
 	ThreadID string
 	RunID    string
-	// Result is any value but null; nil means absent.
+	// Result is any value except null; nil means absent.
 	Result json.RawMessage
-	// Outcome is nil for success without further details.
+	// Outcome is nil for success without details.
 	Outcome *Outcome
 	// Usage has one entry per provider and model.
 	Usage []TokenUsage
@@ -52,11 +52,11 @@ func (e *RunFinished) fields(v visitor) {
 	v.list("usage", listOf(&e.Usage), optional)
 }
 
-// RunError ends a run by failure; what is open may stay open.
+// RunError ends a failed run. Messages, tool calls and steps may still be open.
 type RunError struct {
 	BaseEvent
 	Message string
-	// Code is an open vocabulary.
+	// Code is an open vocabulary; empty means absent.
 	Code  string
 	Usage []TokenUsage
 }
@@ -70,7 +70,7 @@ func (e *RunError) fields(v visitor) {
 	v.list("usage", listOf(&e.Usage), optional)
 }
 
-// StepStarted opens a step, identified by its name and its owner.
+// StepStarted begins a step. Name and owner identify it.
 type StepStarted struct {
 	BaseEvent
 	StepName      string
@@ -85,7 +85,7 @@ func (e *StepStarted) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// StepFinished closes the step of the same name and owner.
+// StepFinished ends the step with the same name and owner.
 type StepFinished struct {
 	BaseEvent
 	StepName      string

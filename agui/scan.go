@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// The scanner walks JSON that has been checked before: every function here
-// relies on validJSON having passed and does not look for syntax errors.
-
-// validJSON returns why raw is not one JSON value in UTF-8.
+// validJSON returns an error if raw is not exactly one JSON value in UTF-8.
+//
+// This file splits JSON text into members and elements without decoding it. All functions below
+// rely on text that validJSON has accepted. They do not check the syntax, and can panic on other
+// text.
 func validJSON(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return errors.New("malformed JSON: not UTF-8")
@@ -27,11 +28,11 @@ func validJSON(raw []byte) error {
 	return errors.New("malformed JSON")
 }
 
-// member is one member of an object being decoded.
+// member is one member of an object that is being decoded.
 type member struct {
-	name  []byte
-	value []byte
-	taken bool
+	name  []byte // unescaped
+	value []byte // JSON text
+	taken bool   // a visitor has asked for it, so it is not unknown
 }
 
 // appendMembers appends the members of the object raw, in order.
@@ -48,7 +49,7 @@ func appendMembers(dst []member, raw []byte) []member {
 	return dst
 }
 
-// eachElement calls f for each element of the array raw until it returns false.
+// eachElement calls f for each element of the array raw, until f returns false.
 func eachElement(raw []byte, f func(i int, value []byte) bool) {
 	i := skipSpace(raw, 1)
 	for n := 0; raw[i] != ']'; n++ {
@@ -60,6 +61,7 @@ func eachElement(raw []byte, f func(i int, value []byte) bool) {
 	}
 }
 
+// skipSpace returns the index of the first character at or after i that is no space.
 func skipSpace(raw []byte, i int) int {
 	for i < len(raw) && isSpace(raw[i]) {
 		i++
@@ -69,7 +71,7 @@ func skipSpace(raw []byte, i int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// skipComma moves to the next element or to the closing bracket.
+// skipComma returns the index of the next element, or of the closing bracket.
 func skipComma(raw []byte, i int) int {
 	i = skipSpace(raw, i)
 	if raw[i] == ',' {
@@ -78,7 +80,7 @@ func skipComma(raw []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string that begins at i.
+// skipString returns the index after the string that begins at i.
 func skipString(raw []byte, i int) int {
 	for i++; raw[i] != '"'; i++ {
 		if raw[i] == '\\' {
@@ -88,7 +90,7 @@ func skipString(raw []byte, i int) int {
 	return i + 1
 }
 
-// skipValue returns the index behind the value that begins at i.
+// skipValue returns the index after the value that begins at i.
 func skipValue(raw []byte, i int) int {
 	switch raw[i] {
 	case '"':
@@ -102,6 +104,7 @@ func skipValue(raw []byte, i int) int {
 	return i
 }
 
+// skipNested returns the index after the object or array that begins at i.
 func skipNested(raw []byte, i int) int {
 	depth := 0
 	for {
@@ -121,18 +124,18 @@ func skipNested(raw []byte, i int) int {
 	}
 }
 
-// stringBytes decodes a JSON string. Without escapes it aliases quoted.
+// stringBytes decodes a JSON string. A string without escapes aliases quoted.
 func stringBytes(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
 	var s string
-	_ = json.Unmarshal(quoted, &s) // checked before
+	_ = json.Unmarshal(quoted, &s) // cannot fail: valid JSON
 	return []byte(s)
 }
 
-// appendCompact copies raw without insignificant space. Unlike json.Compact
-// it needs no bytes.Buffer.
+// appendCompact appends raw without insignificant space. Unlike json.Compact it needs no
+// bytes.Buffer.
 func appendCompact(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		if raw[i] == '"' {
@@ -149,12 +152,13 @@ func appendCompact(dst, raw []byte) []byte {
 	return dst
 }
 
-// trimmed is raw without surrounding space.
+// trimmed returns raw without surrounding space.
 func trimmed(raw []byte) []byte { return bytes.Trim(raw, " \n\r\t") }
 
+// isNull reports whether a value without surrounding space is null.
 func isNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }
 
-// describe names the kind of a JSON value for error messages.
+// describe returns the type of a JSON value, for error messages.
 func describe(raw []byte) string {
 	switch raw[0] {
 	case '{':

@@ -2,7 +2,7 @@ package agui
 
 import "encoding/json"
 
-// StateSnapshot replaces the state.
+// StateSnapshot replaces the shared state.
 type StateSnapshot struct {
 	BaseEvent
 	// Snapshot is any JSON value; nil is written as null.
@@ -18,11 +18,11 @@ func (e *StateSnapshot) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// StateDelta patches the state.
+// StateDelta patches the shared state.
 type StateDelta struct {
 	BaseEvent
-	// Delta is an RFC 6902 patch: an array of operations, which may be empty.
-	// Members that an operation does not define pass untouched.
+	// Delta is a JSON Patch (RFC 6902): an array of operations, which may be empty. Members that an
+	// operation does not define are preserved.
 	Delta         json.RawMessage
 	SubagentRunID string
 }
@@ -35,7 +35,7 @@ func (e *StateDelta) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// MessagesSnapshot states the complete list of messages the producer owns.
+// MessagesSnapshot contains the complete list of messages that the producer owns.
 type MessagesSnapshot struct {
 	BaseEvent
 	Messages []Message

@@ -7,26 +7,26 @@ import (
 	"strconv"
 )
 
-// Warning is something that was tolerated, but should be told to an operator.
+// Warning is a deviation from the protocol that was tolerated, for operators.
 type Warning struct {
-	// Type is the type of the event concerned.
+	// Type is the type of the event; "" for a request.
 	Type EventType
-	// Pointer is the RFC 6901 pointer of the member concerned; "" is the event.
+	// Pointer is the JSON pointer (RFC 6901) of the member; "" is the whole event.
 	Pointer string
-	// Detail is a sentence for people.
+	// Detail is a description for people.
 	Detail string
 }
 
+// String returns the warning as one line.
 func (w Warning) String() string { return string(w.Type) + " " + w.Pointer + ": " + w.Detail }
 
-// Strip removes from an event what this version of the protocol does not
-// describe, as a consumer has to before it acts on the event: unknown members,
-// list elements and optional values. It changes e in place and returns one
-// warning for each thing removed. An event of unknown type goes entirely: the
-// first result is then nil.
+// Strip removes from an event what this version of the protocol does not define: unknown members,
+// list elements and optional values. A consumer must do that before it acts on an event. Strip
+// changes e, and returns one warning per removed item. For an event of unknown type the first
+// result is nil.
 //
-// A producer's guard uses it the other way round: an event with warnings is
-// one that must not be sent.
+// A [Guard] uses the warnings for the opposite purpose: a producer must not send an event that has
+// any.
 func Strip(e Event) (Event, []Warning) {
 	s := &stripper{event: e.EventType()}
 	if _, ok := e.(*UnknownEvent); ok {
@@ -38,8 +38,7 @@ func Strip(e Event) (Event, []Warning) {
 	return e, s.warnings
 }
 
-// StripInput does the same for a request. A request of a newer version, or of
-// one that cannot be read, is as good as any other, with a warning.
+// StripInput is Strip for a request. A newer or invalid protocol version is only a warning.
 func StripInput(in *RunAgentInput) []Warning {
 	s := &stripper{}
 	in.fields(s)
@@ -49,27 +48,30 @@ func StripInput(in *RunAgentInput) []Warning {
 	return s.warnings
 }
 
-// stripper is the visitor behind Strip.
+// stripper is the visitor that implements Strip. Methods without a body visit members that cannot
+// contain unknown material.
 type stripper struct {
-	event    EventType
-	at       location
+	event    EventType // for warnings
+	at       location  // location of the current object
 	warnings []Warning
-	// foreign says that the object being visited is of a variant we do not
-	// know; its container has to drop it.
+	// foreign is set if the current object is of an unknown variant; its container must then remove
+	// it.
 	foreign bool
 }
 
+// warn records a warning.
 func (s *stripper) warn(pointer, detail string) {
 	s.warnings = append(s.warnings, Warning{Type: s.event, Pointer: pointer, Detail: detail})
 }
 
+// variant implements visitor.
 func (s *stripper) variant(_ string, v *string, set []string) {
 	if !slices.Contains(set, *v) {
 		s.foreign = true
 	}
 }
 
-// visit reports whether f is of a variant we do not know.
+// visit strips a nested object, and reports whether it is of an unknown variant.
 func (s *stripper) visit(f fielder) bool {
 	f.fields(s)
 	foreign := s.foreign
@@ -77,6 +79,7 @@ func (s *stripper) visit(f fielder) bool {
 	return foreign
 }
 
+// list implements visitor. It removes elements of unknown variants.
 func (s *stripper) list(name string, l sequence, _ need) {
 	s.at.enter(name)
 	keep := make([]bool, l.len())
@@ -94,6 +97,7 @@ func (s *stripper) list(name string, l sequence, _ need) {
 	}
 }
 
+// object implements visitor. It removes an optional object of an unknown variant.
 func (s *stripper) object(name string, o slot, n need) {
 	f := o.get()
 	if f == nil {
@@ -103,19 +107,22 @@ func (s *stripper) object(name string, o slot, n need) {
 	defer s.at.leave()
 	switch foreign := s.visit(f); {
 	case foreign && n == required:
-		s.foreign = true // cannot be left out, so the object around it goes
+		s.foreign = true // required, so the containing object is removed
 	case foreign:
 		s.warn(s.at.String(), "unrecognized value dropped")
 		o.clear()
 	}
 }
 
+// content implements visitor.
 func (s *stripper) content(name string, c *Content, _ contentKind, n need) {
 	if c.kind == contentParts {
 		s.list(name, listOf(&c.parts), n)
 	}
 }
 
+// raw implements visitor. It removes operations of unknown kinds from a patch. A malformed patch
+// stays, for the check that rejects it.
 func (s *stripper) raw(name string, r *json.RawMessage, k rawKind) {
 	if k != rawPatch || len(*r) == 0 || checkPatch(*r) != nil {
 		return
@@ -127,6 +134,8 @@ func (s *stripper) raw(name string, r *json.RawMessage, k rawKind) {
 	*r = kept
 }
 
+// unknown implements visitor. An object of an unknown variant is removed as a whole, so its members
+// need no warnings.
 func (s *stripper) unknown(m *map[string]json.RawMessage) {
 	if s.foreign {
 		return

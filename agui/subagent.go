@@ -2,14 +2,15 @@ package agui
 
 import "encoding/json"
 
-// SubagentStarted announces a subagent invocation. Its id is used once in a
-// run; a later run may use it again to continue a suspended one.
+// SubagentStarted announces an invocation of a subagent. Its ID is used once in a run; a later run
+// may use it again to continue a suspended invocation.
 type SubagentStarted struct {
 	BaseEvent
 	SubagentRunID string
 	Name          string
 	Description   string
-	// ParentSubagentRunID must have been announced in this run.
+	// ParentSubagentRunID is the subagent that started this one; it must have been announced in
+	// this run. Empty means the parent agent.
 	ParentSubagentRunID string
 	ParentToolCallID    string
 	ParentMessageID     string
@@ -31,7 +32,7 @@ func (e *SubagentStarted) fields(v visitor) {
 type SubagentFinished struct {
 	BaseEvent
 	SubagentRunID string
-	// Result is any value but null; nil means absent.
+	// Result is any value except null; nil means absent.
 	Result json.RawMessage
 	// Outcome is nil for success.
 	Outcome *SubagentOutcome
@@ -46,7 +47,7 @@ func (e *SubagentFinished) fields(v visitor) {
 	v.object("outcome", oneOf(&e.Outcome), optional)
 }
 
-// SubagentError closes a subagent invocation by failure; the run goes on.
+// SubagentError ends a failed invocation of a subagent; the run continues.
 type SubagentError struct {
 	BaseEvent
 	SubagentRunID string
@@ -63,7 +64,7 @@ func (e *SubagentError) fields(v visitor) {
 	v.text("code", &e.Code, optional)
 }
 
-// SubagentOutcomeType says how a subagent invocation finished.
+// SubagentOutcomeType is how an invocation of a subagent finished.
 type SubagentOutcomeType string
 
 // The outcomes of a subagent invocation.
@@ -74,12 +75,12 @@ const (
 
 var subagentOutcomeTypes = []string{"success", "suspended"}
 
-// SubagentOutcome is the union in SUBAGENT_FINISHED.outcome.
+// SubagentOutcome is the union SUBAGENT_FINISHED.outcome, discriminated by Type.
 type SubagentOutcome struct {
 	Type SubagentOutcomeType
-	// InterruptIDs (suspended) names the interrupts it waits for; nil means not stated.
+	// InterruptIDs (suspended) are the interrupts that the subagent waits for; nil means absent.
 	InterruptIDs []string
-	// Unknown holds undescribed members.
+	// Unknown contains members that the protocol does not define.
 	Unknown map[string]json.RawMessage
 }
 
@@ -97,7 +98,7 @@ func (o SubagentOutcome) MarshalJSON() ([]byte, error) { return marshal(&o) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (o *SubagentOutcome) UnmarshalJSON(raw []byte) error { return unmarshal(raw, o) }
 
-// ownerOf returns the subagentRunId an event is attributed to, or "".
+// ownerOf returns the subagentRunId that an event is attributed to; "" = the parent agent.
 func ownerOf(e Event) string {
 	switch e := e.(type) {
 	case *SubagentFinished:
@@ -111,16 +112,16 @@ func ownerOf(e Event) string {
 	return ""
 }
 
-// Attribute makes an event one of a subagent's, unless it is somebody's already or of a type that
-// belongs to no agent. It changes the event.
+// Attribute attributes an event to a subagent. It changes the event, unless the event is attributed
+// already or its type has no attribution.
 func Attribute(e Event, subagentRunID string) {
 	if owner := subagentOf(e); owner != nil && *owner == "" {
 		*owner = subagentRunID
 	}
 }
 
-// subagentOf returns where an event says which agent it is of; nil = it does not say. Chunks are
-// not looked at.
+// subagentOf returns a pointer to the attribution of an event; nil if its type has none. It does
+// not handle chunks, whose owner the ChunkExpander determines.
 func subagentOf(e Event) *string {
 	switch e := e.(type) {
 	case *TextMessageStart:

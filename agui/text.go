@@ -1,7 +1,7 @@
 package agui
 
-// TextMessageStart opens a text message. A closed id may be opened again with
-// the same role, name and owner: the content then goes on.
+// TextMessageStart opens a text message. A closed message may be opened again with the same role,
+// name and owner; its content then continues.
 type TextMessageStart struct {
 	BaseEvent
 	MessageID string
@@ -21,7 +21,7 @@ func (e *TextMessageStart) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// TextMessageContent appends Delta, which may be empty, to an open message.
+// TextMessageContent appends Delta to an open message. Delta may be empty.
 type TextMessageContent struct {
 	BaseEvent
 	MessageID     string
@@ -53,8 +53,8 @@ func (e *TextMessageEnd) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// TextMessageChunk is start, content and end in one; see ChunkExpander. The
-// first chunk of a message must have its id.
+// TextMessageChunk combines start, content and end; see ChunkExpander. The first chunk of a message
+// must have its ID.
 type TextMessageChunk struct {
 	BaseEvent
 	MessageID     string

@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// ThinkingUpgrade turns the THINKING_* events, which left the protocol with 1.0, into the
-// REASONING_* events that took their place, and passes all others. The old ones have no ids: theirs
-// are made from the run's id and a count, so that the same stream always gets the same ones. The
-// title of THINKING_START has no successor and is lost. The zero value is ready. It is not safe for
-// concurrent use.
+// ThinkingUpgrade converts the THINKING_* events of protocol versions before 1.0 to the REASONING_*
+// events that replaced them. It passes all other events unchanged. The old events have no IDs.
+// ThinkingUpgrade derives IDs from the run's ID and a counter, so the same stream always gets the
+// same IDs. The title of THINKING_START has no equivalent and is lost. The zero value is ready to
+// use. It is not safe for concurrent use.
 type ThinkingUpgrade struct {
-	run           string
-	count         int
-	span, message string
+	run           string // ID of the current run
+	count         int    // IDs generated in this run
+	span, message string // IDs of the last ones; "" = none in this run
 }
 
+// thinkingPrefix is the prefix of the retired event types.
 const thinkingPrefix = "THINKING_"
 
-// Upgrade returns what e stands for now, with a warning if that is something else. An error is a
-// *DecodeError for an event whose members do not fit its successor.
+// Upgrade returns e, or the event that replaces it and a warning. The error is a *DecodeError for
+// an event whose members are invalid in its replacement.
 func (u *ThinkingUpgrade) Upgrade(e Event) (Event, []Warning, error) {
 	if started, ok := e.(*RunStarted); ok {
 		*u = ThinkingUpgrade{run: started.RunID}
@@ -48,8 +49,9 @@ func (u *ThinkingUpgrade) Upgrade(e Event) (Event, []Warning, error) {
 	return next, []Warning{{Type: old.Type, Detail: "retired, taken for " + string(successor)}}, nil
 }
 
-// successor names the new type, and the span or message that the event is about. What goes on
-// without having begun gets an id of its own, and is refused for that like any other.
+// successor returns the new type of an event, and the ID of its span or message. It returns "" for
+// an unknown type. An event that continues a span or message without a start gets a new ID. A
+// Verifier then rejects it like any other event of an item that is not open.
 func (u *ThinkingUpgrade) successor(old EventType) (EventType, string) {
 	switch old {
 	case thinkingPrefix + "START":
@@ -68,11 +70,13 @@ func (u *ThinkingUpgrade) successor(old EventType) (EventType, string) {
 	return "", ""
 }
 
+// mint returns a new ID.
 func (u *ThinkingUpgrade) mint() string {
 	u.count++
 	return "thinking-" + u.run + "-" + strconv.Itoa(u.count)
 }
 
+// known returns id, or a new ID if it is empty.
 func (u *ThinkingUpgrade) known(id string) string {
 	if id == "" {
 		return u.mint()
@@ -80,7 +84,8 @@ func (u *ThinkingUpgrade) known(id string) string {
 	return id
 }
 
-// renamed rewrites an encoded event under another type and id.
+// renamed returns the encoded event raw with another type and message ID. Only
+// REASONING_MESSAGE_START has a role.
 func renamed(raw []byte, t EventType, id string) []byte {
 	out := append(appendString([]byte(`{"type":`), string(t)), `,"messageId":`...)
 	out = appendString(out, id)

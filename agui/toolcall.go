@@ -1,13 +1,13 @@
 package agui
 
-// ToolCallStart opens a tool call. A closed id may be opened again with the
-// same name, parent and owner.
+// ToolCallStart opens a tool call. A closed call may be opened again with the same name, parent and
+// owner.
 type ToolCallStart struct {
 	BaseEvent
 	ToolCallID   string
 	ToolCallName string
-	// ParentMessageID is the assistant message that holds the call. Without
-	// it a client makes a message whose id is the tool call's.
+	// ParentMessageID is the assistant message that contains the call. Without it, a client creates
+	// a message with the ID of the call.
 	ParentMessageID string
 	SubagentRunID   string
 }
@@ -22,8 +22,8 @@ func (e *ToolCallStart) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ToolCallArgs appends a fragment to the call's arguments. The fragments make
-// one text; nothing promises that it is valid JSON.
+// ToolCallArgs appends Delta to the arguments of an open call. The deltas form one text, which need
+// not be valid JSON.
 type ToolCallArgs struct {
 	BaseEvent
 	ToolCallID    string
@@ -40,7 +40,7 @@ func (e *ToolCallArgs) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ToolCallEnd says that the arguments are complete, not that the tool ran.
+// ToolCallEnd closes a call: its arguments are complete. It does not mean that the tool has run.
 type ToolCallEnd struct {
 	BaseEvent
 	ToolCallID    string
@@ -55,8 +55,8 @@ func (e *ToolCallEnd) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ToolCallChunk is start, arguments and end in one; see ChunkExpander. The
-// first chunk of a call must have its id and name.
+// ToolCallChunk combines start, arguments and end; see ChunkExpander. The first chunk of a call
+// must have its ID and name.
 type ToolCallChunk struct {
 	BaseEvent
 	ToolCallID      string
@@ -77,9 +77,9 @@ func (e *ToolCallChunk) fields(v visitor) {
 	v.text("subagentRunId", &e.SubagentRunID, optional)
 }
 
-// ToolCallResult answers a tool call with a new tool message of its own id.
-// Clients do not drop duplicates, so the id must be stable over retries and
-// the event sent once.
+// ToolCallResult adds a tool message with the result of a call. MessageID is the ID of the new
+// message. Clients do not drop duplicates, so the ID must be the same in all attempts, and the
+// event must be sent once.
 type ToolCallResult struct {
 	BaseEvent
 	MessageID  string

@@ -6,27 +6,28 @@ import (
 	"strings"
 )
 
-// Verifier checks that the events of a stream come in an order that the
-// reference client accepts, over any number of runs in sequence. The zero
-// value is ready. It is not safe for concurrent use.
+// Verifier checks that a stream has an order that the reference client accepts, over any number of
+// consecutive runs. The zero value is ready for a stream from its beginning. It is not safe for
+// concurrent use.
 //
-// A refused event leaves the verifier as it was (chunks excepted), so that a
-// producer can use it as a guard and go on with a better event. It does not
-// check what one event is by itself (Encode and Decode do that), whether a run
-// ends at all, nor whether ids match the request.
+// A rejected event leaves the Verifier unchanged (except for chunks), so a producer can check an
+// event and send another one instead. The Verifier does not check the content of a single event,
+// which Encode and Decode do. It checks neither whether a run ends at all, nor whether IDs match
+// the request.
 type Verifier struct {
-	chunks ChunkExpander
+	chunks ChunkExpander // expands chunks before the check
 	phase  phase
-	open   []OpenItem
-	// announced are the subagents started in this run, open or closed.
+	open   []OpenItem // in the order of opening
+	// announced are the subagents that were started in this run, open or closed.
 	announced map[string]bool
-	owners    map[entity]string
-	// met is what a stream that was resumed has opened or gone on with. nil = it is seen from its
-	// beginning.
+	// owners are the owners of all items that this run has mentioned; "" = the parent agent.
+	owners map[entity]string
+	// met are the items that a resumed stream has opened or continued so far. It is nil for a run
+	// that is seen from its beginning.
 	met map[OpenItem]bool
 }
 
-// resumedVerifier begins inside a run.
+// resumedVerifier returns a Verifier for a stream that starts inside a run.
 func resumedVerifier() Verifier {
 	return Verifier{
 		phase: phaseRunning, met: make(map[OpenItem]bool),
@@ -34,7 +35,9 @@ func resumedVerifier() Verifier {
 	}
 }
 
-// recall opens what a resumed stream goes on with for the first time: it was opened before.
+// recall opens an item that a resumed stream continues without having opened it: it was opened
+// before the start of the stream. Each item is recalled once, so an event after its end is still an
+// error. It reports whether it opened the item.
 func (v *Verifier) recall(item OpenItem) (recalled bool) {
 	if v.met == nil || v.met[item.key()] {
 		return false
@@ -43,7 +46,7 @@ func (v *Verifier) recall(item OpenItem) (recalled bool) {
 	return true
 }
 
-// key tells items apart: steps by their owner too.
+// key returns the identity of an item. Only the identity of a step includes the owner.
 func (i OpenItem) key() OpenItem {
 	if i.Type != EventStepStarted {
 		i.SubagentRunID = ""
@@ -59,44 +62,45 @@ func (v *Verifier) opened(item OpenItem) {
 	}
 }
 
-// OpenItem is something a run has opened and not yet closed.
+// OpenItem is an item that a run has opened and not closed.
 type OpenItem struct {
-	// Type is the type of the event that opened it: TEXT_MESSAGE_START,
-	// TOOL_CALL_START, REASONING_START, REASONING_MESSAGE_START, STEP_STARTED
-	// or SUBAGENT_STARTED.
+	// Type is the type of the event that opened the item: TEXT_MESSAGE_START, TOOL_CALL_START,
+	// REASONING_START, REASONING_MESSAGE_START, STEP_STARTED or SUBAGENT_STARTED.
 	Type EventType
-	// ID is the message, tool call or subagent id, or the name of the step.
+	// ID is the ID of the message, tool call or subagent, or the name of the step.
 	ID string
-	// SubagentRunID is the owner; "" is the parent agent.
+	// SubagentRunID is the owner; "" = the parent agent.
 	SubagentRunID string
 }
 
-// phase is how far a stream has come.
+// phase is the position of a stream relative to its runs.
 type phase int
 
 const (
-	phaseNew      phase = iota // nothing seen
+	phaseNew      phase = iota // before the first event
 	phaseRunning               // inside a run
 	phaseFinished              // after RUN_FINISHED
 	phaseFailed                // after RUN_ERROR
 )
 
-// entity is an id in the namespace that its owner is kept under.
+// entity is the key of an owner: an ID in its namespace.
 type entity struct {
 	space string
 	id    string
 }
 
+// The namespaces of IDs. Their values appear in error messages.
 const (
 	spaceMessage   = "message"
 	spaceToolCall  = "tool call"
 	spaceActivity  = "activity"
-	spaceReasoning = "reasoning" // spans and messages share owners
+	spaceReasoning = "reasoning" // reasoning spans and reasoning messages
 )
 
-// Check takes the next event of the stream. An error is an *OrderError.
-// Chunks are checked as what they expand to; unknown events are ignored.
+// Check checks the next event of the stream. The error is an *OrderError. Chunks are expanded
+// first, and unknown events are ignored.
 func (v *Verifier) Check(e Event) error {
+	// The common case needs no slice of events.
 	if v.chunks.passes(e) {
 		return v.check(e)
 	}
@@ -112,10 +116,11 @@ func (v *Verifier) Check(e Event) error {
 	return nil
 }
 
-// Open returns what is open, in the order it was opened. Closing it in
-// reverse order makes RUN_FINISHED legal.
+// Open returns the open items in the order of opening. RUN_FINISHED is valid after they are closed;
+// the reverse order closes nested items first.
 func (v *Verifier) Open() []OpenItem { return slices.Clone(v.open) }
 
+// check checks an event that is no chunk, and records it.
 func (v *Verifier) check(e Event) error {
 	if err := v.checkPhase(e); err != nil {
 		return err
@@ -149,7 +154,7 @@ func (v *Verifier) check(e Event) error {
 	return nil
 }
 
-// checkRest is check for the less frequent events.
+// checkRest is the part of check for less frequent events.
 func (v *Verifier) checkRest(e Event) error {
 	switch e := e.(type) {
 	case *StepStarted:
@@ -182,6 +187,7 @@ func (v *Verifier) checkRest(e Event) error {
 	return nil
 }
 
+// checkPhase checks whether an event of this type may occur in the current phase.
 func (v *Verifier) checkPhase(e Event) error {
 	t := e.EventType()
 	if _, ok := e.(*UnknownEvent); ok {
@@ -208,6 +214,7 @@ func (v *Verifier) checkPhase(e Event) error {
 	return nil
 }
 
+// startRun resets everything that belongs to a run.
 func (v *Verifier) startRun(e *RunStarted) {
 	v.phase = phaseRunning
 	v.open, v.met = nil, nil
@@ -218,6 +225,7 @@ func (v *Verifier) startRun(e *RunStarted) {
 	}
 }
 
+// finishRun checks that all items are closed.
 func (v *Verifier) finishRun() error {
 	if len(v.open) == 0 {
 		v.phase = phaseFinished
@@ -230,8 +238,8 @@ func (v *Verifier) finishRun() error {
 	return &OrderError{RuleOpenAtFinish, EventRunFinished, v.open[0].ID, "still open: " + strings.Join(left, ", ")}
 }
 
-// seed learns owners from restated messages. A snapshot replaces what the
-// client has, so its word counts; the echo of the input is history only.
+// seed records the owners of messages in a snapshot or an input. A snapshot replaces what the
+// client has, so it is authoritative. An input in RUN_STARTED is history only.
 func (v *Verifier) seed(messages []Message, authoritative bool) {
 	for _, m := range messages {
 		space := spaceMessage
@@ -248,20 +256,21 @@ func (v *Verifier) seed(messages []Message, authoritative bool) {
 	}
 }
 
-// own records an owner; the first one stays unless replace.
+// own records an owner. The first recorded owner stays, unless replace is set.
 func (v *Verifier) own(e entity, owner string, replace bool) {
 	if _, known := v.owners[e]; !known || replace {
 		v.owners[e] = owner
 	}
 }
 
+// ownActivity records the owner of an activity.
 func (v *Verifier) ownActivity(e *ActivitySnapshot) {
 	replaces := e.Replace == nil || *e.Replace
 	v.own(entity{spaceActivity, e.MessageID}, e.SubagentRunID, replaces)
 }
 
-// encryptedEntity is whose value a REASONING_ENCRYPTED_VALUE brings. A
-// message may be a text message or a reasoning message.
+// encryptedEntity returns the entity of a REASONING_ENCRYPTED_VALUE. The subtype message can mean a
+// text message or a reasoning message.
 func (v *Verifier) encryptedEntity(e *ReasoningEncryptedValue) entity {
 	if e.Subtype == EncryptedToolCall {
 		return entity{spaceToolCall, e.EntityID}
@@ -273,6 +282,8 @@ func (v *Verifier) encryptedEntity(e *ReasoningEncryptedValue) entity {
 	return entity{spaceReasoning, e.EntityID}
 }
 
+// checkOwner checks the attribution tag of an event against the owner of its item. No attribution
+// is always valid.
 func (v *Verifier) checkOwner(t EventType, e entity, tag string) error {
 	owner, known := v.owners[e]
 	if tag == "" || !known || owner == tag {
@@ -281,10 +292,12 @@ func (v *Verifier) checkOwner(t EventType, e entity, tag string) error {
 	return &OrderError{RuleOwner, t, e.id, fmt.Sprintf("is attributed to %s, but the %s belongs to %s", ownerName(tag), e.space, ownerName(owner))}
 }
 
+// find returns the index of the open item with that opening type and ID, or -1.
 func (v *Verifier) find(t EventType, id string) int {
 	return slices.IndexFunc(v.open, func(i OpenItem) bool { return i.ID == id && i.Type == t })
 }
 
+// checkNotOpen returns an error if the item is open.
 func (v *Verifier) checkNotOpen(t EventType, id string) error {
 	if v.find(t, id) >= 0 {
 		return &OrderError{RuleAlreadyOpen, t, id, "is open already"}
@@ -292,6 +305,7 @@ func (v *Verifier) checkNotOpen(t EventType, id string) error {
 	return nil
 }
 
+// start opens an item whose namespace is space.
 func (v *Verifier) start(t EventType, space, id, tag string) error {
 	if err := v.checkNotOpen(t, id); err != nil {
 		return err
@@ -305,12 +319,13 @@ func (v *Verifier) start(t EventType, space, id, tag string) error {
 	return nil
 }
 
+// push adds an open item with its recorded owner.
 func (v *Verifier) push(t EventType, e entity) {
 	v.opened(OpenItem{Type: t, ID: e.id, SubagentRunID: v.owners[e]})
 }
 
-// startToolCall also holds the call against the message it belongs to: a
-// call has no attribution of its own once it is part of a message.
+// startToolCall opens a tool call. It also checks the attribution against the parent message,
+// because a call in a message has the owner of the message.
 func (v *Verifier) startToolCall(e *ToolCallStart) error {
 	if err := v.checkNotOpen(EventToolCallStart, e.ToolCallID); err != nil {
 		return err
@@ -333,6 +348,8 @@ func (v *Verifier) startToolCall(e *ToolCallStart) error {
 	return nil
 }
 
+// continueOpen checks an event of type t that continues the item which an event of type opener has
+// opened.
 func (v *Verifier) continueOpen(t, opener EventType, space, id, tag string) error {
 	if v.recall(OpenItem{Type: opener, ID: id, SubagentRunID: tag}) && tag != "" {
 		v.own(entity{space, id}, tag, false)
@@ -343,6 +360,7 @@ func (v *Verifier) continueOpen(t, opener EventType, space, id, tag string) erro
 	return v.checkOwner(t, entity{space, id}, tag)
 }
 
+// end closes an item, after the checks of continueOpen.
 func (v *Verifier) end(t, opener EventType, space, id, tag string) error {
 	if err := v.continueOpen(t, opener, space, id, tag); err != nil {
 		return err
@@ -352,12 +370,13 @@ func (v *Verifier) end(t, opener EventType, space, id, tag string) error {
 	return nil
 }
 
-// findStep looks for a step by name and owner: a subagent may well have a
-// step of the same name as its parent.
+// findStep returns the index of an open step by name and owner, or -1. A subagent can have a step
+// with the same name as a step of its parent.
 func (v *Verifier) findStep(name, owner string) int {
 	return slices.Index(v.open, OpenItem{Type: EventStepStarted, ID: name, SubagentRunID: owner})
 }
 
+// startStep opens a step.
 func (v *Verifier) startStep(e *StepStarted) error {
 	if v.findStep(e.StepName, e.SubagentRunID) >= 0 {
 		return &OrderError{RuleAlreadyOpen, EventStepStarted, e.StepName, "is open already for " + ownerName(e.SubagentRunID)}
@@ -366,6 +385,7 @@ func (v *Verifier) startStep(e *StepStarted) error {
 	return nil
 }
 
+// finishStep closes a step.
 func (v *Verifier) finishStep(e *StepFinished) error {
 	v.recall(OpenItem{Type: EventStepStarted, ID: e.StepName, SubagentRunID: e.SubagentRunID})
 	i := v.findStep(e.StepName, e.SubagentRunID)
@@ -379,6 +399,8 @@ func (v *Verifier) finishStep(e *StepFinished) error {
 	return &OrderError{RuleNotOpen, EventStepFinished, e.StepName, "is not open"}
 }
 
+// startSubagent opens a subagent invocation. In a resumed stream, the parent may have been
+// announced before the start of the stream.
 func (v *Verifier) startSubagent(e *SubagentStarted) error {
 	id := e.SubagentRunID
 	if err := v.checkNotOpen(EventSubagentStarted, id); err != nil {
@@ -395,6 +417,7 @@ func (v *Verifier) startSubagent(e *SubagentStarted) error {
 	return nil
 }
 
+// endSubagent closes a subagent invocation.
 func (v *Verifier) endSubagent(t EventType, id string) error {
 	v.recall(OpenItem{Type: EventSubagentStarted, ID: id})
 	i := v.find(EventSubagentStarted, id)

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// Version is the protocol version we declare on RUN_STARTED. It stays 1.0
-	// while a stream has no 1.1 member, because a 1.0 client warns at 1.1.
+	// Version is the protocol version that Perdure declares in RUN_STARTED. It is 1.0 for a stream
+	// without members of 1.1, because a 1.0 client warns about 1.1.
 	Version = "1.0"
-	// VersionLatest is the newest version this package understands. A stream
-	// with an encryptedValueType, the one addition of 1.1, must declare it.
+	// VersionLatest is the latest version that this package understands. A stream with an
+	// encryptedValueType, the only addition of 1.1, must declare it.
 	VersionLatest = "1.1"
 )
 
-// ParseVersion reads "MAJOR.MINOR". Versions compare by number, part by part;
-// one that cannot be read counts as newer than ours.
+// ParseVersion parses "MAJOR.MINOR". Versions are compared numerically, part by part. ok is false
+// if s is no version; such a version counts as newer than VersionLatest.
 func ParseVersion(s string) (major, minor int, ok bool) {
 	first, second, found := strings.Cut(s, ".")
 	if !found {
@@ -29,7 +29,7 @@ func ParseVersion(s string) (major, minor int, ok bool) {
 	return major, minor, true
 }
 
-// versionPart is stricter than Atoi, which takes signs.
+// versionPart parses a part of a version. Unlike strconv.Atoi, it accepts no sign.
 func versionPart(s string) (int, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -38,8 +38,8 @@ func versionPart(s string) (int, bool) {
 	return n, err == nil
 }
 
-// versionConcern says what is wrong with a producer's declared version, or ""
-// when we understand all it may send. None declared means older than 1.0.
+// versionConcern returns a warning about a producer's declared version, or "" if this package
+// understands everything that the version allows. An empty version means a version before 1.0.
 func versionConcern(declared string) string {
 	if declared == "" {
 		return ""

@@ -2,42 +2,47 @@ package agui
 
 import "encoding/json"
 
-// fielder is a wire object. Its method fields shows every member, once and in
-// wire order, to a visitor. Encoder, decoder and stripper are the three
-// visitors, so the three cannot disagree about a name or a rule.
+// fielder is a wire object. Its method fields shows every member to a visitor, once and in wire
+// order. Encoder, decoder and stripper are the visitors, so they cannot disagree about names and
+// rules.
 //
-// A visitor that decodes fills members in the order they are shown: a
-// discriminator must come before the members it decides about, unknown last.
+// The decoder fills members in the order in which they are shown. A discriminator must precede the
+// members that depend on it, and unknown must be last.
 type fielder interface{ fields(v visitor) }
 
-// visitor visits the members of a value. The decoder, the encoder and the stripper are visitors, so
-// that each type lists its members once.
+// visitor is an operation on the members of a wire object. Each method handles one type of member;
+// the name of the member comes first.
 type visitor interface {
-	// text is a string; an optional one is absent when empty.
+	// text is a string; an optional string is absent if it is empty.
 	text(name string, s *string, n need)
-	// word is a string out of a closed set; any other value is an error.
+	// word is a string of a closed set; another value is an error.
 	word(name string, s *string, n need, set []string)
-	// variant is the discriminator of a union: a required string. A value
-	// outside the set is kept as material we do not recognize.
+	// variant is the discriminator of a union: a required string. A value outside of the set is
+	// preserved as unknown material.
 	variant(name string, s *string, set []string)
-	// constant is a member that can have one value only.
+	// constant is a member with a fixed value.
 	constant(name, value string)
-	// timestamp is an optional integer, absent when 0.
+	// timestamp is an optional integer, absent if it is 0.
 	timestamp(name string, i *int64)
-	// count is an optional integer, 0 or more.
+	// count is an optional non-negative integer, absent if it is nil.
 	count(name string, i **int64)
+	// flag is an optional boolean, absent if it is nil.
 	flag(name string, b **bool)
+	// raw is a value that the protocol leaves open.
 	raw(name string, r *json.RawMessage, k rawKind)
 	metadata(name string, m *Metadata)
+	// names is an optional array of strings, absent if it is nil.
 	names(name string, l *[]string)
 	content(name string, c *Content, allowed contentKind, n need)
+	// list is an array of objects.
 	list(name string, l sequence, n need)
+	// object is a nested object.
 	object(name string, o slot, n need)
-	// unknown is everything that was not shown before.
+	// unknown contains all members that have not been shown before it.
 	unknown(m *map[string]json.RawMessage)
 }
 
-// need says whether a member must be there.
+// need is whether a member is required.
 type need bool
 
 const (
@@ -45,54 +50,58 @@ const (
 	required need = true
 )
 
-// rawKind says which JSON values an uninterpreted member may hold.
+// rawKind is the set of JSON values that an open member can have.
 type rawKind int
 
 const (
-	rawOptional       rawKind = iota // absent, or anything but null
-	rawRequired                      // anything, null included
+	rawOptional       rawKind = iota // absent, or any value except null
+	rawRequired                      // any value, including null
 	rawOptionalObject                // absent, or an object
 	rawObject                        // an object
-	rawPatch                         // a JSON Patch
+	rawPatch                         // a JSON Patch (RFC 6902)
 )
 
-// sequence is a slice of objects seen without its element type.
+// sequence is a slice of wire objects, independent of their type.
 type sequence interface {
 	isNil() bool
 	len() int
 	at(i int) fielder
-	// min is the least legal length.
+	// min is the minimum length.
 	min() int
-	// makeEmpty makes it empty and not nil.
+	// makeEmpty sets the slice to an empty one that is not nil.
 	makeEmpty()
-	// grow appends an element. Elements are appended one by one, because
-	// sizing by what the input claims would let a small input take much memory.
+	// grow appends an element and returns it. Elements are appended one by one: an allocation by
+	// announced size would let a small input use much memory.
 	grow() fielder
-	// retain keeps the elements that keep says, in one pass.
+	// retain keeps the elements whose flag in keep is set.
 	retain(keep []bool)
 }
 
-// slot is an object member: absent, or one object.
+// slot is a member that is an object, or absent.
 type slot interface {
 	get() fielder // nil when absent
+	// fill sets the member to a new object and returns it.
 	fill() fielder
+	// clear makes the member absent.
 	clear()
 }
 
-// pointerTo is *T seen as a fielder.
+// pointerTo constrains a type parameter to *T, which must be a fielder.
 type pointerTo[T any] interface {
 	*T
 	fielder
 }
 
+// sliceOf implements sequence for a slice of T.
 type sliceOf[T any, P pointerTo[T]] struct {
 	s     *[]T
-	least int
+	least int // minimum length
 }
 
+// listOf returns the sequence of a slice.
 func listOf[T any, P pointerTo[T]](s *[]T) sequence { return sliceOf[T, P]{s: s} }
 
-// nonEmptyListOf is a list that may not be empty when it is there.
+// nonEmptyListOf returns the sequence of a slice that must not be empty if it is present.
 func nonEmptyListOf[T any, P pointerTo[T]](s *[]T) sequence { return sliceOf[T, P]{s: s, least: 1} }
 
 func (l sliceOf[T, P]) isNil() bool      { return *l.s == nil }
@@ -117,8 +126,10 @@ func (l sliceOf[T, P]) retain(keep []bool) {
 	*l.s = kept
 }
 
+// slotOf implements slot for a pointer to T.
 type slotOf[T any, P pointerTo[T]] struct{ p **T }
 
+// oneOf returns the slot of a pointer.
 func oneOf[T any, P pointerTo[T]](p **T) slot { return slotOf[T, P]{p} }
 
 func (s slotOf[T, P]) get() fielder {

@@ -13,25 +13,36 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// public are the routes without authentication. They reveal nothing of any tenant. All other routes
-// need a principal, also later ones.
+// public are the routes without authentication. They reveal nothing about any tenant. Every other
+// route needs a principal, so a new route is protected unless this list names it. Links
+// (approvalroutes) authenticate by their token and are registered before the middleware.
 var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
 
-// authenticate finds out who calls (see auth.From). The request ends when the credentials expire.
+// authenticate is middleware that finds the principal of a request and puts it into the request's
+// context (auth.From). A request without valid credentials gets 401, from an untrusted proxy 403,
+// and if the credentials cannot be checked 503 auth_unavailable.
+//
+// The context ends when the credentials expire, with the cause streams.ErrExpired. So an open
+// stream or WebSocket does not outlive the credentials that opened it.
+//
+// A browser sends ambient credentials, such as a proxy's session cookie, also with requests of
+// foreign pages. So a request that may change something is refused with 403 if its page is of a
+// foreign origin, whether CORS is configured or not.
 func (s *Server) authenticate(c *gin.Context) {
 	if slices.Contains(public, c.FullPath()) {
 		return
 	}
-	if changes(c.Request) && !s.allowed(c.Request) {
+	if changes(c.Request) && !s.requestAllowed(c.Request) {
 		s.Refuse(c, errOrigin(c.Request))
 		return
 	}
 	identity, err := s.Auth.Authenticate(c.Request)
+	// The names of a principal become part of subjects, workflow IDs and audits.
 	if err == nil {
 		err = identity.Principal.Check()
 	}
 	if err != nil {
-		s.turnAway(c, err)
+		s.refuseCaller(c, err)
 		return
 	}
 	ctx := auth.With(c.Request.Context(), identity.Principal)
@@ -44,32 +55,38 @@ func (s *Server) authenticate(c *gin.Context) {
 	c.Next()
 }
 
-// changes reports whether a request may change something, or opens a socket. Browsers let every
-// page send such requests, with the credentials that a proxy uses.
+// changes reports whether a request may change something, or opens a WebSocket. Browsers send both
+// without a CORS preflight in some cases, and never apply CORS to a WebSocket, so the server has to
+// check the origin itself.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }
 
-// turnAway refuses a request without a principal. The log has the reason, the answer does not.
-func (s *Server) turnAway(c *gin.Context, err error) {
+// refuseCaller refuses a request without a principal. The log has the reason; the answer has not,
+// because it would help an attacker. Rejected credentials are logged as warnings. Missing and
+// expired ones are normal, and logged at debug level only.
+func (s *Server) refuseCaller(c *gin.Context, err error) {
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) {
 		s.logger.WarnContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
-	} else if !errors.Is(err, auth.ErrUnavailable) { // refuse logs that error
+	} else if !errors.Is(err, auth.ErrUnavailable) { // Refuse logs that error
 		s.logger.DebugContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
 	}
 	s.Refuse(c, err)
 }
 
-// maxWhy bounds the reason in the log, in bytes: it may have a part of a token.
+// maxWhy bounds the reason in the log, in bytes. A reason may quote a part of a token, which must
+// not be logged whole.
 const maxWhy = 300
 
+// shortened returns the text of an error, cut to maxWhy bytes.
 func shortened(err error) string {
 	text := err.Error()
 	return text[:min(maxWhy, len(text))]
 }
 
-// administers refuses callers that may not change what all tenants share.
-func (s *Server) administers(c *gin.Context) {
+// requireAdmin is middleware for routes that change what all tenants share, such as agents. It
+// refuses, with 403 forbidden, callers without the role AdminRole.
+func (s *Server) requireAdmin(c *gin.Context) {
 	if p, ok := auth.From(c.Request.Context()); !ok || !p.Has(s.AdminRole) {
 		s.Refuse(c, problem.New(http.StatusForbidden, "forbidden", "changing what all tenants share needs the role that PERDURE_ADMIN_ROLE names"))
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/api/streams"
 )
 
-// cancelRun cancels a run, which then keeps what it has said so far. It answers when the wish is
-// durable; asking again, or for a run that is over, changes nothing.
+// cancelRun serves POST /v1/threads/{thread}/runs/{run}/cancel. It answers 202 when the request to
+// cancel is durable; the run ends soon after, and keeps what it has written. A second cancel, or a
+// cancel of a run that has ended, has no effect and gets 202 too. An unknown run is a 404.
 func (s *Server) cancelRun(c *gin.Context) {
 	run, err := request.RunOf(c)
 	if err != nil {
@@ -32,23 +33,27 @@ func (s *Server) cancelRun(c *gin.Context) {
 	c.Status(http.StatusAccepted)
 }
 
+// readReason reads the body of a cancel, which may be missing, and checks the length of its reason.
+// It returns "" without a reason.
 func (s *Server) readReason(c *gin.Context) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	if err := s.ReadJSON(c, &body); err != nil { // no body is fine
+	if err := s.ReadJSON(c, &body); err != nil { // ReadJSON accepts an empty body
 		return "", err
 	}
 	return body.Reason, commands.CheckReason(body.Reason)
 }
 
-// abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has
-// ended for another reason than that this node goes down, or that the client has to show new
-// credentials.
+// abandon cancels the run of an input with cancelOnDisconnect whose client has disconnected. ctx is
+// the client's. abandon does nothing if ctx has not ended, if the node is shutting down, or if the
+// client's credentials have expired: in the latter two cases the client reconnects and expects the
+// run. A failure is logged only, since no client waits.
 func (s *Server) abandon(ctx context.Context, in *acceptedInput) {
 	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), streams.ErrExpired) {
 		return
 	}
+	// The client's context has ended. Cancel sets a timeout of its own.
 	ctx = context.WithoutCancel(ctx)
 	if err := s.commands.Cancel(ctx, in.run, "the client has disconnected"); err != nil {
 		s.logger.WarnContext(ctx, "a run that its client left could not be cancelled", "error", err)

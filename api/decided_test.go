@@ -92,7 +92,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	o.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
-		said, at, err := o.log.DecisionSaid(o.ctx(), d.Input)
+		said, at, err := o.log.DecisionAt(o.ctx(), d.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,10 +200,10 @@ func TestListDecided(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list := func(query string) (items []inbox.Past, next string) {
+	list := func(query string) (items []inbox.History, next string) {
 		t.Helper()
 		var page struct {
-			Items      []inbox.Past
+			Items      []inbox.History
 			NextCursor string
 		}
 		a := o.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")

@@ -17,7 +17,11 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// runEvents answers with the events of a run: after a cursor, joined, or from its first record.
+// runEvents serves GET /v1/threads/{thread}/runs/{run}/events: the events of a run after a cursor,
+// joined, or from its first record. It answers 204 if the run has ended and no event follows the
+// cursor.
+//
+// Important errors: 400 invalid_cursor, 404 unknown_run, 410 gone or log_replaced.
 func (s *Server) runEvents(c *gin.Context) {
 	run, err := request.RunOf(c)
 	if err != nil {
@@ -54,8 +58,10 @@ func (s *Server) runEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// threadEvents answers with the events of a thread, run after run: joined, or after a cursor. A
-// thread without a record can be followed.
+// threadEvents serves GET /v1/threads/{thread}/events: the events of a thread, run after run.
+// Without a cursor the stream joins the active run. A client may follow a thread that does not
+// exist yet, and gets its first run. A page, and a stream with follow=false, need an existing
+// thread, because they would end at once; they get 404 unknown_thread.
 func (s *Server) threadEvents(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
@@ -73,6 +79,8 @@ func (s *Server) threadEvents(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
+	// The view is attached before the check: a record that is written between the two is not
+	// missed.
 	view := s.views.Thread(thread, o)
 	defer view.Close()
 	if !o.Follow || wantsPage(c) {
@@ -84,8 +92,9 @@ func (s *Server) threadEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// showEvents answers with a page or a stream. It reads the first frames before it answers, so that
-// a wrong cursor has a status of its own.
+// showEvents answers with a page of JSON or with a stream, by the Accept header. It reads the first
+// frames before it sends a status, so that an invalid cursor gets an error status of its own, and
+// the end of the view gets 204.
 func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
 	limit, err := request.Limit(c)
 	switch {
@@ -99,7 +108,7 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	frames, err := view.NextPast(c.Request.Context())
 	switch {
 	case errors.Is(err, io.EOF):
-		c.Status(http.StatusNoContent) // tells an EventSource to stop
+		c.Status(http.StatusNoContent) // tells an EventSource to stop; a 200 would make it reconnect
 	case err != nil:
 		s.Refuse(c, err)
 	default:
@@ -107,25 +116,30 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	}
 }
 
-// wantsPage reports whether a client wants JSON instead of a stream.
+// wantsPage reports whether the Accept header prefers JSON to server-sent events. Without the
+// header the answer is a stream.
 func wantsPage(c *gin.Context) bool {
 	return c.NegotiateFormat("text/event-stream", gin.MIMEJSON) == gin.MIMEJSON
 }
 
-// page is a part of the events that the log has by now.
+// page is the JSON answer of the routes of events: the events that the log has now, without waiting
+// for more.
 type page struct {
 	Items []item `json:"items"`
-	// NextCursor is where the next page begins, as long as events may follow.
+	// NextCursor is the cursor after the last item; "" = nothing follows the page. A client that
+	// polls sends it again until items follow.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
 // item is an event of a page.
 type item struct {
-	// Cursor is missing inside a prelude, like the ID of an SSE event.
+	// Cursor is missing inside the prelude of a join, like the ID of an SSE event: a reader cannot
+	// continue between the events of a snapshot.
 	Cursor string          `json:"cursor,omitempty"`
 	Event  json.RawMessage `json:"event"`
 }
 
+// showPage answers with one page of the events of a view.
 func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) {
 	p, err := readPage(c.Request.Context(), view, after, limit)
 	if err != nil {
@@ -135,7 +149,9 @@ func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor,
 	c.JSON(http.StatusOK, p)
 }
 
-// readPage reads a page.
+// readPage reads up to limit events of the view's past, and at most about request.PageBytes bytes
+// of them. It does not wait for live records. A page may exceed the bounds so that it ends with an
+// event that has a cursor: otherwise the next page could not continue.
 func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit int) (page, error) {
 	p := page{Items: []item{}}
 	if after != nil {
@@ -148,6 +164,7 @@ func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit 
 			p.NextCursor = ""
 			return p, nil
 		}
+		// No frames: the view has shown all that the log has, and the run may continue.
 		if err != nil || frames == nil {
 			return p, err
 		}
@@ -162,7 +179,9 @@ func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit 
 	}
 }
 
-// attachmentOf reads the cursor of a request, nil = none, and the protocol generation.
+// attachmentOf reads where a reader starts: its cursor, nil = none, and the generation of AG-UI
+// that it speaks. Last-Event-ID takes precedence over the parameter after, because a browser that
+// reconnects keeps the URL and updates only the header.
 func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, error) {
 	after := c.GetHeader("Last-Event-ID")
 	if after == "" {
@@ -172,7 +191,7 @@ func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, e
 	if v, ok := c.GetQuery("protocolVersion"); ok {
 		version = &v
 	} else if streams.WantsBinary(c.Request) {
-		current := agui.Version // the only generation that has this wire
+		current := agui.Version // the binary format exists in the current generation only
 		version = &current
 	}
 	return s.find.Position(after, version)

@@ -384,7 +384,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page struct {
-		Items      []inbox.Past
+		Items      []inbox.History
 		NextCursor string
 	}
 	read := func(query string) {
@@ -434,7 +434,7 @@ func (o *inboxFixture) said(workflow, call string) *stream.Decision {
 	if taken == nil {
 		o.t.Fatalf("nothing was decided about %s", call)
 	}
-	d, _, err := o.log.DecisionSaid(o.ctx(), taken.Input)
+	d, _, err := o.log.DecisionAt(o.ctx(), taken.Input)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// decodeInput decodes and checks an input, of any transport.
+// decodeInput decodes and validates a RunAgentInput of any transport: its syntax, its IDs, the
+// length of its lists, and its protocol version. A version that cannot be parsed, or none, is a
+// client before AG-UI 1.0. Another major version is a 400 unsupported_protocol_version.
 func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	input, err := agui.DecodeInput(body)
 	if err != nil {
@@ -24,22 +26,23 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	return input, nil
 }
 
-// told bounds how many unknown members of an input are logged, maxPointer the length of each
-// pointer.
+// maxLogged bounds how many unknown members of an input are logged. maxPointer bounds the length of
+// each pointer, in bytes. Without the bounds a client could fill the node's log with member names.
 const (
-	told       = 5
+	maxLogged  = 5
 	maxPointer = 100
 )
 
-// strip removes the members of an input that this version does not know: they do not make it
-// invalid.
+// strip removes the members of an input that this version of AG-UI does not have, and logs a
+// warning with their pointers. Such members do not make an input invalid, because newer clients
+// send them.
 func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
 	warnings := agui.StripInput(input)
 	if len(warnings) == 0 {
 		return
 	}
 	var at []string
-	for _, w := range warnings[:min(told, len(warnings))] {
+	for _, w := range warnings[:min(maxLogged, len(warnings))] {
 		at = append(at, w.Pointer[:min(maxPointer, len(w.Pointer))])
 	}
 	s.logger.WarnContext(ctx, "the input has members that this server does not know and ignores", "count", len(warnings), "at", at)

@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// locate gives a request's span and log lines the tenant of the caller, and the thread, the run and
-// the agent of the path. Invalid IDs are left out.
+// locate is middleware that adds the caller's tenant, and the thread, run and agent in the path, to
+// the request's span and log lines. It leaves out invalid IDs, which the handler refuses later. It
+// runs after authenticate.
 func (s *Server) locate(c *gin.Context) {
 	of := telemetry.Run{}
 	if p, ok := auth.From(c.Request.Context()); ok {

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	updatepb "go.temporal.io/api/update/v1"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -166,4 +169,26 @@ func TestARunMayTakeItsTimeToBegin(t *testing.T) {
 		return nil
 	}
 	n.post(inputOf("r1", "hello"))
+}
+
+// A run whose own end is written while the node checks its workflow is not reported as ended by the
+// node.
+func TestARunThatEndsMeanwhileIsNotReported(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	var place stream.Place
+	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		n.end(place) // after the check has found no end
+		return enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+	}
+	if a := n.post(inputOf("r1", "hello")); !strings.Contains(a.body, `"RUN_FINISHED"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	n.server.Drain()
+	n.http.Close() // its handlers have logged
+	if strings.Contains(logged.String(), "a run was ended") {
+		t.Errorf("logged: %s", logged.String())
+	}
 }

@@ -11,14 +11,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// openAPIPath is public: programs that look an api over have no credentials yet, and it says no
-// more than the documentation does.
+// openAPIPath is the route of the OpenAPI document. It is public: tools that discover an API have
+// no credentials yet, and the document contains no more than the documentation.
 const openAPIPath = "/openapi.json"
 
+// openAPISource is the description of all routes. Tests compare it with Server.routes, and
+// checkQuery enforces its query parameters.
+//
 //go:embed openapi.yaml
 var openAPISource []byte
 
-// openAPI is the description of all routes, as JSON.
+// openAPI is the document as JSON, converted once at the first request.
 var openAPI = sync.OnceValues(func() ([]byte, error) {
 	var document map[string]any
 	if err := yaml.Unmarshal(openAPISource, &document); err != nil {
@@ -27,6 +30,7 @@ var openAPI = sync.OnceValues(func() ([]byte, error) {
 	return json.Marshal(document)
 })
 
+// showOpenAPI serves GET /openapi.json.
 func (s *Server) showOpenAPI(c *gin.Context) {
 	document, err := openAPI()
 	if err != nil {

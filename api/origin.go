@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// allows reports whether pages of an origin may call. The same rule holds for requests and for
-// sockets, which browsers let every page open.
-func (s *Server) allows(origin string) bool {
+// originAllowed reports whether Origins names an origin, literally or by a wildcard. origin is the
+// value of the header, which browsers write in lower case.
+func (s *Server) originAllowed(origin string) bool {
 	for _, allowed := range s.Origins {
 		before, after, wild := strings.Cut(strings.ToLower(allowed), "*")
 		switch {
@@ -27,26 +27,31 @@ func (s *Server) allows(origin string) bool {
 	return false
 }
 
-// allowed reports whether a request comes from a page that may call, or from no page. Behind a
-// proxy that changes the host, only the browser knows that the page is of the same origin.
-func (s *Server) allowed(r *http.Request) bool {
+// requestAllowed reports whether a request may come from its page. A request without an Origin
+// header comes from a program, or is a read whose answer CORS keeps from a foreign page. A page of
+// the API's own origin is allowed; if a proxy changes the Host, only Sec-Fetch-Site, which pages
+// cannot set, shows that. Other pages need an entry in Origins.
+func (s *Server) requestAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
+	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.originAllowed(origin)
 }
 
-// refuseOrigin refuses requests of pages that may not call. The CORS middleware would refuse them
-// later, without a body.
+// refuseOrigin is middleware that refuses, with 403 origin_not_allowed, requests of pages of
+// foreign origins. The CORS middleware would refuse them with an empty body.
 func (s *Server) refuseOrigin(c *gin.Context) {
-	if !s.allowed(c.Request) {
+	if !s.requestAllowed(c.Request) {
 		s.Refuse(c, errOrigin(c.Request))
 	}
 }
 
+// errOrigin returns that problem. It names the setting to change.
 func errOrigin(r *http.Request) *problem.Problem {
 	return problem.New(http.StatusForbidden, "origin_not_allowed",
 		fmt.Sprintf("pages of the origin %.200q may not call this API; PERDURE_CORS_ORIGINS lists the origins that may", r.Header.Get("Origin")))
 }
 
+// cors returns the configuration of the CORS middleware. Credentials (cookies) are not allowed:
+// clients send a token. Preflight answers may be cached for an hour.
 func (s *Server) cors() cors.Config {
 	cfg := cors.Config{
 		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
@@ -57,7 +62,7 @@ func (s *Server) cors() cors.Config {
 	if len(s.Origins) == 1 && s.Origins[0] == "*" {
 		cfg.AllowAllOrigins = true
 	} else {
-		cfg.AllowOriginWithContextFunc = func(c *gin.Context, _ string) bool { return s.allowed(c.Request) }
+		cfg.AllowOriginWithContextFunc = func(c *gin.Context, _ string) bool { return s.requestAllowed(c.Request) }
 	}
 	return cfg
 }

@@ -8,11 +8,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// inherit makes the new thread of an input a fork of the parent run that it names. It returns the
-// thread's last record.
+// inherit creates the new thread of an input as a fork of the parent run that the input names. It
+// returns the sequence of the thread's last record, which place then works on. A parent that does
+// not exist is a 422 unknown_parent without parentThreadId, and a 404 unknown_run with it. Forking
+// again, in another round or on another node, is the same fork.
 func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, err error) {
 	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
 	if in.props.ParentThreadID == "" {
+		// The search covers the caller's tenant only, so parents of other tenants are unknown.
 		threads, err := s.Log.FindRun(ctx, in.run.Tenant, in.input.ParentRunID)
 		if err != nil {
 			return 0, err
@@ -28,6 +31,8 @@ func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, e
 	return s.Log.LastOf(ctx, in.run.Thread)
 }
 
+// errNoParent returns the 422 unknown_parent for a parent run ID that no thread, or more than one
+// thread, has. found is the number of threads.
 func errNoParent(found int) *problem.Problem {
 	detail := "no thread has a run with the id in parentRunId: leave that out, or name the run's thread here"
 	if found > 1 {
@@ -38,4 +43,5 @@ func errNoParent(found int) *problem.Problem {
 	return p
 }
 
+// parentThreadPointer is the JSON pointer to perdure.parentThreadId in an input.
 const parentThreadPointer = "/forwardedProps/perdure/parentThreadId"

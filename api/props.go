@@ -12,28 +12,40 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// props are the members of forwardedProps.perdure: what a client may request beyond the protocol.
+// props are the members of forwardedProps.perdure, the options of one input beyond AG-UI. Every
+// member is optional. propsOf validates them, and no stage of place changes them afterwards.
 type props struct {
-	// History is how the input's messages relate to the thread's; "" = as the agent's definition
-	// says.
+	// History tells how the input's messages relate to the thread's conversation: auto, append or
+	// replace. "" = the agent's default, else auto.
 	History snapshot.History `json:"history"`
-	// Seen is the newest cursor of the thread that the client has; "" = unknown.
-	Seen               string      `json:"seen"`
-	OnBusy             runs.OnBusy `json:"onBusy"`
-	CancelOnDisconnect bool        `json:"cancelOnDisconnect"`
-	Hold               bool        `json:"hold"`
-	// ParentRunID is the input's member, for clients that cannot set that. ParentThreadID is the
-	// thread of that run, if the input's thread is to be a fork.
-	ParentRunID    string `json:"parentRunId"`
+	// Seen is the newest cursor of the thread that the client has; "" = unknown. It tells messages
+	// that the client deleted from messages that it has not received yet.
+	Seen string `json:"seen"`
+	// OnBusy tells what happens if another run of the thread is active: reject, enqueue, interrupt
+	// or steer. "" = reject.
+	OnBusy runs.OnBusy `json:"onBusy"`
+	// CancelOnDisconnect cancels the run when its client disconnects before the run ends (see
+	// Server.abandon).
+	CancelOnDisconnect bool `json:"cancelOnDisconnect"`
+	// Hold keeps the AG-UI run open while it waits for interrupts. Without it the run ends with the
+	// outcome interrupt.
+	Hold bool `json:"hold"`
+	// ParentRunID is the parentRunId of the input, for clients that cannot set that member. It
+	// counts only in the first input of a thread, which then begins as a fork of this run.
+	ParentRunID string `json:"parentRunId"`
+	// ParentThreadID is the thread of the parent run. "" = the API searches the tenant's threads
+	// for the run, and refuses an ambiguous ID.
 	ParentThreadID string `json:"parentThreadId"`
 }
 
-// propsOf reads and checks them. forwardedProps may be any value; only the member perdure is
-// checked.
+// propsOf reads and validates forwardedProps.perdure. forwardedProps may be any JSON, because other
+// servers and frameworks use it too; only its member perdure is checked, and strictly. A missing or
+// null perdure gives the zero props. The error is a 400 whose pointer begins with
+// /forwardedProps/perdure.
 func propsOf(in *agui.RunAgentInput) (props, error) {
 	var object map[string]json.RawMessage
 	if len(in.ForwardedProps) > 0 {
-		_ = json.Unmarshal(in.ForwardedProps, &object) // a value that is no object has no perdure
+		_ = json.Unmarshal(in.ForwardedProps, &object) // a value that is not an object has no member perdure
 	}
 	var p props
 	if ours := object["perdure"]; ours != nil && string(ours) != "null" {
@@ -61,8 +73,9 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	return p, request.CheckOptionalID(parentThreadPointer, p.ParentThreadID)
 }
 
-// seenSequence returns the sequence of the last record that a client was shown, by its newest
-// cursor; 0 = unknown, also for a cursor of another log.
+// seenSequence returns the sequence of the cursor in perdure.seen: the last record that the client
+// was shown. It returns 0, unknown, without a cursor, and for a cursor of another log, whose
+// sequences mean nothing here. Any other invalid cursor is a 400.
 func (s *Server) seenSequence(cursor string) (uint64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -77,16 +90,18 @@ func (s *Server) seenSequence(cursor string) (uint64, error) {
 	return at.Seq, nil
 }
 
-// digestInput identifies the content of an input. It leaves out what the client has seen: when the
-// client repeats the input it may have seen more.
+// digestInput returns the digest of an input, by which Server.existing recognizes a repeated input.
+// It leaves out perdure.seen, because a client that repeats an input may have received more events
+// meanwhile. Every other member counts.
 func digestInput(input *agui.RunAgentInput) [32]byte {
 	plain := *input
 	plain.ForwardedProps = withoutSeen(input.ForwardedProps)
 	return plain.Digest()
 }
 
-// withoutSeen removes perdure.seen from forwarded properties, and perdure itself if it has no other
-// member.
+// withoutSeen returns forwarded properties without perdure.seen, and without perdure if that has no
+// other member. It returns the same bytes if there is no perdure.seen, or if the value is not an
+// object: then the digest is over what the client wrote.
 func withoutSeen(forwarded json.RawMessage) json.RawMessage {
 	var props, ours map[string]json.RawMessage
 	if json.Unmarshal(forwarded, &props) != nil || json.Unmarshal(props["perdure"], &ours) != nil || ours["seen"] == nil {

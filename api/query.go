@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// describedParameter is a parameter of openapi.yaml, or a reference to one.
+// describedParameter is a parameter of an operation in openapi.yaml: either a definition, or a $ref
+// to one in components.
 type describedParameter struct {
 	Ref  string `yaml:"$ref"`
 	Name string `yaml:"name"`
@@ -24,8 +25,8 @@ type describedParameter struct {
 }
 
 // queryParameters are the names of the query parameters of each route, sorted, by method and path
-// template such as "GET /v1/threads/{thread}". They are read from openapi.yaml, so that a route has
-// exactly the parameters that are described.
+// template such as "GET /v1/threads/{thread}". They are parsed once from the embedded openapi.yaml,
+// so the API accepts exactly the parameters that it documents.
 var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	var document struct {
 		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
@@ -63,11 +64,12 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	return routes, nil
 })
 
-// checkQuery refuses an invalid query, a parameter that the route does not have, and a parameter
-// that is given twice. Ignoring any of these would lose a filter, or a cursor, without a sign.
+// checkQuery is middleware that refuses, with 400 invalid_input, a query that cannot be parsed, a
+// parameter that the route does not have, and a parameter that is given twice. Ignoring one of
+// these would lose a filter or a cursor without a sign: a client would get wrong results with 200.
 //
-// Decision links are exempt: mail programs and chats add parameters of their own to the links in a
-// message.
+// Requests without a route get their 404 later. Decision links are exempt: mail programs and chats
+// add parameters of their own to the links in a message.
 func (s *Server) checkQuery(c *gin.Context) {
 	if c.Request.URL.RawQuery == "" || c.FullPath() == "" || strings.HasPrefix(c.FullPath(), approvalroutes.LinkPath) {
 		return
@@ -82,6 +84,7 @@ func (s *Server) checkQuery(c *gin.Context) {
 		s.Refuse(c, problem.BadRequest("invalid_input", "", "the query of the URL cannot be read"))
 		return
 	}
+	// nil if openapi.yaml does not have the route: then it has no parameters.
 	known := routes[c.Request.Method+" "+describedPath(c.FullPath())]
 	names := slices.Sorted(maps.Keys(query))
 	if unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) }); len(unknown) > 0 {
@@ -96,8 +99,8 @@ func (s *Server) checkQuery(c *gin.Context) {
 	}
 }
 
-// unknownParameters names the query parameters that a route does not have, at most eight of them,
-// and those that it has.
+// unknownParameters returns the detail of a refusal: up to eight of the unknown query parameters,
+// each shortened, and all parameters that the route has.
 func unknownParameters(unknown, known []string) string {
 	quoted := make([]string, 0, 8)
 	for _, name := range unknown[:min(len(unknown), cap(quoted))] {
@@ -114,7 +117,7 @@ func unknownParameters(unknown, known []string) string {
 	return text + strings.Join(known, ", ")
 }
 
-// describedPath returns the path of a route as openapi.yaml has it: "/a/{b}" for "/a/:b".
+// describedPath converts gin's template of a path to that of OpenAPI: "/a/:b" to "/a/{b}".
 func describedPath(route string) string {
 	segments := strings.Split(route, "/")
 	for i, s := range segments {
@@ -125,13 +128,13 @@ func describedPath(route string) string {
 	return strings.Join(segments, "/")
 }
 
-// refuseRoute answers a request for an unknown path.
+// refuseRoute answers a request for an unknown path with 404 not_found, after authentication.
 func (s *Server) refuseRoute(c *gin.Context) {
 	s.Refuse(c, problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("there is no route %.200q", c.Request.URL.Path)))
 }
 
-// refuseMethod answers a request for a method that a route does not have. gin has set the header
-// Allow by then.
+// refuseMethod answers a method that a route does not have with 405 method_not_allowed. gin has set
+// the header Allow before it calls refuseMethod.
 func (s *Server) refuseMethod(c *gin.Context) {
 	detail := fmt.Sprintf("this route does not have the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))
 	s.Refuse(c, problem.New(http.StatusMethodNotAllowed, "method_not_allowed", detail))

@@ -13,18 +13,20 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// interruptedBy refuses an input that leaves interrupts open: no answer is not a decision.
+// interruptedBy returns the 409 interrupted for an input that leaves interrupts open: a missing
+// answer is not a decision. ActiveRun is the run that ended with the interrupts.
 func interruptedBy(app *temporal.ApplicationError) error {
 	var active runs.Active
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
 	p := problem.New(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
-	p.ActiveRun = active.RunID
+	p.ActiveRun = stream.ShownRunID(active.RunID)
 	return p
 }
 
-// missingResults refuses an input without the results that its agent requires.
+// missingResults returns the 409 missing_tool_results for an input without the results of client
+// tool calls that the thread's agent requires. PendingToolCallIDs lists the calls.
 func missingResults(app *temporal.ApplicationError) error {
 	var active runs.Active
 	if err := app.Details(&active); err != nil {
@@ -35,18 +37,23 @@ func missingResults(app *temporal.ApplicationError) error {
 	return p
 }
 
-// errStillOpen refuses an input whose decisions were taken, but more approvers have to vote.
+// errStillOpen returns the 409 interrupted, with Counted, for an input whose decisions were counted
+// while a quorum needs more votes. The input itself was not taken: its run did not start. asking is
+// the ID, in the log, of the run that ended with the interrupts.
 func errStillOpen(asking string) error {
 	p := problem.New(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
-	p.ActiveRun, p.Counted = asking, true
+	p.ActiveRun, p.Counted = stream.ShownRunID(asking), true
 	return p
 }
 
+// errRunIDReused returns the 409 for an input whose run ID another input has used.
 func errRunIDReused(run stream.Run) *problem.Problem {
 	return problem.New(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
 }
 
-// refusedBy returns the problem for a workflow's refusal of a run.
+// refusedBy returns the problem for the error with which a thread's workflow refuses an offered
+// run. It returns other errors unchanged: they become a 503. The package dispatch lists the types
+// of refusals; each one needs a case here.
 func refusedBy(run stream.Run, err error) error {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {
@@ -55,7 +62,8 @@ func refusedBy(run stream.Run, err error) error {
 	switch app.Type() {
 	case runs.ErrorBusy:
 		p := problem.New(http.StatusConflict, "busy", fmt.Sprintf("another run of the thread %.100q is active", run.Thread.ID))
-		p.ActiveRun, _ = dispatch.BusyWith(err)
+		active, _ := dispatch.BusyWith(err)
+		p.ActiveRun = stream.ShownRunID(active)
 		return p
 	case runs.ErrorInterrupted:
 		return interruptedBy(app)

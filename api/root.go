@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/internal/process/version"
 )
 
-// rootPath answers what this server is, for everybody who opens its address. It needs no
-// credentials, and tells nothing of any tenant.
+// rootPath is the route that describes the server, for people and tools that open its address. It
+// is public, and reveals nothing about any tenant.
 const rootPath = "/"
 
-// documentation is where people read about the API.
+// documentation is the address of the reference of the HTTP API.
 const documentation = "https://github.com/perdure/perdure/blob/main/docs/reference/http-api.md"
 
-// description is the answer.
+// description is the JSON answer of the root route.
 type description struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -28,6 +28,7 @@ type description struct {
 	} `json:"links"`
 }
 
+// rootPage is the description as a page for browsers.
 var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -42,7 +43,8 @@ var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
 </html>
 `))
 
-// showRoot answers with JSON or, for browsers, with a page.
+// showRoot serves GET /. It answers with a page if the Accept header prefers HTML, and with JSON
+// otherwise. The policy of the page forbids scripts and any loading of resources.
 func (s *Server) showRoot(c *gin.Context) {
 	d := description{Name: "Perdure", Version: version.Read().Version}
 	d.Links.OpenAPI, d.Links.Agents, d.Links.Documentation = openAPIPath, "/v1/agents", documentation

@@ -26,16 +26,26 @@ import (
 )
 
 // This file is the path of an input, top to bottom. Middleware has authenticated the caller
-// (authenticate) and bounded the requests of the node (countStream) before startRun is called.
-// Then:
+// (authenticate) and refused unknown query parameters (checkQuery) before startRun is called. Then:
 //
 //	authorize ─► decode ─► validate ─► follow ─► existing ─► load ─► resolve ─► admit ─► propose ─► start ─► show
 //	                                             └──────────── again, if the thread changed ────────────┘
 //
-// The frame run of a WebSocket takes the same path up to start.
+// A run frame on a WebSocket takes the same path from authorize to start (socket_run.go).
+//
+// The path is safe to repeat at every point. A proposal alone starts nothing, the same input is the
+// same proposal, and Temporal allows one workflow per thread. So a client that gets a 503, or loses
+// the connection, sends the same input again: the API attaches it to the run or starts the run
+// once.
 
-// startRun is the endpoint POST /v1/agents/{agent}/runs of AG-UI: it answers an input with the
-// events of its run. An input that was sent before is answered with the run that it has begun.
+// startRun serves POST /v1/agents/{agent}/runs, the run endpoint of AG-UI. It answers with the
+// events of the input's run, as SSE or in the binary format, until the run ends or the client
+// disconnects. An input that has begun a run before gets that run's events, from its start. With
+// onBusy steer it answers 202 with a commands.Steered if the active run has received the message.
+//
+// Important errors: 400 invalid_input, 403 and 422 for decisions in resume, 404 unknown_agent, 409
+// busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full, 503. All of them come
+// before the first event; afterwards the stream only breaks off.
 func (s *Server) startRun(c *gin.Context) {
 	agent, err := s.authorize(request.Segment(c, "agent"))
 	if err != nil {
@@ -47,6 +57,7 @@ func (s *Server) startRun(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
+	// The slot is taken after the body was read, so clients that send slowly occupy no streams.
 	if err := s.streams.Enter(); err != nil {
 		s.Refuse(c, err)
 		return
@@ -59,6 +70,8 @@ func (s *Server) startRun(c *gin.Context) {
 	}
 	defer in.Close()
 	c.Request = c.Request.WithContext(request.WithRun(c.Request.Context(), in.run, in.agent.Name))
+	// The timeout bounds the start of the run, not the stream. When it passes, the answer is a 503
+	// and the outcome is unknown.
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	err = s.find.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor"))
@@ -77,13 +90,14 @@ func (s *Server) startRun(c *gin.Context) {
 	s.abandon(c.Request.Context(), in)
 }
 
-// authorize finds the agent that a request names, before the body is read. Every caller of a tenant
-// may run every agent; the thread is one of the caller's tenant (see threadIn).
+// authorize returns the current revision of the agent that a request names, before the body is
+// read. Every authenticated caller may run every agent, since agents are shared by all tenants;
+// threads are not (see request.ThreadIn). An unknown agent is a 404.
 func (s *Server) authorize(agent string) (catalog.Published, error) {
 	return s.Catalog.Current(agent)
 }
 
-// decode reads the body, within the bounds of bodies, and decodes the input.
+// decode reads the body, within MaxBody and BodyTime, and decodes the input.
 func (s *Server) decode(c *gin.Context) (*agui.RunAgentInput, error) {
 	body, err := s.ReadJSONBody(c)
 	if err != nil {
@@ -92,29 +106,33 @@ func (s *Server) decode(c *gin.Context) (*agui.RunAgentInput, error) {
 	return decodeInput(body)
 }
 
-// acceptedInput is an input that has passed all checks which need no thread, and a view of the run
-// that it begins.
+// acceptedInput is an input that has passed all checks which need no thread, with a view of its
+// run. One request or frame owns it, on one goroutine, and closes it. The stages of place change
+// run, view, input.Resume and steered.
 type acceptedInput struct {
-	run    stream.Run // its segment, if several runs have the input's run ID
+	// run is the run of the input. If several runs have the input's run ID, it becomes the segment
+	// that the input belongs to (see existing).
+	run    stream.Run
 	input  *agui.RunAgentInput
-	digest [32]byte // of what the input asks for
+	digest [32]byte // see digestInput; computed before the stages of place change input
 	agent  catalog.Published
 	props  props
-	// resume are the input's entries as they came. An agent with legacy interrupts understands them
-	// by what the thread asks.
+	// resume are the input's entries as the client sent them. For an agent with legacyInterrupts,
+	// resolve interprets them anew in each round, by the interrupts that the thread then has.
 	resume []agui.ResumeEntry
 	// view shows the run from its first record. It was attached before the log was read, so it
-	// misses nothing.
+	// misses no record that is written meanwhile.
 	view *view.View
-	// steered is set if the thread was busy and its active run was told what the input says.
+	// steered is set if the active run has received the input's messages as steering. The input
+	// then has no run of its own, and no stream.
 	steered *commands.Steered
 }
 
-// Close ends the view.
+// Close ends the view. The run continues.
 func (in *acceptedInput) Close() { in.view.Close() }
 
-// accept checks an input as far as no thread is needed, and follows its run. The caller closes what
-// it returns.
+// accept validates an input as far as no thread is needed, and attaches a view to its run. The
+// caller closes the result.
 func (s *Server) accept(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
 	in, err := s.validate(ctx, agent, input)
 	if err != nil {
@@ -124,9 +142,14 @@ func (s *Server) accept(ctx context.Context, agent catalog.Published, input *agu
 	return in, nil
 }
 
-// place finds the run of an input, or starts it. The log decides which run an input is, Temporal
-// only that one run at a time is active on a thread. The stages are taken again if the thread
-// changed meanwhile.
+// place finds the run of an input, or starts it. It returns nil if the run exists, was started or
+// queued, or if the input has become steering (in.steered).
+//
+// The log decides which run an input belongs to. Temporal only guarantees that one run of a thread
+// is active at a time. The two are not changed atomically: other nodes place inputs, and workflows
+// close, concurrently. So each stage works on a snapshot, and place repeats all of them if start
+// finds that the thread has changed. After dispatch.Rounds rounds it gives up, which the client
+// sees as a 503.
 func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 	for range dispatch.Rounds {
 		last, found, err := s.existing(ctx, in)
@@ -145,6 +168,8 @@ func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 		if err != nil {
 			return err
 		}
+		// The input is durable before the workflow starts, because the workflow gets only its
+		// sequence.
 		proposal, err := s.Log.ProposeInput(ctx, in.run, in.digest, admitted.input)
 		if err != nil {
 			return err
@@ -157,8 +182,9 @@ func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 	return fmt.Errorf("api: thread %q changed %d times while an input was placed", in.run.Thread.ID, dispatch.Rounds)
 }
 
-// validate checks what needs no thread: forwardedProps.perdure, and the forms of earlier clients.
-// It takes out of the input what this version does not know.
+// validate checks what needs no thread: the tenant, and forwardedProps.perdure. It changes the
+// input: it removes members that this version of AG-UI does not have (strip), takes parentRunId
+// from perdure, and converts a legacy command to an entry of resume.
 func (s *Server) validate(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
 	thread, err := request.ThreadIn(ctx, input.ThreadID)
 	if err != nil {
@@ -179,16 +205,21 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 	}, nil
 }
 
-// follow attaches a view to the run of an input.
+// follow attaches a view to the run of an input, in the protocol generation that the input names.
 func (s *Server) follow(in *acceptedInput) *view.View {
 	return s.views.Run(in.run, view.Options{Profile: stream.ProfileOf(in.input.ProtocolVersion)})
 }
 
-// existing looks for a run that the input has begun: the same input is the same run, for ever. It
-// returns the thread's last record, 0 = the thread is new. Another input with the same run ID is
-// refused, unless it has entries of resume: then it begins the next segment of the run, and the
-// view is moved there.
+// existing looks for the run that the input has begun: the same input is the same run, for ever.
+// found reports that in.run is that run. Otherwise last is the sequence of the thread's last
+// record, 0 for a new thread.
+//
+// A run ID may have several runs, its segments, because some clients answer the interrupts of a run
+// under the same ID. existing moves in.run and in.view to the segment that has the input, or to the
+// first one that has not begun. Only an input with entries of resume may begin a further segment;
+// another input with a used run ID is a 409 run_id_reused.
 func (s *Server) existing(ctx context.Context, in *acceptedInput) (last uint64, found bool, err error) {
+	// The view was attached before this read. A record that is missing here reaches the view live.
 	if last, err = s.Log.LastOf(ctx, in.run.Thread); err != nil {
 		return 0, false, err
 	}
@@ -215,16 +246,17 @@ func (s *Server) existing(ctx context.Context, in *acceptedInput) (last uint64, 
 	}
 }
 
-// loadedThread is a thread at its last record, and the agent of its next run.
+// loadedThread is the thread of an input at one record, and the agent of its next run.
 type loadedThread struct {
 	*snapshot.Snapshot
 
 	agent catalog.Published
 }
 
-// load returns the thread at its last record. A new thread whose input names a parent run begins as
-// a fork of that run. The agent is the one that the input names, or the one that it has handed the
-// thread over to. A state that does not suit the agent is refused.
+// load returns the snapshot of the thread at the record last, and the agent of the run. A new
+// thread whose input names a parent run is first created as a fork of that run. The agent is the
+// one that the request names, or the one to which it has handed the thread over. A state that does
+// not suit the agent is a 400.
 func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (loadedThread, error) {
 	if last == 0 && in.input.ParentRunID != "" {
 		var err error
@@ -236,7 +268,7 @@ func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (load
 	if err != nil {
 		return loadedThread{}, err
 	}
-	agent, err := s.speaker(in.agent, now)
+	agent, err := s.agentOfThread(in.agent, now)
 	if err != nil {
 		return loadedThread{}, err
 	}
@@ -244,18 +276,22 @@ func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (load
 }
 
 // resolution is what an input says about the interrupts and the client tool calls of its thread.
+// The zero value says nothing.
 type resolution struct {
-	// decisions are about those that are open. The workflow takes them with the input.
+	// decisions are about open interrupts and client tool calls. They are in the log as proposals;
+	// the workflow takes or refuses them together with the input.
 	decisions []runs.Decision
-	// answers are what the decisions say, for the log; late are answers to interrupts that were
-	// decided before.
+	// answers are the contents of those decisions, which the log keeps with the input, so that a
+	// client can be told if a concurrent decision stands instead. late are answers to interrupts
+	// that were resolved earlier; they change nothing.
 	answers, late []stream.LateAnswer
-	// onlyLate tells that the input says nothing else: its run shows what was decided.
+	// onlyLate tells that all of the input's answers are late. Its run shows which decisions stand.
 	onlyLate bool
 }
 
 // resolve reads what an input says about interrupts and client tool calls, checks that the caller
-// may decide, and writes the decisions to the log.
+// may decide, and proposes the decisions to the log. A decision that the caller may not make
+// refuses the whole input, with 403 or 422.
 func (s *Server) resolve(ctx context.Context, in *acceptedInput, thread loadedThread) (resolution, error) {
 	if in.agent.LegacyInterrupts {
 		in.input.Resume = s.decisions.Interpret(in.resume, thread.Snapshot)
@@ -271,19 +307,20 @@ func (s *Server) resolve(ctx context.Context, in *acceptedInput, thread loadedTh
 	return r, nil
 }
 
-// admission is what an input means for its thread.
+// admission is an input as it is offered to the thread's workflow.
 type admission struct {
-	// input is the proposal: the input without messages, and the conversation of its run.
+	// input is the proposal: the client's input without messages, and the conversation of its run.
 	input  *stream.Input
 	onBusy runs.OnBusy
-	// decisions are those of the resolution. answersOnly tells that the run has nothing else to say
-	// than which stand.
+	// decisions are those of the resolution. answersOnly tells that the run only shows which
+	// decisions stand: no message is new, and no model is called.
 	decisions   []runs.Decision
 	answersOnly bool
 }
 
-// admit judges the messages of an input against the thread (see docs/concepts/history.md), and
-// decides what happens if the thread is busy.
+// admit judges the messages of an input against the thread's conversation
+// (docs/concepts/history.md). It chooses the history mode, the behavior on a busy thread, and the
+// requester of the run. It writes nothing.
 func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThread, r resolution) (admission, error) {
 	seen, err := s.seenSequence(in.props.Seen)
 	if err != nil {
@@ -298,11 +335,15 @@ func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThre
 		history, onBusy = snapshot.HistoryAppend, runs.OnBusyEnqueue // it waits for the active run
 	}
 	accepted := thread.Accept(snapshot.Claim{Messages: messages, History: history, Seen: seen})
+	// The client's list has messages that the conversation leaves out, so the client needs a
+	// snapshot.
 	accepted.Differs = accepted.Differs || len(messages) < len(in.input.Messages)
 	asker, err := s.decisions.Requester(ctx, thread.Snapshot, len(r.decisions) > 0 && len(accepted.Tail) == 0)
 	if err != nil {
 		return admission{}, err
 	}
+	// The proposal must not hold the conversation: its size would grow with the thread. accepted
+	// has the new messages.
 	plain := *in.input
 	plain.Messages = nil
 	return admission{
@@ -311,8 +352,9 @@ func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThre
 	}, nil
 }
 
-// start starts the workflow of the run, or offers the run to the workflow that occupies the thread.
-// It returns false if the thread has to be looked at again.
+// start starts the workflow of the run. If a workflow occupies the thread, start offers the run to
+// it, which accepts, queues or refuses it by onBusy. The result is false without an error if the
+// thread has changed, and place has to load it again.
 func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal) (bool, error) {
 	offered := dispatch.RunInput(in.run, thread.agent, proposal)
 	offered.Trace = telemetry.TraceParent(ctx)
@@ -324,14 +366,16 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 	if err != nil {
 		return false, refusedBy(in.run, err)
 	}
+	// The workflow has counted the decisions, but a quorum needs more votes.
 	if taken.Open {
 		return false, errStillOpen(thread.RunID)
 	}
 	return placed, nil
 }
 
-// steerInstead tells the active run what the input says. If that run ends meanwhile, the thread is
-// looked at again.
+// steerInstead sends the input's messages to the active run as steering, and sets in.steered. It
+// returns false without an error if that run ends meanwhile: then place loads the thread again. An
+// input that changes or cuts messages cannot steer, and gets a 409 busy.
 func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
 	if !thread.CanSteer(admitted.input.Accepted) {
 		p := problem.New(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
@@ -347,10 +391,10 @@ func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loa
 	return true, err
 }
 
-// speaker returns the agent of a run that is asked for: the one that is named, or the one that it
-// has handed the thread over to.
-func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
-	name := thread.Speaker(named.Name)
+// agentOfThread returns the agent of a run for which the client names an agent. It is the named
+// one, unless that took part in a handoff: then it is the agent that the thread was handed over to.
+func (s *Server) agentOfThread(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
+	name := thread.AnsweringAgent(named.Name)
 	if name == named.Name {
 		return named, nil
 	}
@@ -361,8 +405,9 @@ func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (ca
 	return p, err
 }
 
-// checkOutputState refuses a state that the outputs of the agent's steps would replace: they are
-// members of it.
+// checkOutputState refuses, with 400, a state that is neither an object nor null if the agent has
+// steps or is a program: the outputs of its steps become members of the state. It judges the state
+// that the run would begin with, from the input or from the thread.
 func checkOutputState(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
 	if len(agent.Steps) == 0 && agent.Workflow == "" {
 		return nil

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,7 @@ type clockStub struct {
 	schedules map[string]*client.ScheduleDescription
 	triggered []client.ScheduleTriggerOptions
 	late      atomic.Int32 // how often a schedule does not tell how it stands
+	away      error        // the error of each command; nil = none
 }
 
 type handleStub struct {
@@ -44,6 +46,9 @@ func (s *temporalStub) ScheduleClient() client.ScheduleClient { return &s.clock 
 func (c *clockStub) Create(_ context.Context, o client.ScheduleOptions) (client.ScheduleHandle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.away != nil {
+		return nil, c.away
+	}
 	if c.schedules[o.ID] != nil {
 		return nil, temporal.ErrScheduleAlreadyRunning
 	}
@@ -98,7 +103,8 @@ func (h *handleStub) Unpause(context.Context, client.ScheduleUnpauseOptions) err
 }
 
 func (h *handleStub) Trigger(_ context.Context, o client.ScheduleTriggerOptions) error {
-	return h.with(func(*client.ScheduleDescription) { h.clock.triggered = append(h.clock.triggered, o) })
+	err := h.with(func(*client.ScheduleDescription) { h.clock.triggered = append(h.clock.triggered, o) })
+	return cmp.Or(h.clock.away, err)
 }
 
 func (h *handleStub) Delete(context.Context) error {
@@ -445,4 +451,34 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 		t.Error(got)
 	}
 	n.do(http.MethodGet, "/v1/schedules?limit=0", "").refusal(t, "no limit", 400, "invalid_input", "")
+}
+
+// A 503 calls the same request again safe only if it has no second effect.
+func TestARequestThatIsNotSafeToRepeat(t *testing.T) {
+	t.Parallel()
+	n := setup(t)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	n.temporal.clock.away = serviceerror.NewUnavailable("SECRET ADDRESS")
+	n.works()
+	n.post(inputOf("r1", "hello"))
+	for _, c := range []struct {
+		path, body string
+		safe       bool
+	}{
+		{"/v1/schedules/s/trigger", "", false},
+		{"/v1/schedules", scheduleWith(t, map[string]any{"id": ""}), false},
+		{"/v1/schedules", scheduleWith(t, map[string]any{"id": "other"}), true},
+	} {
+		a := n.do(http.MethodPost, c.path, c.body)
+		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || a.problem.Code != "unavailable" || safe != c.safe || strings.Contains(a.body, "SECRET") {
+			t.Errorf("POST %s %.20s: %d %s", c.path, c.body, a.status, a.body)
+		}
+	}
+	n.nats.Shutdown()
+	for body, want := range map[string]bool{"": false, `{"threadId":"fork"}`: true} {
+		a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", body)
+		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || safe != want {
+			t.Errorf("a fork %s: %d %s", body, a.status, a.body)
+		}
+	}
 }

@@ -39,71 +39,97 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// AnnouncedTools knows the tools that workers have announced. It is safe for concurrent use.
+// AnnouncedTools knows the tools that workers have announced, and their JSON schemas. Its knowledge
+// may lag behind the workers. It is safe for concurrent use.
 type AnnouncedTools interface {
 	agentroutes.Tools
-	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is
-	// known to be wrong.
+	// Check validates the arguments of a call against the tool's schema. pointer is the JSON
+	// pointer to the wrong member, and reason says what is wrong with it. An empty reason means
+	// that the arguments are valid, or that no worker has announced the schema. err is a failure to
+	// find out.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
-	// Fits returns what is wrong with the answer to a tool's question, by its schema.
+	// Fits validates the answer to a tool's question against the schema of the question, with the
+	// same results as Check.
 	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
 }
 
-// Config configures a Server.
+// Config configures a Server. Log to Auth are required; the other fields have defaults. The caller
+// owns all of them, and closes them only after Server.Wait has returned.
 type Config struct {
 	Log       *stream.Log
 	Snapshots *snapshot.Store  // of Log
 	Follower  *stream.Follower // of Log
-	Catalog   *catalog.Catalog // watched
+	Catalog   *catalog.Catalog // Catalog.Watch must be running
 	Temporal  client.Client
 	Logger    *slog.Logger
-	// Auth authenticates requests. Required.
+	// Auth authenticates every request except those of the public routes and of links. Required.
 	Auth auth.Authenticator
-	// AdminRole is the role that may change what all tenants share. Defaults to "admin".
+	// AdminRole is the role of callers that may publish agents, which all tenants share, and make
+	// links for other people. Defaults to "admin".
 	AdminRole string
-	// Tools knows the tools that workers have announced. nil = none.
+	// Tools knows the tools that workers have announced. nil = no tool is known, and arguments and
+	// answers are checked by workers only.
 	Tools AnnouncedTools
-	// Known are the names in the folder of definitions: its workers know them.
+	// Known are the names in all documents of the folder of definitions that this process was
+	// started with: tools, agents, MCP servers, providers and scripts. Publishing an agent that
+	// uses them causes no warning.
 	Known agents.Names
 
-	// Inbox has the open interrupts of all threads. nil = there are no routes for it.
+	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
+	// missing.
 	Inbox *approvalroutes.Inbox
 
-	// Schedules has the definitions of schedules. nil = there are no routes for them.
+	// Schedules has the definitions of schedules. nil = the routes of schedules are missing.
 	Schedules *schedules.Store
-	// Threads is the list of threads. nil = there is no route for it.
+	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
 
 	// MaxBody bounds the body of a request, and a message on a WebSocket, in bytes. Defaults to 10
 	// MiB.
 	MaxBody int64
-	// BodyTime bounds how long a body may take to arrive. Defaults to 1 min.
+	// BodyTime bounds how long a body, or a message on a WebSocket, may take to arrive. Defaults to
+	// 1 min.
 	BodyTime time.Duration
-	// Heartbeat is the longest silence of a stream, before a comment is sent. Defaults to 15 s,
-	// which is also the maximum: proxies cut silent connections.
+	// Heartbeat is the longest time in which a stream sends no bytes. Then the API sends an SSE
+	// comment, or a ping on a WebSocket. Defaults to 15 s, which is also the maximum: proxies cut
+	// silent connections.
 	Heartbeat time.Duration
-	// Silence is how long a run may be silent before its workflow is looked at. Defaults to 5 s.
+	// Silence is how long a run may write no record before a node with a reader of the run asks
+	// Temporal for the state of its workflow (package silence). Defaults to 5 s.
 	Silence time.Duration
-	// Patience is how long a client may take no bytes of an answer before it is cut. A client is
-	// also cut if it takes less than live.MinRate over twice that time. Defaults to 30 s.
+	// Patience is how long a client may take no bytes of an answer before the API cuts the
+	// connection. The API also cuts a client that takes less than live.MinRate over twice that
+	// time. Defaults to 30 s.
 	Patience time.Duration
-	// Origins are the origins that browsers may call from, exact, or "*" for all. Empty = none.
+	// Origins are the origins whose pages may call the API from a browser. An entry is an exact
+	// origin, or has one "*" as a wildcard; "*" alone allows all. Empty = only pages of the API's
+	// own origin.
 	Origins []string
-	// SocketStreams bounds the open requests of one WebSocket. Defaults to 64.
+	// SocketStreams bounds the open requests of one WebSocket, with or without a stream. Defaults
+	// to 64.
 	SocketStreams int
-	// Sockets bounds the open WebSockets. Streams bounds the event streams, over WebSockets and
-	// HTTP, together with answers to GET requests. They default to 10,000 and 20,000.
+	// Sockets bounds the open WebSockets of the node. Streams bounds its event streams, over
+	// WebSockets and HTTP, together with answers to GET requests. They default to 10,000 and
+	// 20,000. More requests get a 503 node_full.
 	Sockets, Streams int
-	// ParkAfter is how long a run waits before it is parked. 0 = runs.DefaultParkAfter.
+	// ParkAfter is how long the workflow of a new run waits for an interrupt before it parks. 0 =
+	// runs.DefaultParkAfter.
 	ParkAfter time.Duration
-	// Strict ends a stream before an event that AG-UI forbids. It checks every event for every
-	// reader, and is meant for tests.
+	// Strict ends a stream before an event that AG-UI forbids. It verifies every event for every
+	// reader, so only tests set it.
 	Strict bool
-	// Metrics serves /metrics. nil = there is no such route.
+	// Metrics serves /metrics. nil = the route is missing.
 	Metrics http.Handler
 }
 
-// Server serves the HTTP API. It keeps no state that matters, and is safe for concurrent use.
+// Server serves the HTTP API of one node. Its state is the open streams and sockets, their
+// counters, and caches; everything durable is in the log and in Temporal. It is safe for concurrent
+// use.
+//
+// Life cycle: New, then Handler in an http.Server. To stop: Drain, http.Server.Shutdown, Wait. A
+// Server starts no goroutine of its own; each stream and socket ends its goroutines.
+//
+// The embedded Writer and Reader give handlers Refuse, ReadJSON and ReadBody.
 type Server struct {
 	Config
 	problem.Writer
@@ -119,11 +145,12 @@ type Server struct {
 	threads   *threadroutes.Routes
 	sockets   *sockets.Sockets
 	streams   *streams.Streams
-	closed    context.Context // ends when streams have to end
-	close     context.CancelFunc
+	closed    context.Context    // ends with Drain: all streams and sockets end
+	close     context.CancelFunc // ends closed
 }
 
-// New returns a server.
+// New returns a server. It replaces zero fields of cfg by their defaults, and connects the packages
+// below this one. It does no I/O.
 func New(cfg Config) *Server {
 	if cfg.AdminRole == "" {
 		cfg.AdminRole = "admin"
@@ -178,28 +205,41 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Drain ends the open streams and sockets. Clients come back with their last event ID. Drain comes
-// before http.Server.Shutdown, which waits for streams; Wait comes after it, because Shutdown does
-// not know sockets.
+// Drain ends the open streams and sockets, and refuses new ones. It does not wait. Clients
+// reconnect to another node with their last event ID, and no run is cancelled.
+//
+// Call Drain before http.Server.Shutdown, which waits for streams; call Wait after it, because
+// Shutdown does not know hijacked connections such as WebSockets.
 func (s *Server) Drain() {
 	s.close()
 	s.sockets.Drain()
 }
 
-// Wait waits, after Drain, for the end of the last socket, or of ctx.
+// Wait blocks until the last socket has ended, or until ctx ends, whose cause it returns. Call it
+// after Drain; before, it may never return.
 func (s *Server) Wait(ctx context.Context) error { return s.sockets.Wait(ctx) }
 
-// Handler serves the routes. No answer waits longer than Patience for a client that does not read.
+// Handler returns the handler of all routes. It cuts a client that does not read its answer for
+// about Patience, so a stalled client cannot hold a goroutine for ever. Event streams need this
+// handler: live.NewWriter refuses other response writers.
 func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Patience) }
 
+// routes registers the middleware and all routes. The order is deliberate: a middleware applies
+// only to the routes that are registered after it.
+//
+//   - sizes, recovery and the time limit of bodies: every route
+//   - the WebSocket route, with its own authentication
+//   - links, without authentication
+//   - CORS, then authentication and the check of the query: all other routes
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
-	// An ID is one percent-encoded segment of a path, because it may have a "/". Segments are
-	// decoded here, because gin reads "+" as a space.
+	// An ID is one percent-encoded segment of a path, because it may contain a "/". Handlers decode
+	// segments themselves (request.Segment): gin would decode "+" as a space.
 	r.UseEscapedPath, r.UnescapePathValues = true, false
 	r.HandleMethodNotAllowed = true
 	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)), countSizes)
+	// The panic is logged once, with its route. The client gets a problem without details.
 	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
@@ -224,9 +264,11 @@ func (s *Server) routes() *gin.Engine {
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
 	}
+	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
+	// themselves (startRun).
 	v1 := r.Group("/v1", s.locate, s.countStream)
 	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
-	definitions.Register(v1, s.administers)
+	definitions.Register(v1, s.requireAdmin)
 	v1.POST("/agents/:agent/runs", s.startRun)
 	v1.GET("/threads/:thread/events", s.threadEvents)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
@@ -235,7 +277,7 @@ func (s *Server) routes() *gin.Engine {
 	s.threads.Register(v1)
 	approvals.Register(v1)
 	if s.Schedules != nil {
-		clock := &schedules.Clock{Temporal: s.Temporal, ParkAfter: s.ParkAfter}
+		clock := &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter}
 		routes := &scheduleroutes.Routes{Writer: s.Writer, Reader: s.Reader, Schedules: s.Schedules, Clock: clock, Catalog: s.Catalog, Log: s.Log, Temporal: s.Temporal}
 		routes.Register(v1)
 	}
@@ -244,15 +286,18 @@ func (s *Server) routes() *gin.Engine {
 	return r
 }
 
-// traced reports whether a request has a span. Sockets have one for each frame; requests without a
-// route are probes; the path of a link is a secret.
+// traced reports whether a request gets a span. Requests outside /v1/ are probes and documents. A
+// WebSocket has one span for each frame instead, because a span of hours is of no use. The path of
+// a link is a credential and must not reach a trace store.
 func traced(c *gin.Context) bool {
 	path := c.Request.URL.Path
 	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, approvalroutes.LinkPath)
 }
 
-// ready reports whether this node can serve: the log takes writes, Temporal answers, and the lists
-// are current.
+// ready serves GET /readyz for load balancers. It answers 200 if the log takes writes, Temporal
+// answers, and the inbox and the index of threads receive changes. Otherwise it answers 503 with
+// the code of the first failure: log_full, log_unavailable, temporal_unavailable, inbox_unavailable
+// or threads_unavailable. It takes at most 2 s.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
 	defer cancel()
@@ -279,9 +324,12 @@ func (s *Server) ready(c *gin.Context) {
 	c.String(http.StatusOK, "ready\n")
 }
 
-// countStream counts the answer to a GET request, stream or not, as a stream of the node until the
-// client has taken it. Commands do not count: their answers are small, and a full node must still
-// take a cancel or a decision.
+// countStream is middleware that counts a GET request as a stream of the node until the client has
+// taken the answer, whether the answer is a stream or not: also a slow reader of a large page
+// occupies memory. A full node answers 503 node_full.
+//
+// Other methods do not count. Their answers are small, and a full node must still accept a cancel
+// or a decision. startRun, whose answer is a stream, counts itself.
 func (s *Server) countStream(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return
@@ -294,5 +342,5 @@ func (s *Server) countStream(c *gin.Context) {
 	c.Next()
 }
 
-// socketPath is the route of WebSockets.
+// socketPath is the route of WebSockets (package sockets).
 const socketPath = "/v1/ws"

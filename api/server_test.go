@@ -263,7 +263,16 @@ func (n *node) do(method, path, body string, header ...string) answer {
 		}
 	}
 	described().holds(n.t, req, body, a)
+	wantNoMark(n.t, a.body)
 	return a
+}
+
+// wantNoMark checks that a text for a client has no run ID with the mark of a segment.
+func wantNoMark(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, `\u0000segment`) || strings.Contains(text, stream.SegmentMark) {
+		t.Errorf("a client is sent the internal ID of a run: %s", text)
+	}
 }
 
 func (n *node) post(in agui.RunAgentInput) answer {
@@ -297,7 +306,7 @@ func (n *node) begin(in runs.Input, execution string) stream.Place {
 	p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: execution}
 	opening := stream.Opening{RunID: in.Run.ID, Execution: execution, Input: in.Input, Digest: in.Digest, ProtocolVersion: "1.0"}
 	var err error
-	if p.After, err = n.log.Open(n.ctx(), p, opening, &agui.RunStarted{ThreadID: in.Run.Thread, RunID: in.Run.ID}); err != nil {
+	if p.After, err = n.log.Open(n.ctx(), p, opening, &agui.RunStarted{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID)}); err != nil {
 		n.t.Error(err)
 	}
 	return p
@@ -305,7 +314,7 @@ func (n *node) begin(in runs.Input, execution string) stream.Place {
 
 func (n *node) end(p stream.Place) {
 	n.t.Helper()
-	_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID})
+	_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown()})
 	if err != nil && n.t.Context().Err() == nil { // who has seen the end may be through before it is listed
 		n.t.Error(err)
 	}

@@ -11,12 +11,16 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// socketRuns starts the runs that frames of sockets ask for, on the path of all inputs.
+// socketRuns implements sockets.Runs: it places the inputs of run frames on the same path as
+// startRun (runs.go), and finds segments as runEvents does (segment.go). It exists because the
+// package sockets cannot import this one.
 type socketRuns struct{ s *Server }
 
+// runsOfSockets returns the sockets.Runs of the server.
 func (s *Server) runsOfSockets() sockets.Runs { return socketRuns{s} }
 
-// Accept takes the first stages of the path (see runs.go).
+// Accept implements sockets.Runs: the stages authorize, decode, validate and follow. Pointers of
+// its problems begin with /input, the member of the frame that holds the input.
 func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessage) (sockets.Run, error) {
 	agent, err := r.s.authorize(name)
 	if err != nil {
@@ -33,7 +37,13 @@ func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessag
 	return socketRun{r.s, in}, nil
 }
 
-// socketRun is the run of an input that came as a frame.
+// Segment implements sockets.Runs.
+func (r socketRuns) Segment(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
+	return r.s.segmentAt(ctx, run, o)
+}
+
+// socketRun implements sockets.Run for an accepted input. The session that requested it owns it,
+// and closes it.
 type socketRun struct {
 	s  *Server
 	in *acceptedInput

@@ -9,8 +9,11 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// steerThread tells the active run of a thread a message, which the next model call gets. It
-// answers when the run has taken the message. The same message again is taken once.
+// steerThread serves POST /v1/threads/{thread}/messages: it steers the active run with a user
+// message, which the next model call receives. It answers 202 with a commands.Steered when the
+// run's workflow has accepted the message. The same message again has no effect (repeated).
+//
+// Important errors: 400 invalid_input, 409 not_active, 429 too_much_steering.
 func (s *Server) steerThread(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {

@@ -36,6 +36,7 @@ type wsFrame struct {
 	Pointer    string          `json:"pointer"`
 	ActiveRun  string          `json:"activeRun"`
 	RetryAfter int             `json:"retryAfter"`
+	Counted    bool            `json:"counted"`
 	Result     json.RawMessage `json:"result"`
 }
 
@@ -88,6 +89,7 @@ func (c *wsClient) read() (wsFrame, error) {
 	if err != nil {
 		return wsFrame{}, err
 	}
+	wantNoMark(c.t, string(body))
 	var f wsFrame
 	if err := json.Unmarshal(body, &f); err != nil || kind != websocket.TextMessage {
 		c.t.Fatalf("message of type %d: %v: %s", kind, err, body)

@@ -5,17 +5,19 @@ import (
 	"sync"
 )
 
-// maxAcknowledged bounds the threads whose acknowledgements a client remembers.
+// maxAcknowledged bounds the threads whose cursors a client remembers.
 const maxAcknowledged = 1000
 
-// acknowledged has the latest cursor that the server has acknowledged a request with, by thread.
-// The next request about the thread waits until the log shows its effect.
+// acknowledged gives a client read-your-writes consistency. It has, by thread, the latest cursor
+// that the server has returned for a decision. The next request about the thread passes the cursor,
+// and the server answers when the log has reached it. It is safe for concurrent use.
 type acknowledged struct {
 	mu      sync.Mutex
 	cursors map[string]string
 }
 
-// note stores the cursor of an acknowledgement. The text order of cursors is the order of the log.
+// note stores the cursor of an acknowledgement, unless it is older than the stored one: cursors
+// sort as text in the order of the log.
 func (a *acknowledged) note(thread, cursor string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -23,12 +25,12 @@ func (a *acknowledged) note(thread, cursor string) {
 		return
 	}
 	if a.cursors == nil || len(a.cursors) >= maxAcknowledged {
-		a.cursors = map[string]string{} // without cursors, readers may be early, which is not wrong
+		a.cursors = map[string]string{} // forgetting cursors is harmless: a reader may see a state from before its decision
 	}
 	a.cursors[thread] = cursor
 }
 
-// query returns the parameter with which a request waits for the acknowledgement, or for waitFor.
+// query returns the parameter waitFor of a request: the later of the stored cursor and waitFor.
 func (a *acknowledged) query(thread, waitFor string) url.Values {
 	a.mu.Lock()
 	defer a.mu.Unlock()

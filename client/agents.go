@@ -9,20 +9,22 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Agent is an agent and its current revision.
+// Agent is an agent with its current revision.
 type Agent struct {
-	Name             string                 `json:"name"`
-	Description      string                 `json:"description"`
-	Model            string                 `json:"model"`
-	Tools            []string               `json:"tools"`
-	Revision         string                 `json:"revision"`
-	Capabilities     agui.AgentCapabilities `json:"capabilities"`
-	UnavailableTools []string               `json:"unavailableTools"`
-	// Warnings are the names in a published definition that the server does not know.
+	Name         string                 `json:"name"`
+	Description  string                 `json:"description"`
+	Model        string                 `json:"model"`
+	Tools        []string               `json:"tools"`
+	Revision     string                 `json:"revision"`
+	Capabilities agui.AgentCapabilities `json:"capabilities"`
+	// UnavailableTools are the agent's tools that no worker announces at the moment.
+	UnavailableTools []string `json:"unavailableTools"`
+	// Warnings are names in a published definition that the server does not know. Only PutAgent
+	// sets them.
 	Warnings []string `json:"warnings"`
 }
 
-// AgentList has all agents.
+// AgentList is the response of Client.Agents.
 type AgentList struct {
 	Items []Agent `json:"items"`
 }
@@ -41,8 +43,8 @@ func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], erro
 	return document[Agent](ctx, c, get(agentPath(agent), nil))
 }
 
-// PutAgent publishes a definition in YAML. If expected is not empty, it publishes only in place of
-// that revision.
+// PutAgent publishes a definition in YAML. If expected is not empty, the server publishes it only
+// if expected is the current revision, and otherwise answers 412.
 func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, expected string) (Document[Agent], error) {
 	r := request{method: http.MethodPut, path: agentPath(agent), body: definition}
 	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
@@ -52,7 +54,7 @@ func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, 
 	return document[Agent](ctx, c, r)
 }
 
-// Revision is a publication of an agent.
+// Revision is a publication of a revision of an agent.
 type Revision struct {
 	Revision    string    `json:"revision"`
 	PublishedAt time.Time `json:"publishedAt"`
@@ -60,12 +62,12 @@ type Revision struct {
 	Current     bool      `json:"current"`
 }
 
-// Revisions returns the publications of an agent, the last first.
+// Revisions returns a page of the publications of an agent, newest first.
 func (c *Client) Revisions(ctx context.Context, agent string, p Paging) (Document[Page[Revision]], error) {
 	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), p.query()))
 }
 
-// Definition returns a revision of an agent with all defaults, as YAML or as JSON.
+// Definition returns a revision of an agent in its canonical form, as YAML or as JSON.
 func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON bool) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision), nil)
 	if !asJSON {
@@ -74,8 +76,8 @@ func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON 
 	return c.send(ctx, r)
 }
 
-// Diff returns the changes of a revision as a unified diff of YAML: against from or, if that is
-// empty, against the revision that it replaced.
+// Diff returns the changes of a revision as a unified diff of YAML. It compares with the revision
+// from; "" = the one that it replaced.
 func (c *Client) Diff(ctx context.Context, agent, revision, from string) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision, "diff"), nil)
 	if from != "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Approval is an approval or a question.
+// Approval is an approval, a question of a tool, or a soft limit that a person decides.
 type Approval struct {
 	ID         string `json:"id"`
 	ThreadID   string `json:"threadId"`
@@ -16,7 +16,7 @@ type Approval struct {
 	Agent      string `json:"agent"`
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
-	// Args are the arguments of the call; ArgsTruncated tells that they are too large to be
+	// Args are the arguments of the call. ArgsTruncated reports that they are too large to be
 	// included.
 	Args          json.RawMessage `json:"args"`
 	ArgsTruncated bool            `json:"argsTruncated"`
@@ -27,14 +27,14 @@ type Approval struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Approvers are subjects, and role:name; none = every caller that may use the thread.
 	Approvers []string `json:"approvers"`
-	// Step is the path of the step of a pipeline that asks; empty outside of pipelines.
+	// Step is the path of the pipeline step that waits; "" = no step.
 	Step string `json:"step"`
-	// Quorum is how many different people must vote for the same arguments.
+	// Quorum is the number of different people who must vote for the same arguments.
 	Quorum int `json:"quorum"`
-	// Decisions are the votes that count, and finally the decision.
+	// Decisions are the valid votes of an open approval, and the decision of a decided one.
 	Decisions []Vote `json:"decisions"`
-	// Proposals are the votes while the approval waits for a quorum: first those for Args, then
-	// those for an edit.
+	// Proposals are the votes of an open approval with a quorum: first those for Args, then those
+	// for edits.
 	Proposals []Proposal `json:"proposals"`
 	// Reason is tool_call for an approval. For a question it is the reason of the tool, such as
 	// input_required, and ResponseSchema is the JSON Schema of the answer.
@@ -45,12 +45,12 @@ type Approval struct {
 	Status string `json:"status"`
 }
 
-// Vote is one decision or vote, of a person or because the time was over.
+// Vote is a vote or a decision of a person, or an expiry.
 type Vote struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
-	// Channel is how it arrived: input, http, websocket, batch, link or cli.
+	// Channel is how it reached the API: input, http, websocket, batch, link or cli.
 	Channel    string `json:"channel"`
 	Reason     string `json:"reason"`
 	ArgsDigest string `json:"argsDigest"`
@@ -63,7 +63,7 @@ type Vote struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Proposal is a set of arguments with votes.
+// Proposal is a set of arguments that people vote for.
 type Proposal struct {
 	ArgsDigest string `json:"argsDigest"`
 	// Decision is Approve for the arguments of the call, Edit for others.
@@ -92,7 +92,8 @@ type ApprovalPage struct {
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// Approvals returns the open approvals of all threads, the oldest first, or the decided ones.
+// Approvals returns a page of the approvals of all threads: the open ones, oldest first, or the
+// decided ones, last decided first.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter, p Paging) (Document[ApprovalPage], error) {
 	q := p.query("agent", f.Agent, "tool", f.Tool, "thread", f.Thread, "olderThan", f.OlderThan, "assignee", f.Assignee, "status", f.Status)
 	return document[ApprovalPage](ctx, c, get("/v1/approvals", q))
@@ -110,8 +111,8 @@ type ApprovalEvent struct {
 	JSON json.RawMessage `json:"-"`
 }
 
-// WatchApprovals returns the changes of approvals after a cursor, or from now on. It does not end
-// by itself.
+// WatchApprovals returns the changes of approvals after a cursor; "" = from now on. It reconnects
+// like all streams, and ends only with an error or with ctx.
 func (c *Client) WatchApprovals(ctx context.Context, f ApprovalFilter, after string) iter.Seq2[ApprovalEvent, error] {
 	r := &reader[ApprovalEvent]{client: c, after: after}
 	r.decode = func(f frame) (e ApprovalEvent, err error) {
@@ -125,7 +126,7 @@ func (c *Client) WatchApprovals(ctx context.Context, f ApprovalFilter, after str
 	return r.events(ctx)
 }
 
-// Decisions.
+// Values of Decision.Decision.
 const (
 	Approve = "approve"
 	Edit    = "edit"
@@ -133,8 +134,8 @@ const (
 	Answer  = "answer"
 )
 
-// Scopes of Remember: the further calls of the tool in the thread that an approval covers, until
-// the rule changes.
+// Values of Decision.Remember: the further calls of the tool in the thread that the approval
+// covers, until the rule changes.
 const (
 	RememberArguments = "arguments" // calls with equal arguments
 	RememberTool      = "tool"      // all calls
@@ -147,8 +148,8 @@ type Decision struct {
 	Decision string `json:"decision"`
 	// Args are all arguments of the call, with Edit.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Content is the answer of Answer: text as the result of the call, or any value that fits the
-	// ResponseSchema of a question.
+	// Content is the answer, with Answer: the result of the call as text, or a value that matches
+	// the ResponseSchema of a question.
 	Content any    `json:"content,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Remember is RememberArguments or RememberTool, with Approve; empty = the approval covers this
@@ -160,7 +161,7 @@ type Decision struct {
 type Decided struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
-	// Status is 200 if the decision was recorded; otherwise Code and Detail say why not.
+	// Status is 200 if the decision was recorded; otherwise Code and Detail have the reason.
 	Status   int    `json:"status"`
 	Decision string `json:"decision,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
@@ -168,17 +169,17 @@ type Decided struct {
 	// Proposals are the votes so far, if the quorum is not complete.
 	Proposals []Proposal `json:"proposals,omitempty"`
 	// Cursor is the value of Following.WaitFor with which a reader of the thread sees the effect of
-	// the decision. The client that made the decision passes it by itself.
+	// the decision. The client that made the decision sends it automatically.
 	Cursor  string `json:"cursor,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Pointer string `json:"pointer,omitempty"` // of the invalid member, from the beginning of the batch
-	// Recorded is the decision that stands: {id, decision, by?, at?, args?, truncated?, reason?}.
-	// Arguments of more than 8 KiB are omitted, and truncated is true.
+	// Recorded is the decision that was recorded before: {id, decision, by?, at?, args?,
+	// truncated?, reason?}. Arguments of more than 8 KiB are omitted, and truncated is true.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 
-// Err returns the error of a decision; nil = it was recorded.
+// Err returns the error of a refused decision as a *Problem; nil = it was recorded.
 func (d Decided) Err() error {
 	if d.Status < 300 {
 		return nil
@@ -186,10 +187,11 @@ func (d Decided) Err() error {
 	return &Problem{Status: d.Status, Title: http.StatusText(d.Status), Code: d.Code, Detail: d.Detail, Pointer: d.Pointer, Recorded: d.Recorded}
 }
 
-// MaxDecisions is the most decisions of a batch.
+// MaxDecisions is the maximal number of decisions in one call of Decide.
 const MaxDecisions = 100
 
-// Decide makes decisions, and returns a result for each, in their order. They are independent.
+// Decide sends decisions, and returns a result for each, in the same order. They are independent:
+// one may be refused and the others recorded. The error is nil even if all are refused.
 func (c *Client) Decide(ctx context.Context, decisions ...Decision) (results []Decided, err error) {
 	r, err := post("/v1/approvals/batch", map[string]any{"decisions": decisions})
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 type Config struct {
 	// URL is the URL of the server without /v1, such as https://agents.example.
 	URL string
-	// Token is a token or an API key, sent as Authorization: Bearer.
+	// Token is a token or an API key. It is sent as Authorization: Bearer.
 	Token string
 	// Header is sent with every request.
 	Header http.Header
-	// HTTP makes the requests; nil means http.DefaultClient. It must have no Timeout, which would
-	// cut streams.
+	// HTTP sends the requests; nil = http.DefaultClient. It must have no Timeout, which would cut
+	// streams.
 	HTTP *http.Client
-	// Patience is how long the client retries with a server that it has reached before and cannot
-	// reach now, or that answers 503, from the first failure on. 0 means 5 minutes; negative: no
-	// retries.
+	// Patience is how long the client retries, counted from the first failure, if a server that it
+	// has reached before cannot be reached or answers 503. 0 = 5 minutes; negative = no retries.
 	Patience time.Duration
-	// Silence is how long a connection may be silent before it counts as lost. The server sends
-	// something every 15 s. 0 means 45 s.
+	// Silence is how long a connection may receive nothing before it counts as lost. The server
+	// sends a heartbeat every 15 s. 0 = 45 s.
 	Silence time.Duration
-	// OnRetry is called before each pause, if it is not nil; it must not block.
+	// OnRetry is called before each pause, if it is not nil. It must not block, and may be called
+	// concurrently by several requests.
 	OnRetry func(err error, pause time.Duration)
 }
 
@@ -36,17 +36,18 @@ const (
 	defaultSilence  = 45 * time.Second
 )
 
-// Client is a client of one server. It is safe for concurrent use.
+// Client is a client of one server. It has no state that must be closed, and is safe for concurrent
+// use.
 type Client struct {
 	config Config
 	base   string
-	// reached tells that the server has answered once. Before that the client does not retry: the
-	// address may be wrong.
+	// reached is set when the server has answered once. Before that, a server that cannot be
+	// reached is not retried: the URL may be wrong.
 	reached      atomic.Bool
 	acknowledged acknowledged
 }
 
-// New returns a client, or an error if the configuration is invalid. It does not connect.
+// New returns a client, or an error if the configuration is invalid. It sends no request.
 func New(config Config) (*Client, error) {
 	base, err := url.Parse(config.URL)
 	if err != nil {
@@ -70,7 +71,7 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config, base: strings.TrimRight(base.String(), "/")}, nil
 }
 
-// path joins segments of any text to an escaped path.
+// path returns the escaped path of segments, each of which may be any text.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {

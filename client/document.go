@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Document is a response of the server.
+// Document is a decoded response of the server.
 type Document[T any] struct {
 	Value T
-	// JSON is the response as received, with members that this version may not know; empty if it
-	// had no body.
+	// JSON is the response as received, with members that this version may not know. It is empty if
+	// the response had no body.
 	JSON json.RawMessage
 }
 
@@ -23,11 +23,13 @@ type Page[T any] struct {
 
 // Paging selects a page of a list. The zero value is the first page.
 type Paging struct {
-	Limit  int    // 1 to 500; 0 = the server's default, 100
-	Cursor string // the NextCursor of the page before
+	Limit int // 1 to 500; 0 = the server's default, 100
+	// Cursor is the NextCursor of the page before; "" = the first page.
+	Cursor string
 }
 
-// query returns parameters of pairs of name and value, without empty values.
+// query returns URL parameters: those of pairs (name, value, …) and those of the page, without
+// empty values.
 func (p Paging) query(pairs ...string) url.Values {
 	q := url.Values{}
 	if p.Limit != 0 {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// TooLargeError is an answer, or a frame of a stream, that is larger than the client accepts.
+// TooLargeError reports a response, or a frame of a stream, that is larger than the client accepts.
 type TooLargeError struct {
 	Limit int // bytes
 }
@@ -17,7 +17,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("client: the server sent more than %d bytes in one piece", e.Limit)
 }
 
-// FrameError is a frame that this version of the client cannot decode.
+// FrameError reports a frame of a stream that this version of the client cannot decode.
 type FrameError struct {
 	Err error
 }
@@ -28,24 +28,27 @@ func (e *FrameError) Error() string {
 
 func (e *FrameError) Unwrap() error { return e.Err }
 
-// frame is a server-sent event with data.
+// frame is a server-sent event that has data.
 type frame struct {
 	id   string
 	data []byte
 }
 
-// frames splits the bytes of a connection into frames. It drops an incomplete frame at the end,
-// which will come again. Existing libraries return it with its ID as if it were complete.
+// frames parses a stream of server-sent events (HTML, section 9.2). It drops an incomplete frame at
+// the end of a connection: after a reconnect the server sends it again. Common SSE libraries return
+// such a frame with its ID as if it were complete.
 type frames struct {
 	lines *bufio.Reader
-	limit int
+	limit int // bytes of a frame
 }
 
+// newFrames returns a parser for one connection. limit bounds each frame, in bytes.
 func newFrames(r io.Reader, limit int) *frames {
 	return &frames{lines: bufio.NewReaderSize(r, 32<<10), limit: limit}
 }
 
-// next returns the next frame, or io.EOF at the end of the stream, also within a frame.
+// next returns the next frame. It fails with io.EOF at the end of the connection, even within a
+// frame, and with a *TooLargeError.
 func (s *frames) next() (f frame, err error) {
 	room := s.limit
 	hasData := false
@@ -77,8 +80,8 @@ func (s *frames) next() (f frame, err error) {
 	}
 }
 
-// line returns a line without its end, which may be CR LF behind a proxy. It is valid until the
-// next call.
+// line returns the next line without its end: LF, or CR LF of some proxies. The line is valid until
+// the next call. room bounds its length.
 func (s *frames) line(room int) ([]byte, error) {
 	var whole []byte
 	for {

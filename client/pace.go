@@ -10,13 +10,14 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// pace decides about retries.
+// pace decides whether and when one request or stream is retried. It is used by one goroutine.
 type pace struct {
 	client *Client
 	pauses *backoff.ExponentialBackOff
-	lostAt time.Time // of the first failure in a row; zero = there is none
+	lostAt time.Time // the first failure of an uninterrupted series; zero = none
 }
 
+// pace returns a pace for one request or stream, with pauses from 250 ms to 10 s.
 func (c *Client) pace() *pace {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 250*time.Millisecond, 10*time.Second
@@ -24,13 +25,14 @@ func (c *Client) pace() *pace {
 	return &pace{client: c, pauses: pauses}
 }
 
-// reset records a success.
+// reset is called after a success: the next failure begins a new series.
 func (p *pace) reset() {
 	p.lostAt = time.Time{}
 	p.pauses.Reset()
 }
 
-// again waits before the next attempt. It returns the final error if there is none.
+// again waits before the next attempt and returns nil. If there is to be none, it returns the final
+// error: err itself, an UnreachableError when Patience has passed, or the cause of ctx.
 func (p *pace) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -60,7 +62,7 @@ func (p *pace) again(ctx context.Context, err error) error {
 	}
 }
 
-// pause returns the pause after a failure; false = another attempt would fail too.
+// pause returns the pause after a failure. ok is false if another attempt would fail, too.
 func (p *pace) pause(err error) (time.Duration, bool) {
 	var (
 		problem  *Problem
@@ -76,7 +78,8 @@ func (p *pace) pause(err error) (time.Duration, bool) {
 	return p.pauses.NextBackOff(), true
 }
 
-// isUnreachable reports whether an attempt reached no server, or one whose certificate is invalid.
+// isUnreachable reports whether no connection was made, or one to a server with an invalid
+// certificate.
 func isUnreachable(err error) bool {
 	var (
 		dial        *net.OpError

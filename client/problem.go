@@ -15,7 +15,8 @@ import (
 type Problem struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
-	// Code is stable. It is empty if the response came from another server, such as a proxy.
+	// Code identifies the kind of the error, and is stable across versions. It is "" if the
+	// response came from another server, such as a proxy.
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 	// Pointer is the JSON pointer of the invalid member (RFC 6901).
@@ -24,13 +25,14 @@ type Problem struct {
 	Errors []Mistake `json:"errors"`
 	// ActiveRun is the run that keeps a thread busy.
 	ActiveRun string `json:"activeRun"`
-	// PendingToolCallIDs are the calls whose results a thread waits for.
+	// PendingToolCallIDs are the client tool calls whose results the thread waits for.
 	PendingToolCallIDs []string `json:"pendingToolCallIds"`
-	// Recorded is the decision or the result that stands.
+	// Recorded is the decision or the result that was recorded before.
 	Recorded json.RawMessage `json:"recorded"`
 	// RetryAfter is the pause that the server asks for; 0 = none.
 	RetryAfter time.Duration `json:"-"`
-	// JSON is the response, with members that this version may not know; nil if it was not JSON.
+	// JSON is the response as received, with members that this version may not know; nil = it was
+	// not JSON.
 	JSON json.RawMessage `json:"-"`
 }
 
@@ -56,8 +58,8 @@ func (p *Problem) Error() string {
 	return p.Code + ": " + text
 }
 
-// isTemporary reports whether the outcome of the request is unknown, so that sending it again may
-// succeed.
+// isTemporary reports whether the client repeats the request: the server or a proxy was
+// unavailable, and the outcome may be unknown.
 func (p *Problem) isTemporary() bool {
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -75,8 +77,8 @@ func Code(err error) string {
 	return ""
 }
 
-// UnreachableError tells that the server could not be reached, or that the outcome of a request is
-// unknown.
+// UnreachableError reports that the server could not be reached for Config.Patience. The outcome of
+// the request is unknown.
 type UnreachableError struct {
 	URL string
 	Err error // of the last attempt
@@ -88,10 +90,10 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// detailLimit bounds the text of an answer that is no problem, in bytes.
+// detailLimit bounds the text of a response that is not a problem document, in bytes.
 const detailLimit = 300
 
-// problemOf converts an unsuccessful response.
+// problemOf returns the Problem of a response whose status is an error.
 func problemOf(resp *http.Response, body []byte) *Problem {
 	p := &Problem{}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -110,6 +112,7 @@ func problemOf(resp *http.Response, body []byte) *Problem {
 	return p
 }
 
+// shortened returns the beginning of a body as text; "" if it is not UTF-8.
 func shortened(body []byte) string {
 	if !utf8.Valid(body) {
 		return ""

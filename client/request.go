@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// maxAnswer bounds a response that is no stream, and a frame of a stream, in bytes.
+// maxAnswer bounds a response that is not a stream, and a frame of a stream, in bytes.
 const maxAnswer = 64 << 20
 
-// request is a request that may be sent again.
+// request is an HTTP request that can be sent several times.
 type request struct {
 	method string
 	path   string // escaped
@@ -26,11 +26,12 @@ type request struct {
 
 const jsonType = "application/json"
 
+// get returns a GET request for JSON.
 func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query, header: map[string]string{"Accept": jsonType}}
 }
 
-// post returns a request with a JSON body; nil = none.
+// post returns a POST request with a JSON body; a nil body = none.
 func post(path string, body any) (request, error) {
 	r := request{method: http.MethodPost, path: path, header: map[string]string{"Accept": jsonType}}
 	if body == nil {
@@ -44,12 +45,13 @@ func post(path string, body any) (request, error) {
 	return r, nil
 }
 
-// open sends a request once. The caller closes the connection; an error response is a *Problem.
+// open sends a request once, and returns when the headers of the response have arrived. A response
+// with an error status is a *Problem. The caller closes the connection.
 func (c *Client) open(ctx context.Context, r request) (*connection, error) {
 	conn := newConnection(ctx, c.config.Silence)
 	resp, err := c.answer(conn.ctx, r) //nolint:bodyclose // the connection closes it
 	if err != nil {
-		err = conn.cause(err) // before close, which is a cause, too
+		err = conn.cause(err) // before close, which sets a cause as well
 		conn.close()
 		return nil, err
 	}
@@ -66,6 +68,7 @@ func (c *Client) open(ctx context.Context, r request) (*connection, error) {
 	return nil, problemOf(resp, body)
 }
 
+// answer sends a request with the client's headers and token.
 func (c *Client) answer(ctx context.Context, r request) (*http.Response, error) {
 	address := c.base + r.path
 	if len(r.query) > 0 {
@@ -87,7 +90,8 @@ func (c *Client) answer(ctx context.Context, r request) (*http.Response, error) 
 	return c.config.HTTP.Do(req)
 }
 
-// send sends a request until there is a response, and reads it.
+// send sends a request until there is a response other than a temporary failure, and returns the
+// body.
 func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	pace := c.pace()
 	for {
@@ -101,7 +105,8 @@ func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-// once sends a request that must not be repeated.
+// once sends a request that must not be repeated, because it is not idempotent. A failure without a
+// response is an UnreachableError.
 func (c *Client) once(ctx context.Context, r request) error {
 	_, err := c.try(ctx, r)
 	var refused *Problem
@@ -114,6 +119,7 @@ func (c *Client) once(ctx context.Context, r request) error {
 	return &UnreachableError{URL: c.base, Err: err}
 }
 
+// try sends a request once, and returns the body.
 func (c *Client) try(ctx context.Context, r request) ([]byte, error) {
 	conn, err := c.open(ctx, r)
 	if err != nil {
@@ -123,7 +129,8 @@ func (c *Client) try(ctx context.Context, r request) ([]byte, error) {
 	return conn.all()
 }
 
-// document sends a request and decodes the response. Without a body the value is zero.
+// document sends a request and decodes the response. For a response without a body the value is
+// zero.
 func document[T any](ctx context.Context, c *Client, r request) (d Document[T], err error) {
 	body, err := c.send(ctx, r)
 	if err != nil {
@@ -136,6 +143,7 @@ func document[T any](ctx context.Context, c *Client, r request) (d Document[T], 
 	return d, err
 }
 
+// decode decodes a response.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("client: the answer is not understood: %w", err)
@@ -143,10 +151,12 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// errSilent is the error of a connection that is silent for too long: it is probably broken.
+// errSilent is the error of a connection that has received nothing for Config.Silence. The server
+// sends heartbeats, so the connection is probably broken.
 var errSilent = errors.New("nothing came for longer than the server is ever silent")
 
-// connection is one exchange. It ends with its context, and when it is silent for too long.
+// connection is one request with its response. It ends with its context, and if it receives nothing
+// for silence. It is used by one goroutine.
 type connection struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -155,17 +165,20 @@ type connection struct {
 	resp    *http.Response
 }
 
+// newConnection returns a connection before the response. The time until the headers arrive counts
+// as silence. The caller must call close.
 func newConnection(ctx context.Context, silence time.Duration) *connection {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &connection{ctx: ctx, cancel: cancel, silence: silence, timer: time.AfterFunc(silence, func() { cancel(errSilent) })}
 }
 
+// adopt sets the response, and restarts the timer.
 func (c *connection) adopt(resp *http.Response) {
 	c.resp = resp
 	c.timer.Reset(c.silence)
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader over the body. Every read with data restarts the timer.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.resp.Body.Read(p)
 	if n > 0 {
@@ -177,7 +190,8 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause returns the reason of an error: that of the context, if it ended the exchange.
+// cause returns the reason why the connection has ended: the cause of its context, if there is one,
+// else err.
 func (c *connection) cause(err error) error {
 	if cause := context.Cause(c.ctx); cause != nil {
 		return cause
@@ -185,7 +199,7 @@ func (c *connection) cause(err error) error {
 	return err
 }
 
-// all reads the whole body.
+// all reads the whole body. Errors: *TooLargeError.
 func (c *connection) all() ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(c, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
@@ -194,6 +208,7 @@ func (c *connection) all() ([]byte, error) {
 	return body, err
 }
 
+// close ends the connection and its timer.
 func (c *connection) close() {
 	c.timer.Stop()
 	if c.resp != nil {

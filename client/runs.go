@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Run starts a run, or attaches to it if it has begun with the same input, and shows it to its end.
-// To stop reading, or to end the context, cancels nothing: see [Client.Cancel].
+// Run starts a run, or attaches to it if it has begun with the same input, and yields its events to
+// the last one. The run continues if the caller ends the iteration or the context: see
+// [Client.Cancel].
 func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput) iter.Seq2[Event, error] {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -27,7 +28,7 @@ func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput
 	return r.events(ctx)
 }
 
-// Events shows a run from its start, or behind a cursor, to its end.
+// Events yields the events of a run to the last one, after a cursor; "" = from its start.
 func (c *Client) Events(ctx context.Context, thread, run, after string) iter.Seq2[Event, error] {
 	r := &reader[Event]{client: c, decode: decodeEvent, last: Event.Ends, after: after}
 	r.request = func(after string) request {
@@ -40,19 +41,20 @@ func (c *Client) Events(ctx context.Context, thread, run, after string) iter.Seq
 	return r.events(ctx)
 }
 
-// Following says how a thread is read.
+// Following selects what Client.Follow yields.
 type Following struct {
-	// After is the cursor to go on behind; "" = begin with what the thread is.
+	// After is the cursor to continue after; "" = begin with the history of the thread.
 	After string
-	// Once ends behind the run that is active, or behind what there is. Otherwise it goes on with
-	// run after run.
+	// Once ends the stream after the active run, or after the history if no run is active.
+	// Otherwise the stream continues with run after run.
 	Once bool
-	// WaitFor is the cursor of a decision that another client has made: the thread is shown with
-	// what came of it. What this client has decided is waited for in any case.
+	// WaitFor is the cursor of a decision that another client has made: the stream begins when the
+	// log has the effect of that decision. Decisions of this client are waited for in any case.
 	WaitFor string
 }
 
-// Follow shows a thread: its history in as few events as possible, and then what happens.
+// Follow yields a thread: its history in as few events as possible, and then new events as they
+// happen.
 func (c *Client) Follow(ctx context.Context, thread string, how Following) iter.Seq2[Event, error] {
 	r := &reader[Event]{client: c, decode: decodeEvent, after: how.After, last: Event.Ends, more: true}
 	r.request = func(after string) request {
@@ -68,6 +70,7 @@ func (c *Client) Follow(ctx context.Context, thread string, how Following) iter.
 	return r.events(ctx)
 }
 
+// failed returns an iteration that yields only an error.
 func failed[E any](err error) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		var none E
@@ -77,9 +80,10 @@ func failed[E any](err error) iter.Seq2[E, error] {
 
 func threadPath(thread string) string { return path("v1", "threads", thread) }
 
+// runPath returns the path of a run.
 func runPath(thread, run string) string { return threadPath(thread) + path("runs", run) }
 
-// command sends what changes something, and may be sent again.
+// command sends an idempotent request whose response has no content of interest.
 func (c *Client) command(ctx context.Context, path string, body any) error {
 	r, err := post(path, body)
 	if err == nil {
@@ -88,7 +92,8 @@ func (c *Client) command(ctx context.Context, path string, body any) error {
 	return err
 }
 
-// Cancel cancels a run, which keeps what it has said. Of a run that is over nothing changes.
+// Cancel requests that a run is cancelled. The messages that it has written stay. If the run has
+// ended, nothing happens.
 func (c *Client) Cancel(ctx context.Context, thread, run, reason string) error {
 	var body any
 	if reason != "" {
@@ -97,24 +102,25 @@ func (c *Client) Cancel(ctx context.Context, thread, run, reason string) error {
 	return c.command(ctx, runPath(thread, run)+"/cancel", body)
 }
 
-// Pause stops the active run of a thread before its next step.
+// Pause pauses the active run of a thread before its next step.
 func (c *Client) Pause(ctx context.Context, thread string) error {
 	return c.command(ctx, threadPath(thread)+"/pause", nil)
 }
 
-// Resume lets a paused run of a thread go on.
+// Resume ends the pause of a run.
 func (c *Client) Resume(ctx context.Context, thread string) error {
 	return c.command(ctx, threadPath(thread)+"/resume", nil)
 }
 
-// Steered tells which run has taken a message.
+// Steered is the run that has accepted a message, with the cursor of the message.
 type Steered struct {
 	RunID    string `json:"runId"`
 	Cursor   string `json:"cursor"`
 	Repeated bool   `json:"repeated"`
 }
 
-// Steer says something to the run that is active on a thread.
+// Steer sends a user message to the active run of a thread: its next model call receives the
+// message. A repeated message with the same ID is accepted once (Repeated).
 func (c *Client) Steer(ctx context.Context, thread string, message agui.Message) (Document[Steered], error) {
 	r, err := post(threadPath(thread)+"/messages", map[string]any{"message": message})
 	if err != nil {

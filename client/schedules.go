@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Schedule is one that starts runs, in short. Lists have no Recent.
+// Schedule is a schedule with its state. In lists, Recent is not set.
 type Schedule struct {
 	ID        string      `json:"id"`
 	Agent     string      `json:"agent"`
@@ -19,20 +19,20 @@ type Schedule struct {
 	Note      string      `json:"note"`
 	Paused    bool        `json:"paused"`
 	Next      []time.Time `json:"next"`
-	Recent    []Firing    `json:"recent"` // the last one first
+	Recent    []Firing    `json:"recent"` // newest first
 }
 
-// Firing is a time at which a schedule has started a run.
+// Firing is a time at which a schedule has fired, and the run that it started.
 type Firing struct {
 	ScheduledAt time.Time `json:"scheduledAt"`
 	ThreadID    string    `json:"threadId"`
 	RunID       string    `json:"runId"`
-	Outcome     string    `json:"outcome"` // "" = it has not ended
-	Code        string    `json:"code"`    // of its error
+	Outcome     string    `json:"outcome"` // "" = the run is active
+	Code        string    `json:"code"`    // of the run's error
 	Active      bool      `json:"active"`
 }
 
-// Interval names times by what is between them.
+// Interval fires at every multiple of Every, a Go duration.
 type Interval struct {
 	Every string `json:"every"`
 }
@@ -41,7 +41,7 @@ func schedulePath(id string, more ...string) string {
 	return path(append([]string{"v1", "schedules", id}, more...)...)
 }
 
-// Schedules lists schedules.
+// Schedules returns a page of schedules.
 func (c *Client) Schedules(ctx context.Context, p Paging) (Document[Page[Schedule]], error) {
 	return document[Page[Schedule]](ctx, c, get("/v1/schedules", p.query()))
 }
@@ -51,7 +51,8 @@ func (c *Client) Schedule(ctx context.Context, id string) (Document[Schedule], e
 	return document[Schedule](ctx, c, get(schedulePath(id), nil))
 }
 
-// CreateSchedule makes a schedule of its JSON, which docs/guides/schedules.md describes.
+// CreateSchedule creates a schedule from JSON (docs/guides/schedules.md). A schedule without an ID
+// may be created twice if the request is repeated.
 func (c *Client) CreateSchedule(ctx context.Context, schedule json.RawMessage) (Document[Schedule], error) {
 	r, err := post("/v1/schedules", schedule)
 	if err != nil {
@@ -60,18 +61,19 @@ func (c *Client) CreateSchedule(ctx context.Context, schedule json.RawMessage) (
 	return document[Schedule](ctx, c, r)
 }
 
-// PauseSchedule lets a schedule start nothing until it is resumed.
+// PauseSchedule pauses a schedule: it does not fire until it is resumed.
 func (c *Client) PauseSchedule(ctx context.Context, id string) error {
 	return c.command(ctx, schedulePath(id, "pause"), nil)
 }
 
-// ResumeSchedule lets a paused schedule go on.
+// ResumeSchedule ends the pause of a schedule.
 func (c *Client) ResumeSchedule(ctx context.Context, id string) error {
 	return c.command(ctx, schedulePath(id, "resume"), nil)
 }
 
-// TriggerSchedule starts a run of a schedule now; overlap says what happens if the one before is
-// not over, "" = as the schedule does. It is sent once: sent again it might start another.
+// TriggerSchedule fires a schedule now. overlap is the overlap policy of this firing; "" = that of
+// the schedule. The request is not idempotent, so the client sends it once: after an
+// UnreachableError the schedule may have fired.
 func (c *Client) TriggerSchedule(ctx context.Context, id, overlap string) error {
 	body := map[string]string{}
 	if overlap != "" {
@@ -84,7 +86,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, id, overlap string) error 
 	return c.once(ctx, r)
 }
 
-// DeleteSchedule removes a schedule. Its runs stay.
+// DeleteSchedule deletes a schedule. Its runs continue.
 func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 	_, err := c.send(ctx, request{method: http.MethodDelete, path: schedulePath(id)})
 	return err

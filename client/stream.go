@@ -12,12 +12,12 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Event is one event of a run or of a thread.
+// Event is an event of a run or of a thread.
 type Event struct {
-	// Cursor is where a stream goes on behind the event; "" = nowhere, inside the beginning of a
-	// thread.
+	// Cursor is the position after the event, at which a stream can continue. It is "" within the
+	// first events of a thread: a stream cannot continue there.
 	Cursor string
-	// JSON is the event as it came.
+	// JSON is the event as received.
 	JSON json.RawMessage
 	agui.Event
 }
@@ -28,33 +28,39 @@ func (e Event) Ends() bool {
 	return t == agui.EventRunFinished || t == agui.EventRunError
 }
 
-// reader reads one stream over as many connections as that takes.
+// reader reads one stream over as many connections as necessary. Each connection continues after
+// the last cursor. It is used by one goroutine, in an iteration of its events.
 type reader[E any] struct {
 	client *Client
-	// request asks for what stands behind a cursor; "" = from the beginning.
+	// request returns the request for the events after a cursor; "" = from the beginning.
 	request func(after string) request
 	decode  func(frame) (E, error)
-	// last tells that a run is over with an event; nil = there is no such event.
+	// last reports whether an event is the last one of a run; nil = the stream has no runs.
 	last func(E) bool
-	// more tells that other runs may stand behind it; the server says when none does.
-	more  bool
+	// more means that other runs may follow the last event of a run. The server ends the stream
+	// when none does.
+	more bool
+	// after is the cursor of the last event that was yielded.
 	after string
-	over  bool // a run, with the last event; nothing has come since
-	// begun are events before the first cursor. Who is cut there begins again, so they are shown
-	// when it has come.
+	over  bool // the last event was the last one of a run
+	// begun are the events before the first cursor of the stream. A connection that is lost there
+	// begins again, so they are yielded only when the cursor has arrived.
 	begun []E
 	size  int // of begun, in bytes
 }
 
 const streamType = "text/event-stream"
 
+// errOver, errAsk and errStopped are ends of a connection that are no failures: the stream has
+// ended, the server must be asked whether it has, or the caller has ended the iteration.
 var (
-	errOver    = errors.New("the stream is over")
-	errAsk     = errors.New("the stream may be over")
-	errStopped = errors.New("nobody reads any more")
+	errOver      = errors.New("the stream is over")
+	errMayBeOver = errors.New("the stream may be over")
+	errStopped   = errors.New("nobody reads any more")
 )
 
-// events reads until the stream is over, or its reader has enough.
+// events returns the iteration. It yields events until the stream ends, and at most one error, as
+// the last element. No goroutine outlives the iteration.
 func (r *reader[E]) events(ctx context.Context) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		pace := r.client.pace()
@@ -63,7 +69,7 @@ func (r *reader[E]) events(ctx context.Context) iter.Seq2[E, error] {
 			switch {
 			case errors.Is(err, errOver), errors.Is(err, errStopped):
 				return
-			case errors.Is(err, errAsk):
+			case errors.Is(err, errMayBeOver):
 				continue
 			}
 			if err = pace.again(ctx, err); err != nil {
@@ -75,7 +81,8 @@ func (r *reader[E]) events(ctx context.Context) iter.Seq2[E, error] {
 	}
 }
 
-// connection reads what one connection brings. Its error says why it ended, and is never nil.
+// connection opens one connection, and yields its events until it ends. It returns the reason of
+// the end, which is never nil.
 func (r *reader[E]) connection(ctx context.Context, pace *pace, yield func(E, error) bool) error {
 	request := r.request(r.after)
 	request.header = map[string]string{"Accept": streamType}
@@ -110,19 +117,21 @@ func (r *reader[E]) connection(ctx context.Context, pace *pace, yield func(E, er
 	}
 }
 
-// connectionError says what the end of a connection means.
+// connectionError returns the reason of a connection's end. A regular end after the last event of a
+// run may be the end of the stream. A server ends a stream only between runs, so any other regular
+// end is a lost connection.
 func (r *reader[E]) connectionError(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
 	if r.over {
-		r.over = false // it is asked for once: an answer without events is a loss
-		return errAsk
+		r.over = false // the server is asked once: a further response without events is a lost connection
+		return errMayBeOver
 	}
 	return io.ErrUnexpectedEOF
 }
 
-// show shows a frame, and what came before the first cursor.
+// show yields the event of a frame, after the events that wait for the first cursor.
 func (r *reader[E]) show(f frame, yield func(E, error) bool) error {
 	event, err := r.decode(f)
 	if err != nil {
@@ -151,6 +160,7 @@ func (r *reader[E]) show(f frame, yield func(E, error) bool) error {
 	return nil
 }
 
+// decodeEvent decodes an AG-UI event.
 func decodeEvent(f frame) (Event, error) {
 	e, err := agui.Decode(f.data)
 	return Event{Cursor: f.id, JSON: f.data, Event: e}, err

@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Thread is a thread in short. Lists have only what stands above Waiting.
+// Thread is the summary of a thread. In lists, only the fields above Waiting are set.
 type Thread struct {
 	ThreadID  string    `json:"threadId"`
 	Agent     string    `json:"agent"`
-	RunID     string    `json:"runId"`  // the last that began
+	RunID     string    `json:"runId"`  // the last run that began
 	Status    string    `json:"status"` // running, paused, waiting or idle
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Waiting is what is to be answered; nil = nothing is.
+	// Waiting are the open interrupts; nil = there are none.
 	Waiting *struct {
 		Interrupts  []agui.Interrupt `json:"interrupts"`
 		ToolCallIDs []string         `json:"toolCallIds"`
@@ -31,12 +31,12 @@ type Thread struct {
 // EstimatedUsage is the part of a usage that is estimated: of model calls whose answer was cut
 // before the provider reported its usage. The usage includes it.
 type EstimatedUsage struct {
-	// Calls is how many calls it is of.
+	// Calls is the number of these calls.
 	Calls int64             `json:"calls"`
 	Usage []agui.TokenUsage `json:"usage"`
 }
 
-// ThreadFilter picks threads. Empty members pick all.
+// ThreadFilter selects threads. Empty fields select all.
 type ThreadFilter struct {
 	Agent  string
 	Status string
@@ -45,18 +45,18 @@ type ThreadFilter struct {
 	Paging
 }
 
-// Threads lists threads, the ones with the latest activity first.
+// Threads returns a page of threads, last updated first.
 func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thread]], error) {
 	q := f.query("agent", f.Agent, "status", f.Status, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
 	return document[Page[Thread]](ctx, c, get("/v1/threads", q))
 }
 
-// Thread returns one thread in short.
+// Thread returns the summary of one thread.
 func (c *Client) Thread(ctx context.Context, thread string) (Document[Thread], error) {
 	return document[Thread](ctx, c, get(threadPath(thread), nil))
 }
 
-// Messages lists the messages of a thread, in order.
+// Messages returns a page of the messages of a thread, in order.
 func (c *Client) Messages(ctx context.Context, thread string, p Paging) (Document[Page[agui.Message]], error) {
 	return document[Page[agui.Message]](ctx, c, get(threadPath(thread)+"/messages", p.query()))
 }
@@ -67,27 +67,27 @@ func (c *Client) State(ctx context.Context, thread string) (json.RawMessage, err
 	return answer.Value.State, err
 }
 
-// ThreadRun is a run of a thread in short.
+// ThreadRun is the summary of a run.
 type ThreadRun struct {
 	RunID     string    `json:"runId"`
-	Segment   int       `json:"segment"` // of a run that was answered under its own id, from 1
+	Segment   int       `json:"segment"` // number of the part of a run whose interrupts were decided under the same ID, from 1
 	Agent     string    `json:"agent"`
 	StartedAt time.Time `json:"startedAt"`
-	EndedAt   time.Time `json:"endedAt"` // zero = it has not
+	EndedAt   time.Time `json:"endedAt"` // zero = it is active
 	Outcome   string    `json:"outcome"`
-	Code      string    `json:"code"` // of its error
-	// Usage is what the run used, nil while it goes on; Estimated is the part of it that is
-	// estimated, nil = none.
+	Code      string    `json:"code"` // of the error
+	// Usage is what the run used; nil while it is active. Estimated is the estimated part of it;
+	// nil = none.
 	Usage     []agui.TokenUsage `json:"usage"`
 	Estimated *EstimatedUsage   `json:"estimated"`
 }
 
-// Runs lists the runs of a thread, the last one first.
+// Runs returns a page of the runs of a thread, newest first.
 func (c *Client) Runs(ctx context.Context, thread string, p Paging) (Document[Page[ThreadRun]], error) {
 	return document[Page[ThreadRun]](ctx, c, get(threadPath(thread)+"/runs", p.query()))
 }
 
-// DeleteThread removes a thread with all that it holds.
+// DeleteThread cancels the active run of a thread, and deletes the thread with all of its content.
 func (c *Client) DeleteThread(ctx context.Context, thread string) error {
 	_, err := c.send(ctx, request{method: http.MethodDelete, path: threadPath(thread)})
 	return err

@@ -6,26 +6,27 @@ import (
 	"strings"
 )
 
-// Collector puts the chunks of one completion together. The zero value is
-// ready. It is not safe for concurrent use.
+// Collector builds the assistant message and the Finish of one completion from its chunks. The zero
+// value is ready to use. It is not safe for concurrent use.
 //
-// What it holds is usable at any time: after a cancel or a cut connection it
-// is the part that was received, the last tool call possibly half.
+// [Collector.Message] is usable at any time. After a cancel or a broken connection it returns the
+// part that was received, and the arguments of its tool calls can be incomplete.
 type Collector struct {
-	text      strings.Builder
-	reasoning []Reasoning
-	thought   strings.Builder
-	calls     map[int]*collectedCall
-	finish    *Finish
+	text      strings.Builder        // text of the answer so far
+	reasoning []Reasoning            // ended blocks
+	thought   strings.Builder        // visible text of the block that has not ended
+	calls     map[int]*collectedCall // by index
+	finish    *Finish                // nil until the completion has ended
 }
 
-// collectedCall is a tool call whose arguments are being received.
+// collectedCall is a tool call whose arguments are still arriving.
 type collectedCall struct {
 	id, name  string
 	arguments strings.Builder
 }
 
-// Add takes the next chunk.
+// Add adds the next chunk. It ignores activities and usage reports, which are not part of the
+// message.
 func (c *Collector) Add(chunk Chunk) {
 	switch chunk := chunk.(type) {
 	case TextDelta:
@@ -44,7 +45,9 @@ func (c *Collector) Add(chunk Chunk) {
 	}
 }
 
-// Message returns the assistant message received so far.
+// Message returns the assistant message received so far. A reasoning block without a ReasoningEnd
+// becomes a block without Provider and Data, so no provider sends it back. The result shares no
+// memory with later Adds, except for [Reasoning.Data].
 func (c *Collector) Message() Message {
 	message := Message{Role: RoleAssistant, Reasoning: slices.Clone(c.reasoning)}
 	if c.thought.Len() > 0 {
@@ -60,14 +63,16 @@ func (c *Collector) Message() Message {
 	return message
 }
 
-// Finish returns the last chunk, or nil while the completion is not over.
+// Finish returns the last chunk, or nil if the completion has not ended.
 func (c *Collector) Finish() *Finish { return c.finish }
 
+// endReasoning stores the current reasoning block, which can be empty, and begins the next.
 func (c *Collector) endReasoning(provider string, data json.RawMessage) {
 	c.reasoning = append(c.reasoning, Reasoning{Text: c.thought.String(), Provider: provider, Data: data})
 	c.thought.Reset()
 }
 
+// call returns the call with that index and creates it if necessary.
 func (c *Collector) call(index int) *collectedCall {
 	if c.calls == nil {
 		c.calls = make(map[int]*collectedCall)
@@ -78,6 +83,7 @@ func (c *Collector) call(index int) *collectedCall {
 	return c.calls[index]
 }
 
+// indices returns the indices of the calls in ascending order.
 func (c *Collector) indices() []int {
 	indices := make([]int, 0, len(c.calls))
 	for index := range c.calls {

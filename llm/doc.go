@@ -1,11 +1,11 @@
-// Package llm says what a language model is to Perdure: a request in, a stream
-// of typed chunks out, and one error vocabulary.
+// Package llm defines the interface between Perdure and a language model: a request type, a stream
+// of typed chunks, and one set of error codes.
 //
 //	Request ──► Model.Stream ──► TextDelta, ReasoningDelta, ToolCallStart, ToolCallDelta, …, Finish
-//	                        └──► *Error (retryable or not, with the provider's own delay)
+//	                        └──► *Error (retryable or not, with the provider's Retry-After)
 //
-// Providers live one folder below (anthropic, gemini, openai, scripted), know one wire
-// protocol each, and pass the same conformance suite (llmtest). A use:
+// Each provider is a package below this one (anthropic, gemini, openai, scripted). It implements
+// one provider API and passes the shared conformance suite (llmtest). To stream a completion:
 //
 //	var answer llm.Collector
 //	for chunk, err := range model.Stream(ctx, req) {
@@ -16,17 +16,18 @@
 //	}
 //	message, finish := answer.Message(), answer.Finish() // *llm.Finish
 //
-// The rules a provider keeps:
+// Every provider follows these rules:
 //
-//   - It never retries. One layer does, and that is the caller's workflow engine.
-//   - Finish comes exactly once, last, and only after the provider itself said
-//     that the completion is over; everything else that ends a stream is an error.
+//   - A provider never retries. The caller's workflow engine is the only layer that does.
+//   - A successful stream ends with exactly one Finish, sent after the provider API reported the
+//     end of the completion. Any other end of a stream is an error.
 //   - All text is valid UTF-8, and no delta is empty.
-//   - One response is bounded in bytes and in tool calls, so a model that does
-//     not stop ends in a clear error.
-//   - The schema of an answer is handed over only in a form that the API takes, and
-//     unasked only to whom it is known to take it: no request is refused for it.
-//   - When ctx ends, the stream ends at once and the connection is closed.
+//   - A response is limited in bytes and in tool calls. A model that never stops ends in
+//     [CodeResponseTooLarge].
+//   - A request contains the JSON schema of the answer only in a form that the API accepts. Without
+//     [Output.Native], only endpoints and models known to support it receive the schema. A schema
+//     never makes a request fail.
+//   - When ctx ends, the stream ends at once and the provider closes the connection.
 //
-// The package imports the standard library alone, and nothing that does I/O.
+// The package imports only the standard library and does no I/O.
 package llm

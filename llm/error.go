@@ -7,68 +7,70 @@ import (
 	"time"
 )
 
-// Code is what went wrong, in terms that a caller can act on.
+// Code classifies a failure by what the caller can do about it.
 type Code string
 
-// The codes of an [Error]. Those marked with R are retryable.
+// The codes of an [Error]. R marks the retryable ones.
 const (
 	CodeRateLimited       Code = "rate_limited"       // R: too many requests or tokens for now
-	CodeUnavailable       Code = "unavailable"        // R: the provider is down, overloaded or unreachable
-	CodeTimeout           Code = "timeout"            // R: the provider, or the way to it, took too long
-	CodeConflict          Code = "conflict"           // R: the provider still works on an equal request
-	CodeTruncated         Code = "truncated"          // R: the stream ended before the completion did
-	CodeMalformedResponse Code = "malformed_response" // R: the provider broke its protocol
-	CodeQuotaExceeded     Code = "quota_exceeded"     // the account is out of money or quota
-	CodeInvalidRequest    Code = "invalid_request"    // the provider refuses the request as it is
+	CodeUnavailable       Code = "unavailable"        // R: down, overloaded or unreachable
+	CodeTimeout           Code = "timeout"            // R: the provider or network took too long
+	CodeConflict          Code = "conflict"           // R: the same request is in progress
+	CodeTruncated         Code = "truncated"          // R: the stream ended too early
+	CodeMalformedResponse Code = "malformed_response" // R: the provider violated its protocol
+	CodeQuotaExceeded     Code = "quota_exceeded"     // no credit or quota left
+	CodeInvalidRequest    Code = "invalid_request"    // the provider rejects the request
 	CodeRequestTooLarge   Code = "request_too_large"  // the request has too many bytes
 	CodeContextLength     Code = "context_length"     // the conversation has too many tokens
-	CodeContentFilter     Code = "content_filter"     // the provider refuses the content
-	CodeUnauthorized      Code = "unauthorized"       // no key, or one that the provider does not know
-	CodeForbidden         Code = "forbidden"          // the key may not do this
+	CodeContentFilter     Code = "content_filter"     // the provider rejects the content
+	CodeUnauthorized      Code = "unauthorized"       // no API key, or an invalid one
+	CodeForbidden         Code = "forbidden"          // the API key has no permission
 	CodeNotFound          Code = "not_found"          // no such model or endpoint
-	CodeResponseTooLarge  Code = "response_too_large" // the response passed a limit of ours
+	CodeResponseTooLarge  Code = "response_too_large" // the response exceeds a limit of Perdure
 )
 
-// maxMessage bounds, in bytes, what the text of an error may quote from a provider.
+// maxMessage is the maximum length, in bytes, of the message or reason in the text of an error.
 const maxMessage = 500
 
-// Error is the failure of one completion.
+// Error is the failure of one completion. Message can contain content of the conversation; Reason,
+// Host and Hint are safe for logs and metrics. An Error must not be changed after it is returned:
+// several calls can share it.
 type Error struct {
 	Code Code
 
-	// Status is the HTTP status, or 0 if the failure was not a response.
+	// Status is the HTTP status, or 0 if the failure is not an HTTP response.
 	Status int
 
-	// RetryAfter is how long the provider asked us to wait; 0 if it did not.
+	// RetryAfter is the delay that the provider requested; 0 = none.
 	RetryAfter time.Duration
 
-	// Message says what happened, in the provider's words where it gave any.
-	// Providers keep prompts and keys out of it as far as they can recognize them;
-	// it may still hold content.
+	// Message describes the failure, in the provider's words where it gave any. Providers remove
+	// prompts and API keys as far as they recognize them, but content can remain.
 	Message string
 
-	// Reason says why, in this package's words: "connection refused", "no API
-	// key". It holds no content and no secret. Empty if Code and Status say all.
+	// Reason is the cause in the fixed words of this module, such as "connection refused" or "no
+	// API key". It contains no content and no secret. It is empty if Code and Status are
+	// sufficient.
 	Reason string
 
-	// Host is the provider's host, with the port if the base URL has one. Empty
-	// if the failure does not concern a server.
+	// Host is the provider's host, with the port if the base URL has one. It is empty if the
+	// failure does not concern a server.
 	Host string
 
-	// Hint says what an operator can do, such as the environment variable to set.
-	// It holds no content and no secret.
+	// Hint tells an operator what to do, for instance which environment variable to set. It
+	// contains no content and no secret.
 	Hint string
 
-	// Final means that the request must not be repeated although Code allows it.
+	// Final forbids a retry even if Code is retryable.
 	Final bool
 
-	// Err is the cause, for errors.Is and errors.As. Its text is not part of
-	// Error's, as causes quote requests and responses.
+	// Err is the cause, for errors.Is and errors.As. [Error.Error] omits its text, because causes
+	// quote requests and responses.
 	Err error
 }
 
-// Error returns the code, the status, and at most 500 bytes of the message, or
-// the reason if there is no message.
+// Error returns the code, the status, and at most 500 bytes of the message. Without a message it
+// returns the reason instead.
 func (e *Error) Error() string {
 	text := "llm: " + string(e.Code)
 	if e.Status != 0 {
@@ -83,7 +85,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable reports whether the same request may succeed later.
+// Retryable reports whether the same request can succeed later. The list of codes must agree with
+// the R marks of the constants.
 func (e *Error) Retryable() bool {
 	if e.Final {
 		return false
@@ -96,23 +99,23 @@ func (e *Error) Retryable() bool {
 	}
 }
 
-// Refused reports whether the provider refused the request instead of answering
-// it, so that the request costs nothing. A provider that cannot be reached, that
-// is silent, or whose answer breaks off may have done work, and has not refused.
+// Refused reports whether the provider rejected the request without processing it, so that the
+// request costs nothing. It is false if the provider is unreachable, sends nothing, or breaks off
+// its answer: the provider may have produced billed tokens.
 func (e *Error) Refused() bool {
 	switch e.Code {
 	case CodeRateLimited, CodeConflict, CodeQuotaExceeded, CodeInvalidRequest, CodeRequestTooLarge, CodeContextLength,
 		CodeContentFilter, CodeUnauthorized, CodeForbidden, CodeNotFound:
 		return true
 	case CodeUnavailable:
-		return e.Err == nil // a cause means that the connection failed
+		return e.Err == nil // a non-nil Err means that the connection failed
 	default:
 		return e.Status >= 400
 	}
 }
 
-// CodeOfStatus maps an HTTP status of 400 and above to a code. Providers ask
-// it once, after what the body of the response says.
+// CodeOfStatus maps an HTTP status of 400 or above to a code. Providers use it when the body of the
+// response has no more specific error code.
 func CodeOfStatus(status int) Code {
 	switch status {
 	case 401:
@@ -138,7 +141,8 @@ func CodeOfStatus(status int) Code {
 	return CodeInvalidRequest
 }
 
-// clip cuts s to at most limit bytes, at the start of a rune.
+// clip truncates s to at most limit bytes without splitting a character, and marks the cut with an
+// ellipsis.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s

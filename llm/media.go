@@ -1,28 +1,30 @@
 package llm
 
-// MediaReader is implemented by models that cannot use every [Media] part.
+// MediaReader is implemented by models that accept only some [Media] parts. Callers use it to
+// report to the user which parts of a message the model does not receive.
 type MediaReader interface {
-	// Unusable tells why requests for the model leave a part out of messages with that role. It
-	// returns "" for a part that is sent.
+	// Unusable returns why a request for the model omits the part from messages of that role, or ""
+	// if the request contains the part.
 	Unusable(model string, role Role, media Media) Unusable
 }
 
-// Unusable is the reason why a request leaves out a part.
+// Unusable is the reason why a request omits a [Media] part. The empty string means that the
+// request contains it.
 type Unusable string
 
-// The reasons.
+// The reasons why a request omits a part.
 const (
-	// UnusableType: the model does not read media of this kind or media type.
+	// UnusableType: the model does not accept this kind of media or this media type.
 	UnusableType Unusable = "type_not_supported"
-	// UnusableURL: the model reads media of this type inline, and not by URL.
+	// UnusableURL: the model accepts this media type inline, but not by URL.
 	UnusableURL Unusable = "url_not_supported"
-	// UnusableInResult: the model reads media in what users say, and not in results of tools.
+	// UnusableInResult: the model accepts the part in user messages, but not in tool results.
 	UnusableInResult Unusable = "tool_result_not_supported"
-	// UnusableData: the data is not base64, or not what its media type says.
+	// UnusableData: the data is not base64, or does not match its media type.
 	UnusableData Unusable = "invalid_data"
 	// UnusableAddress: the URL is neither http nor https.
 	UnusableAddress Unusable = "invalid_url"
-	// UnusableSource: the part refers to a file that a provider keeps. No model is sent such a
-	// part.
+	// UnusableSource: the part refers to a file that is stored at a provider. No provider package
+	// sends such a part.
 	UnusableSource Unusable = "source_not_supported"
 )

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Role says who speaks in a message.
+// Role is the author of a message.
 type Role string
 
-// The roles of a conversation.
+// The roles of a conversation. [RoleTool] is the author of tool results.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -16,32 +16,32 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Message is one entry of a conversation.
+// Message is one entry of a conversation. Which fields have a meaning depends on Role.
 type Message struct {
+	// Role is the author of the message.
 	Role Role
 
-	// Name is the speaker's name, if there is one. Providers without such a
-	// field leave it out.
+	// Name is the participant's name, or "". Providers whose API has no such field omit it.
 	Name string
 
 	// Parts is the content, in order.
 	Parts []Part
 
-	// ToolCalls are the calls of an assistant message, by their index.
+	// ToolCalls are the calls of an assistant message, in the order of their index.
 	ToolCalls []ToolCall
 
-	// ToolCallID is the id of the call that a tool message answers.
+	// ToolCallID is the ID of the call that a tool message answers.
 	ToolCallID string
 
-	// IsError says that a tool message tells of a failure. Providers without
-	// such a field leave it out: the text says it too.
+	// IsError marks a tool message whose tool call failed. Providers whose API has no such field
+	// omit it; the text of the message describes the failure as well.
 	IsError bool
 
-	// Reasoning is the thinking of an assistant message, in order.
+	// Reasoning is the reasoning of an assistant message, in order.
 	Reasoning []Reasoning
 }
 
-// Text joins the text parts of the message.
+// Text returns the concatenation of the text parts of the message.
 func (m Message) Text() string {
 	var b strings.Builder
 	for _, part := range m.Parts {
@@ -52,49 +52,54 @@ func (m Message) Text() string {
 	return b.String()
 }
 
-// Reasoning is one block of a model's thinking.
+// Reasoning is one block of a model's reasoning. Providers with signed or encrypted reasoning
+// require it in the next request, unchanged.
 type Reasoning struct {
-	// Text is the visible thinking or its summary. It may be empty.
+	// Text is the visible reasoning or its summary. It may be empty.
 	Text string
 
-	// Provider is who made the block. A provider skips the blocks of others.
+	// Provider is the name of the provider that produced the block, as in [Finish.Provider]. A
+	// provider omits the blocks of other providers from its requests.
 	Provider string
 
-	// Data is what the provider wants back unchanged with the next request
-	// (a signature, an encrypted block). It means nothing to anybody else; nil
-	// says that the block need not be sent back.
+	// Data is what the provider needs to send the block back: a signature, an encrypted block, its
+	// position in the answer. Only the provider that wrote it can interpret it. nil = the block
+	// does not have to be sent back.
 	Data json.RawMessage
 }
 
 // Part is a piece of content: [Text] or [Media].
 //
-// A provider skips a part that it cannot use; a part never fails a request.
+// A provider omits a part that its API does not accept; a part never makes a request fail.
+// [MediaReader] reports which parts a provider omits, and why.
 type Part interface{ part() }
 
-// Text is plain text.
+// Text is a part of plain text.
 type Text struct{ Text string }
 
-// Media is an image, a sound, a film or a document, inline or by URL.
+// Media is an image, an audio file, a video or a document, inline or by URL.
 type Media struct {
+	// Kind selects the content type of the API that carries the media.
 	Kind MediaKind
 
 	// MIME is the media type, such as image/png.
 	MIME string
 
-	// Data is the content in standard base64. It goes before URL.
+	// Data is the content in standard base64. If it is set, URL is ignored.
 	Data string
 
-	// URL is where the content is, for the provider to fetch.
+	// URL is the address from which the provider fetches the content. A data: URL with base64
+	// counts as Data.
 	URL string
 
-	// Name is the name of the file, if it has one.
+	// Name is the file name, or "".
 	Name string
 }
 
 func (Text) part()  {}
 func (Media) part() {}
 
-// MediaKind says what a [Media] part shows.
+// MediaKind is the kind of content of a [Media] part.
 type MediaKind string
 
 // The kinds of media.
@@ -105,16 +110,16 @@ const (
 	MediaDocument MediaKind = "document"
 )
 
-// ToolCall is a call the model asked for.
+// ToolCall is a tool call that the model requested.
 type ToolCall struct {
-	// ID is the provider's own id, to be sent back to that provider as it is.
-	// It is unique within a completion and no identity beyond the conversation.
+	// ID is the provider's ID of the call. The next request returns it unchanged, to match the
+	// result to the call. It is unique within a completion, not across conversations.
 	ID string
 
-	// Name is the name of the tool, as the model wrote it.
+	// Name is the name of the tool as the model wrote it. The tool may not exist.
 	Name string
 
-	// Arguments is the text of the arguments as the model wrote it: a JSON
-	// object if the model behaved, any text if it did not.
+	// Arguments is the text of the arguments as the model wrote it. It should be a JSON object, but
+	// a model can write any text.
 	Arguments string
 }

@@ -5,21 +5,22 @@ import (
 	"iter"
 )
 
-// Model streams completions.
+// Model streams completions of a language model. A provider package implements it; [LimitSilence]
+// and other wrappers decorate it.
 //
 // Implementations are safe for concurrent use and never retry.
 type Model interface {
-	// Stream asks for one completion. Nothing is sent before the sequence is
-	// ranged over, and each range is a new call to the provider.
+	// Stream requests one completion. It sends nothing before the caller ranges over the sequence,
+	// and each range is a separate call to the provider.
 	//
-	// The sequence ends after a [Finish] chunk or with a non-nil error, which
-	// comes with a nil chunk. The error is always an [*Error], or the cause of
-	// ctx when ctx ended. Breaking out of the range aborts the call. The request
-	// must not change while the sequence is in use.
+	// The sequence ends after a [Finish] chunk, or with a non-nil error and a nil chunk. The error
+	// is an [*Error], or the cause of ctx if ctx ended. Breaking out of the range aborts the call.
+	// The caller must not change the request while it ranges over the sequence.
 	Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 }
 
-// ModelFunc makes a function a [Model].
+// ModelFunc adapts a function to the [Model] interface. The function must follow the rules of
+// [Model.Stream].
 type ModelFunc func(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 
 // Stream calls f.

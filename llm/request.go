@@ -2,58 +2,62 @@ package llm
 
 import "encoding/json"
 
-// Request is everything a provider is told about one completion.
+// Request is the input of one completion, independent of the provider.
 //
-// A nil pointer means "the provider's default" and is not sent.
+// A nil pointer leaves the option to the provider's default; the provider package then omits it
+// from the API request. A provider package only reads a Request, so several calls may share one.
 type Request struct {
-	// Model is the provider's own name of the model, without our provider prefix.
+	// Model is the provider's own name of the model, without Perdure's provider prefix.
 	Model string
 
-	// Messages is the conversation, oldest first. It is the caller's task to
-	// answer every tool call of an assistant message before the next user message.
+	// Messages is the conversation, oldest first. The caller must add a tool message for every tool
+	// call of an assistant message before the next user message; provider APIs reject a
+	// conversation with unanswered calls.
 	Messages []Message
 
-	// Tools are the tools the model may call. Empty means that it may call none.
+	// Tools are the tools that the model may call. Empty means that it may call none.
 	Tools []Tool
 
-	// Output is what the answer has to be; nil = any text.
+	// Output describes the JSON that the answer must be; nil = any text.
 	Output *Output
 
-	// ParallelToolCalls allows or forbids more than one tool call in a
-	// completion. It is sent only together with Tools.
+	// ParallelToolCalls allows or forbids more than one tool call in a completion. A provider sends
+	// it only together with Tools.
 	ParallelToolCalls *bool
 
-	// MaxOutputTokens bounds the completion, reasoning included.
+	// MaxOutputTokens limits the tokens of the completion, including reasoning tokens.
 	MaxOutputTokens *int
 
-	// Temperature is the sampling temperature; 0 is a value of its own.
+	// Temperature is the sampling temperature. 0 is a valid temperature; nil leaves the default.
 	Temperature *float64
 
-	// ReasoningEffort is how much the model thinks: minimal, low, medium or
-	// high. Empty is the provider's default, and not sent. A provider passes it
-	// on in its own terms; a model that cannot do it may refuse the request.
+	// ReasoningEffort is how much the model reasons: minimal, low, medium or high. Empty is the
+	// provider's default and is not sent. A provider translates it to its API, for instance to a
+	// token budget. A model without reasoning may reject the request.
 	ReasoningEffort string
 
-	// IdempotencyKey names this completion to providers that recognize a
-	// repeated request. Attempts of the same completion share it.
+	// IdempotencyKey identifies this completion to APIs that support idempotent requests. All
+	// attempts of the same completion use the same key.
 	IdempotencyKey string
 }
 
-// Output is the JSON that an answer has to be. A provider that can hold its model to a schema does
-// so, as far as it can: whoever asks also says it in words, and checks the answer.
+// Output describes the JSON that the answer must be. A provider that supports structured output
+// sends the schema, and its API constrains the model to it. That constraint is best effort: the
+// caller also describes the schema in the prompt, and validates the answer.
 type Output struct {
 	// Schema is the JSON Schema of the answer.
 	Schema json.RawMessage
 
-	// Native tells whether the provider is handed the schema. nil = if the endpoint is the vendor's
-	// own, and known to take it for this model, with these tools. A schema for which the API has no
-	// form is never handed over.
+	// Native controls whether the provider sends the schema to its API. true = yes, false = no, nil
+	// = only if the endpoint is the vendor's own and the model is known to support it with these
+	// tools. A provider never sends a schema that its API cannot express.
 	Native *bool
 }
 
-// Hands reports whether the provider is handed the schema of an answer; known is what it is where
-// nobody has said so.
-func (o *Output) Hands(known bool) bool {
+// SendsSchema reports whether the provider sends the schema to its API. known is the answer for a nil
+// Native: whether the endpoint and the model are known to support structured output. A nil Output
+// returns false.
+func (o *Output) SendsSchema(known bool) bool {
 	switch {
 	case o == nil:
 		return false
@@ -63,7 +67,7 @@ func (o *Output) Hands(known bool) bool {
 	return known
 }
 
-// Tool is one function the model may call.
+// Tool describes one function that the model may call.
 type Tool struct {
 	// Name is unique within a request.
 	Name string
@@ -71,7 +75,7 @@ type Tool struct {
 	// Description tells the model when and how to call the tool.
 	Description string
 
-	// Parameters is the JSON Schema of the arguments, passed on unchanged.
-	// Empty means a tool without arguments.
+	// Parameters is the JSON Schema of the arguments. A provider sends it unchanged, including
+	// member order and number literals. Empty means a tool without arguments.
 	Parameters json.RawMessage
 }

@@ -7,23 +7,25 @@ import (
 	"time"
 )
 
-// LimitSilence returns a model whose calls end with [CodeTimeout] when nothing comes from it for as
-// long as limit: neither a first chunk nor a next one. The time in which the consumer deals with a
-// chunk does not count. What providers send to keep a connection open is no chunk and does not
-// count either.
+// LimitSilence returns a model that fails with a [CodeTimeout] error if the wrapped model sends no
+// chunk for longer than limit. The limit applies to the first chunk and between chunks. The time
+// that the consumer needs to process a chunk does not count. Keep-alive data of a provider produces
+// no chunk and does not reset the limit.
 func LimitSilence(model Model, limit time.Duration) Model { return &limited{model, limit} }
 
-// limited is a model with a limit of silence. It implements [MediaReader] for the model that it
-// limits.
+// limited is the model that [LimitSilence] returns. It also forwards [MediaReader] to the wrapped
+// model, because embedding the Model interface hides that method.
 type limited struct {
 	Model
-	limit time.Duration
+	limit time.Duration // maximum silence before and between chunks
 }
 
+// Stream implements [Model].
 func (l *limited) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) { callOnce(ctx, l.Model, req, l.limit, yield) }
 }
 
+// Unusable implements [MediaReader]. A wrapped model that is no MediaReader accepts every part.
 func (l *limited) Unusable(model string, role Role, media Media) Unusable {
 	if r, ok := l.Model.(MediaReader); ok {
 		return r.Unusable(model, role, media)
@@ -31,8 +33,9 @@ func (l *limited) Unusable(model string, role Role, media Media) Unusable {
 	return ""
 }
 
-// callOnce returns one call. The model ends with the cause of its context, which is the error that
-// is due.
+// callOnce streams one completion of model and cancels it when the silence exceeds limit. It needs
+// no error handling of its own: by the contract of [Model.Stream], the model ends with the cause of
+// its ctx, and that cause is the timeout error.
 func callOnce(ctx context.Context, model Model, req *Request, limit time.Duration, yield func(Chunk, error) bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -42,6 +45,7 @@ func callOnce(ctx context.Context, model Model, req *Request, limit time.Duratio
 	})
 	defer silence.Stop()
 	for chunk, err := range model.Stream(ctx, req) {
+		// The timer is stopped while the consumer processes the chunk.
 		silence.Stop()
 		if !yield(chunk, err) {
 			return

@@ -11,7 +11,7 @@ const (
 	TypeChild              = "agent.child.v1"
 	TypeParked             = "thread.parked.v1"
 	TypeDelivery           = "webhook.deliver.v1"
-	TypeNotices            = "interrupt.notifications.v1"
+	TypeNotifications      = "interrupt.notifications.v1"
 	TypeFire               = "schedule.fire.v1"
 	ActivityCallModel      = "model.call.v1"
 	ActivityCallTool       = "tool.call.v1"

@@ -16,8 +16,8 @@ type Acceptance struct {
 	Cut bool `json:"cut,omitempty"`
 	// Append tells that the input only adds messages. It depends on none of the kept ones, so it is
 	// also valid for a conversation that was cut meanwhile.
-	Append bool   `json:"append,omitempty"`
-	Tail   []Said `json:"tail,omitempty"`
+	Append bool          `json:"append,omitempty"`
+	Tail   []TailMessage `json:"tail,omitempty"`
 	// Updated are new versions of kept system and developer messages. They take the place of the
 	// old ones.
 	Updated []agui.Message `json:"updated,omitempty"`
@@ -30,8 +30,8 @@ type Acceptance struct {
 	Unmoved int  `json:"unmoved,omitempty"`
 }
 
-// Said is one message after the kept ones, by its ID.
-type Said struct {
+// TailMessage is one message after the kept ones, by its ID.
+type TailMessage struct {
 	ID string `json:"id"`
 	// Message is the content; nil = the thread already has the message.
 	Message *agui.Message `json:"message,omitempty"`

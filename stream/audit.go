@@ -77,9 +77,9 @@ func (l *Log) recordsUnder(ctx context.Context, subject string) iter.Seq2[*Recor
 	}
 }
 
-// DecisionSaid returns the decision of the proposal with a sequence, and when it was proposed. The
+// DecisionAt returns the decision of the proposal with a sequence, and when it was proposed. The
 // error is ErrLogLost if the log lacks that record.
-func (l *Log) DecisionSaid(ctx context.Context, seq uint64) (*Decision, time.Time, error) {
+func (l *Log) DecisionAt(ctx context.Context, seq uint64) (*Decision, time.Time, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
 		return nil, time.Time{}, err

@@ -38,7 +38,7 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			defer live.Close()
 
 			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(size, "asked"))}
-			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &asked}}}}))
+			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
 			must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: p.Seq, ProtocolVersion: "1.0"},
 				&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.Custom{Name: "note", Value: []byte(`"` + long(size, "opened") + `"`)}))
 			a := begin(t, ctx, l, place("1/model", 0))
@@ -102,7 +102,7 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(300_000, "asked"))}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &asked}}}}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}
 	var nuids []string
 	for range 2 {
 		must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
@@ -119,7 +119,7 @@ func TestLostBlobIsLogLost(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(300_000, "asked"))}
-	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &asked}}}}))
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
 	store := blobs(t, l)
 	for _, info := range must[[]*jetstream.ObjectInfo](t)(store.List(ctx)) {
 		js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))

@@ -150,7 +150,7 @@ func steps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress fun
 func proposed(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
 	t.Helper()
 	return must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{
-		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
 	})).Seq
 }
 

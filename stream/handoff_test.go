@@ -44,7 +44,7 @@ func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 	h.t.Helper()
 	now := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
 	for asked, want := range speaks {
-		if got := now.Speaker(asked); got != want {
+		if got := now.AnsweringAgent(asked); got != want {
 			h.t.Errorf("after %d runs %s is asked for and %s speaks, want %s", h.runs, asked, got, want)
 		}
 	}
@@ -75,8 +75,8 @@ func TestHandoffs(t *testing.T) {
 	h.run("c", "a", "b", "a")
 	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
 	h.run("c") // it was asked for before anybody could know
-	if now := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); now.Speaker("c") != "a" || now.Speaker("b") != "a" {
-		t.Errorf("behind a run that came late %s and %s speak", now.Speaker("c"), now.Speaker("b"))
+	if now := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); now.AnsweringAgent("c") != "a" || now.AnsweringAgent("b") != "a" {
+		t.Errorf("behind a run that came late %s and %s speak", now.AnsweringAgent("c"), now.AnsweringAgent("b"))
 	}
 	h.run("d")
 	h.want(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})

@@ -171,7 +171,7 @@ var stories = map[string]func(s *projectionFixture){
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "It is.")), start("m1"), text("m1", "It is."), end("m1"))
 		aside := agui.Message{ID: "s1", Role: agui.RoleUser, Content: agui.TextContent("In Rome!")}
-		in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "s1", Message: &aside}}}}
+		in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "s1", Message: &aside}}}}
 		p := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, s.run, aside.Digest(), in))
 		note := stream.Steering{Inputs: []uint64{p.Seq, p.Seq}} // said twice
 		s.open("2/model", note, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "model"})

@@ -48,7 +48,7 @@ func (m *tumult) open() []agui.Message {
 		}
 	}
 	said := []agui.Message{user, called}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &said[0]}, {ID: "a1", Message: &said[1]}}}}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &said[0]}, {ID: "a1", Message: &said[1]}}}}
 	proposal := must[stream.Proposal](m.t)(m.log.ProposeInput(m.ctx, run, [32]byte{1}, in))
 	must[uint64](m.t)(m.log.Open(m.ctx, place("1/tools", 0), stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "tools"}))

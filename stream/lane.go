@@ -169,7 +169,7 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 		}
 		begun := lastSeq(last) > max(p.After, p.Since)
 		switch {
-		case !begun && p.Lane.Speaks(), begun && last.Kind != KindAttempt && last.Kind != KindEvents:
+		case !begun && p.Lane.IsAgentLane(), begun && last.Kind != KindAttempt && last.Kind != KindEvents:
 			return nil
 		case begun && !last.writtenFor(p.Execution):
 			return ErrOver

@@ -29,7 +29,7 @@ var ErrStale = errors.New("stream: the state was changed meanwhile")
 // sequence of the last mark that the step has seen (behind; 0 = none).
 type mark struct {
 	subject string
-	behind  uint64
+	after   uint64
 }
 
 // appendOn appends a record and a mark, both or neither. It retries during outages until ctx ends,
@@ -58,7 +58,7 @@ func (l *Log) appendOn(ctx context.Context, msg *nats.Msg, s stamp, expected uin
 		if err != nil {
 			return 0, err
 		}
-		if lastSeq(last) != on.behind {
+		if lastSeq(last) != on.after {
 			return 0, ErrStale
 		}
 	}
@@ -78,7 +78,7 @@ func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected ui
 	defer cancel()
 	batch := strings.ToLower(rand.Text())
 	first := message(on.subject, stamp{kind: KindMark, step: s.step, writer: s.writer}, nil, nil)
-	batched(first, batch, 1, on.behind)
+	batched(first, batch, 1, on.after)
 	second := nats.NewMsg(msg.Subject)
 	second.Data, second.Header = msg.Data, nats.Header{header: msg.Header[header], headerBatchCommit: {"1"}}
 	batched(second, batch, 2, expected)

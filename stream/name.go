@@ -37,9 +37,9 @@ const (
 	LaneMain Lane = "main"
 	// LaneControl has at most one record: the request to cancel.
 	LaneControl Lane = "ctl"
-	// LaneAsks has the interrupts that branches and subagents announce while other parts of the run
+	// LaneInterrupts has the interrupts that branches and subagents announce while other parts of the run
 	// work.
-	LaneAsks Lane = "ask"
+	LaneInterrupts Lane = "ask"
 	// laneState has marks (mark.go).
 	laneState Lane = "state"
 )
@@ -66,14 +66,14 @@ func (l Lane) slot(kind byte, i int) Lane {
 	return Lane(fmt.Sprintf("%s%c%d", l, kind, i))
 }
 
-// Subagents reports whether the lane belongs to a subagent or to one of its tools. It is also true
+// IsSubagentLane reports whether the lane belongs to a subagent or to one of its tools. It is also true
 // for laneState, which has only marks.
-func (l Lane) Subagents() bool { return strings.HasPrefix(string(l), "s") }
+func (l Lane) IsSubagentLane() bool { return strings.HasPrefix(string(l), "s") }
 
-// Speaks reports whether an agent writes model calls to the lane: the run's own agent, or a
+// IsAgentLane reports whether an agent writes model calls to the lane: the run's own agent, or a
 // subagent. It is false for tools.
-func (l Lane) Speaks() bool {
-	return l == LaneMain || l.Subagents() && !strings.Contains(string(l), "t")
+func (l Lane) IsAgentLane() bool {
+	return l == LaneMain || l.IsSubagentLane() && !strings.Contains(string(l), "t")
 }
 
 // proposalPrefix begins the lanes of proposals.

@@ -75,8 +75,8 @@ func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
 	return &o, nil
 }
 
-// Known reports whether the log has any record of a run, for instance its proposed input.
-func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
+// HasRun reports whether the log has any record of a run, for instance its proposed input.
+func (l *Log) HasRun(ctx context.Context, run Run) (bool, error) {
 	rec, err := l.Last(ctx, l.RunSubject(run)+".>")
 	return rec != nil, err
 }

@@ -104,7 +104,7 @@ var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent
 // text, and before they say anything.
 func (s *projectionFixture) tell() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
-		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
 	}))
 	s.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
@@ -144,7 +144,7 @@ func (s *projectionFixture) tell() {
 // while the other goes on.
 func (s *projectionFixture) tellConcurrently() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
-		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
 	}))
 	s.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "tools"})

@@ -39,7 +39,7 @@ type Input struct {
 // carried out.
 type LateAnswer struct {
 	InterruptID string   `json:"interruptId"`
-	Said        Decision `json:"said"`
+	Decision    Decision `json:"said"`
 }
 
 // Proposal refers to a proposal record, which a workflow accepts or ignores. Seq is its sequence,

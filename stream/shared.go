@@ -27,7 +27,7 @@ func (l Lane) Shares(t agui.EventType) bool { return sharesEvent(t) || l.Begins(
 func (l Lane) Begins(t agui.EventType) bool {
 	switch t {
 	case agui.EventTextMessageStart, agui.EventReasoningMessageStart, agui.EventToolCallStart:
-		return l.Subagents() && l.Speaks()
+		return l.IsSubagentLane() && l.IsAgentLane()
 	}
 	return false
 }

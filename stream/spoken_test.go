@@ -45,7 +45,7 @@ func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
 	}
 	seq := must[uint64](t)(last.Finish(ctx, &stream.Result{Answer: json.RawMessage(`{}`)}, text("m", "Hello")))
 
-	all := must[[]stream.Spoken](t)(l.Spoken(ctx, p))
+	all := must[[]stream.AttemptOutput](t)(l.AttemptOutputs(ctx, p))
 	var got []string
 	for _, s := range all {
 		done := ""
@@ -58,7 +58,7 @@ func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
-	if rest := must[[]stream.Spoken](t)(l.Spoken(ctx, place("2/model", seq))); len(rest) != 0 {
+	if rest := must[[]stream.AttemptOutput](t)(l.AttemptOutputs(ctx, place("2/model", seq))); len(rest) != 0 {
 		t.Errorf("behind the last record there are %+v", rest)
 	}
 }

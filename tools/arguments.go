@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 )
 
+// Limits for arguments: size in bytes, levels of nesting, and problems in an error.
 const (
 	maxArguments = 1 << 20
 	maxDepth     = 100
@@ -19,16 +20,17 @@ const (
 
 // Problem is one mistake in the arguments of a call.
 type Problem struct {
-	Pointer string // JSON pointer of the argument; "" is the whole object
+	Pointer string // JSON pointer (RFC 6901) of the argument; "" is the whole object
 	Reason  string // what was expected
 }
 
-// ArgumentsError is why arguments are refused. Its text is for the model, which has to correct
-// them.
+// ArgumentsError is the error of arguments that violate their schema. Its text is for the model,
+// which must correct them.
 type ArgumentsError struct {
 	Problems []Problem // at least one, at most eight
 }
 
+// Error implements error.
 func (e *ArgumentsError) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
@@ -41,12 +43,13 @@ func (e *ArgumentsError) Error() string {
 	return "invalid arguments: " + strings.Join(lines, "; ")
 }
 
+// refused returns an error with one problem.
 func refused(pointer, format string, args ...any) *ArgumentsError {
 	return &ArgumentsError{Problems: []Problem{{Pointer: pointer, Reason: fmt.Sprintf(format, args...)}}}
 }
 
-// decodeArguments decodes a JSON object strictly. With encoding/json the last of two equal keys
-// would win, so the tool might get other arguments than an approver was shown.
+// decodeArguments decodes a JSON object strictly. encoding/json accepts duplicate members and uses
+// the last. An approver could then see other arguments than the tool receives.
 func decodeArguments(raw []byte) (map[string]any, error) {
 	value, err := decodeValue(raw)
 	if err != nil {
@@ -59,7 +62,8 @@ func decodeArguments(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// decodeValue decodes a JSON value with the same strictness.
+// decodeValue decodes a JSON value with the same strictness: no duplicate members, valid UTF-8,
+// limited size, depth and numbers.
 func decodeValue(raw []byte) (any, error) {
 	if err := checkText(raw); err != nil {
 		return nil, err
@@ -69,6 +73,7 @@ func decodeValue(raw []byte) (any, error) {
 	return (&argumentReader{decoder: decoder}).value()
 }
 
+// checkText checks the size, the UTF-8 and the syntax of JSON text.
 func checkText(raw []byte) error {
 	if len(raw) > maxArguments {
 		return refused("", "more than %d bytes", maxArguments)
@@ -87,12 +92,13 @@ func checkText(raw []byte) error {
 	return nil
 }
 
-// argumentReader builds a value from text that is known to be JSON.
+// argumentReader decodes a JSON value token by token. Its text must have passed checkText.
 type argumentReader struct {
 	decoder *json.Decoder
-	path    []string
+	path    []string // of the current value, for errors
 }
 
+// value decodes the next value.
 func (r *argumentReader) value() (any, error) {
 	if len(r.path) > maxDepth {
 		return nil, refused("", "nested deeper than %d levels", maxDepth)
@@ -107,6 +113,7 @@ func (r *argumentReader) value() (any, error) {
 			return r.object()
 		}
 		return r.array()
+	// The validator calculates with exact fractions, in which 1e999999 has a million digits.
 	case json.Number:
 		// The validator calculates with exact fractions: 1e999999 would take a million digits.
 		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
@@ -118,6 +125,7 @@ func (r *argumentReader) value() (any, error) {
 	}
 }
 
+// object decodes an object after its opening brace.
 func (r *argumentReader) object() (any, error) {
 	object := map[string]any{}
 	for r.decoder.More() {
@@ -139,6 +147,7 @@ func (r *argumentReader) object() (any, error) {
 	return object, err
 }
 
+// array decodes an array after its opening bracket.
 func (r *argumentReader) array() (any, error) {
 	array := []any{}
 	for r.decoder.More() {
@@ -152,6 +161,7 @@ func (r *argumentReader) array() (any, error) {
 	return array, err
 }
 
+// member decodes the value of a member or element with that name.
 func (r *argumentReader) member(name string) (any, error) {
 	r.path = append(r.path, name)
 	value, err := r.value()
@@ -159,8 +169,10 @@ func (r *argumentReader) member(name string) (any, error) {
 	return value, err
 }
 
+// pointerEscapes escapes a token of a JSON pointer (RFC 6901, section 3).
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
+// pointer returns the JSON pointer of a path.
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
@@ -170,6 +182,7 @@ func pointer(path []string) string {
 	return b.String()
 }
 
+// jsonType returns the JSON type of a decoded value.
 func jsonType(value any) string {
 	switch value.(type) {
 	case nil:
@@ -187,7 +200,7 @@ func jsonType(value any) string {
 	}
 }
 
-// typeProblem translates an error of encoding/json about a value that fits the schema and not the
+// typeProblem converts an error of encoding/json about a value that matches the schema but not the
 // Go type, such as 1e3 for an int8.
 func typeProblem(err error) *ArgumentsError {
 	mismatch := (*json.UnmarshalTypeError)(nil)

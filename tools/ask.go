@@ -9,30 +9,30 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// asking has the answers of a call, and counts its questions.
+// asking is the state of a call's questions. It is created for each attempt of a call, and lives in
+// its context.
 type asking struct {
-	mu      sync.Mutex
-	answers []Answer
-	next    int
+	mu      sync.Mutex // guards next
+	answers []Answer   // of the questions so far; never modified
+	next    int        // position of the next question
 }
 
-// askingKey is the key of an asking in a context.
+// askingKey is the context key of an asking.
 type askingKey struct{}
 
 // Ask asks people a question during a call, and returns their answer.
 //
-// Without an answer it returns an error that the tool must return, wrapped or unchanged, which ends
-// the call. The run then waits, for days if necessary, without using resources. When people have
-// answered, the tool is called again from its beginning with the same arguments, and Ask returns
-// the answer. A tool may ask several times, one after the other. Its questions are recognized by
-// their position and their content: a question whose content has changed is asked again, with all
-// that follow.
+// Without an answer, Ask returns an error that ends the call; the tool must return it, wrapped or
+// unchanged. The run then waits, for days if necessary, without using resources. After the answer,
+// the tool is called again from its beginning with the same arguments, and Ask returns the answer.
+// A tool can ask several questions, one after the other. A question is identified by its position
+// and its content. If the content has changed, this question and all later ones are asked again.
 //
-// Therefore everything that the tool does before it asks is repeated, and so are its reports. Ask
-// first and act then, or use the call's [IdempotencyKey], which stays the same.
+// Therefore everything that the tool does before a question is repeated, including its reports. Ask
+// first and act afterwards, or use the call's [IdempotencyKey], which stays the same.
 //
-// If nobody is going to answer, the error is a *RefusedError, whose text the tool may return to the
-// model. It is a *QuestionError if the question is invalid or the answer does not fit T, and
+// If nobody will answer, the error is a *RefusedError, whose text the tool may return to the model.
+// The error is a *QuestionError if the question is invalid or the answer does not fit T, and
 // [ErrNobodyToAsk] outside of a call. A question without a schema gets the schema of T.
 func Ask[T any](ctx context.Context, q Question) (T, error) {
 	var answer T
@@ -55,7 +55,8 @@ func Ask[T any](ctx context.Context, q Question) (T, error) {
 	return answer, nil
 }
 
-// Confirm asks people for yes or no, like [Ask]. A person who declines to answer has said no.
+// Confirm asks people a yes-or-no question, like [Ask]. If the person declines to answer, it
+// returns false without an error.
 func Confirm(ctx context.Context, message string) (bool, error) {
 	answer, err := Ask[struct {
 		Approved bool `json:"approved"`
@@ -66,7 +67,7 @@ func Confirm(ctx context.Context, message string) (bool, error) {
 	return answer.Approved, err
 }
 
-// AskJSON is [Ask] for tools whose questions and answers have no Go type.
+// AskJSON is [Ask] for questions and answers without a Go type.
 func AskJSON(ctx context.Context, q Question) (Answer, error) {
 	q, err := q.complete()
 	if err != nil {
@@ -86,8 +87,8 @@ func AskJSON(ctx context.Context, q Question) (Answer, error) {
 	return answer, nil
 }
 
-// Raise ends a call with a question after those that have answers. It is for tools that do not
-// begin again but continue with the [Answers]. It always returns an error: one that the tool must
+// Raise ends a call with a new question after the answered ones. It is for tools that continue from
+// the [Answers] instead of starting again. It always returns an error: one that the tool must
 // return, a *QuestionError, or [ErrNobodyToAsk].
 func Raise(ctx context.Context, q Question) error {
 	q, err := q.complete()
@@ -101,8 +102,8 @@ func Raise(ctx context.Context, q Question) error {
 	return &Raised{Question: q, Index: len(a.answers)}
 }
 
-// Answers returns the answers of the call's questions so far. A tool with a State finds it in the
-// last one.
+// Answers returns the answers to the call's questions so far. They must not be modified. A tool
+// that sets [Question.State] finds it in the last one.
 func Answers(ctx context.Context) []Answer {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
 		return a.answers
@@ -110,7 +111,8 @@ func Answers(ctx context.Context) []Answer {
 	return nil
 }
 
-// take returns the answer to the next question of the call; ok is false if it has none yet.
+// take returns the answer to the next question of the call. question is its [Question.Digest]. ok
+// is false if the question is not answered yet, or differs from the one that was answered.
 func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,5 +125,5 @@ func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 }
 
 // ErrNobodyToAsk is returned for a question outside of a call, or in a call whose caller does not
-// ask people.
+// support questions ([Call.Asks]).
 var ErrNobodyToAsk = errors.New("tools: there is nobody to ask")

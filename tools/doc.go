@@ -9,7 +9,7 @@
 //	tool, _ := registry.Lookup("add")
 //	result, err := tool.Call(ctx, tools.Call{ID: "c1", Arguments: json.RawMessage(`{"A":1,"B":2}`)})
 //
-// Every tool that comes out of [Func] or a [Registry] is guarded:
+// [Func], [Guard] and [NewRegistry] wrap a tool so that it follows common rules:
 //
 //	arguments ─► strict JSON ─► JSON Schema ─► the tool ─► bounded text ─► Result
 //	                 │               │            │
@@ -17,10 +17,13 @@
 //
 // The rules:
 //
-//   - The model is told about failures, because it can react: invalid arguments, a failure, a timeout and a panic are a [Result] with IsError. A Go
-//     error from Call means that the call has no outcome: its context has ended, or its server cannot be reached ([*UnavailableError]). Only then
-//     may the caller retry, as often as the [Spec] allows.
-//   - A tool never receives arguments that its schema refuses.
-//   - A long answer is cut, with a note, and is no failure: a model that is told of a failure would call the tool again.
+//   - Failures are results, because the model can react to them. Invalid arguments, a failed tool,
+//     a timeout and a panic return a [Result] with IsError.
+//   - A Go error from Call means that the call has no outcome: its context has ended, or its server
+//     is unavailable ([*UnavailableError]). Only then may the caller retry, as often as the [Spec]
+//     allows. A [*Raised] error means that the call waits for an answer of people.
+//   - A tool never receives arguments that violate its schema.
+//   - A result that is too long is truncated with a note. It does not count as a failure, because a
+//     model would repeat a failed call.
 //   - This package does not retry.
 package tools

@@ -11,14 +11,15 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// guarded enforces the rules of the package for a tool.
+// guarded is a tool that follows the rules of the package, see the package documentation. It is
+// immutable and safe for concurrent use.
 type guarded struct {
-	inner     Tool
-	spec      Spec
-	arguments *Schema
+	inner     Tool    // the tool as its author wrote it
+	spec      Spec    // with defaults
+	arguments *Schema // compiled from spec.Parameters
 }
 
-// guard wraps a tool. It returns a tool that is already guarded unchanged.
+// guard wraps a tool. It returns an already guarded tool unchanged. The error is a *SpecError.
 func guard(tool Tool) (*guarded, error) {
 	switch tool := tool.(type) {
 	case nil:
@@ -39,8 +40,11 @@ func guard(tool Tool) (*guarded, error) {
 	return &guarded{inner: tool, spec: spec, arguments: schema}, nil
 }
 
+// Spec implements [Tool].
 func (g *guarded) Spec() Spec { return g.spec }
 
+// Call implements [Tool]: it validates the arguments, runs the tool with its timeout, and limits
+// the result. It does not return before the tool does, even if the tool ignores the end of ctx.
 func (g *guarded) Call(ctx context.Context, call Call) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, g.interrupted(ctx)
@@ -67,6 +71,7 @@ func (g *guarded) Call(ctx context.Context, call Call) (Result, error) {
 	return g.bound(result), nil
 }
 
+// bound limits the size of a result.
 func (g *guarded) bound(result Result) Result {
 	var note string
 	result.Parts, note = boundedParts(result.Parts, g.spec.MaxResult)
@@ -77,6 +82,7 @@ func (g *guarded) bound(result Result) Result {
 	return result
 }
 
+// run calls the tool. A panic becomes a failure with a *PanicError as Cause.
 func (g *guarded) run(ctx context.Context, call Call) (result Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -88,8 +94,9 @@ func (g *guarded) run(ctx context.Context, call Call) (result Result, err error)
 	return g.inner.Call(ctx, call)
 }
 
-// explain classifies the error of a call: the end of the caller's context and a failed server are
-// errors; the tool's own timeout and other failures are results for the model.
+// explain classifies the error of a call. timed is ctx with the tool's timeout. The end of ctx, an
+// error before the timeout, and a *Raised remain errors. The tool's timeout is a failure for the
+// model.
 func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, g.interrupted(ctx)
@@ -99,6 +106,7 @@ func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error)
 	}
 	text := fmt.Sprintf("%s did not finish within %s", g.spec.Name, g.spec.Timeout)
 	if !g.spec.Idempotent {
+		// The request can have reached its target before the timeout.
 		text += "; what it was asked to do may have happened all the same"
 	}
 	result := Failed(text)
@@ -106,6 +114,7 @@ func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error)
 	return result, nil
 }
 
+// interrupted returns the error of a call whose ctx has ended, including the cause of ctx.
 func (g *guarded) interrupted(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); cause != err { //nolint:errorlint // the very same error, not one that wraps it
@@ -114,7 +123,7 @@ func (g *guarded) interrupted(ctx context.Context) error {
 	return fmt.Errorf("tool %s was interrupted: %w", g.spec.Name, err)
 }
 
-// failure is Failed for an error whose text the model may receive.
+// failure is [Failed] for an error whose text the model may receive.
 func failure(err error) Result {
 	result := Failed(err.Error())
 	result.Cause = err

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// MaxParts is how many parts a result may have in addition to its text.
+	// MaxParts is the maximum number of parts that a result may have in addition to its text.
 	MaxParts = 32
-	// MaxMedia bounds the media of a result, in bytes of base64.
+	// MaxMedia is the maximum size of all media of a result, in bytes of base64 and URLs.
 	MaxMedia = 16 << 20
 )
 
-// boundedParts returns the parts that a result may have, and a note for the model about those that
-// were removed.
+// boundedParts returns the parts that are within the limits, and a note for the model about omitted
+// ones ("" = none). maxText limits the text of all parts together, in bytes. Each text keeps at
+// least minMaxResult, so that its truncation note fits.
 func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) {
 	media, omitted := 0, 0
 	for _, part := range parts {
@@ -51,8 +52,8 @@ func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) 
 	return kept, note
 }
 
-// usable reports whether media have a type and a source. Media that a provider refuses must not get
-// into the conversation, because every later call would be refused.
+// usable reports whether a media part has a type and a source. A provider would reject media
+// without them. The part would stay in the conversation, so every later model call would fail.
 func usable(m llm.Media) bool {
 	switch m.Kind {
 	case llm.MediaImage, llm.MediaAudio, llm.MediaVideo, llm.MediaDocument:
@@ -61,7 +62,8 @@ func usable(m llm.Media) bool {
 	return false
 }
 
+// isBase64 reports whether s is standard base64 without line breaks.
 func isBase64(s string) bool {
 	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding.Strict(), strings.NewReader(s)))
-	return err == nil && !strings.ContainsAny(s, "\r\n") // the decoder ignores these
+	return err == nil && !strings.ContainsAny(s, "\r\n") // the decoder ignores line breaks
 }

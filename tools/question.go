@@ -10,47 +10,51 @@ import (
 	"time"
 )
 
-// Bounds of a question.
+// Limits for questions.
 const (
-	// MaxQuestion bounds the message of a question in bytes. MaxQuestionSchema bounds the schema of
-	// its answer, its metadata and its state, each.
+	// MaxQuestion is the maximum length of a question's message, in bytes. MaxQuestionSchema is the
+	// maximum size of the schema of its answer, of its metadata, and of its state, in bytes each.
 	MaxQuestion       = 4 << 10
 	MaxQuestionSchema = 16 << 10
-	// MaxQuestions is how many questions a call may ask, including those that it asks again.
+	// MaxQuestions is the maximum number of questions of a call, including repeated ones.
 	MaxQuestions = 16
 
+	// minExpiry is the minimum of [Question.ExpiresIn].
 	minExpiry = time.Second
 )
 
-// Reasons of questions in AG-UI. Those of an application are <application>:<name>.
+// The reasons that AG-UI defines for interrupts. An application's own reasons have the form
+// <application>:<name>.
 const (
 	ReasonInput        = "input_required"
 	ReasonConfirmation = "confirmation"
 )
 
-// Question is what a tool asks people during a call.
+// Question is a question of a tool to people. The thread waits for its answer as an interrupt.
 type Question struct {
 	// Reason is the kind of question, by which clients choose a view; empty = ReasonInput. At most
 	// 64 bytes. tool_call and names with the prefix core: are reserved.
 	Reason string
 	// Message is the text for people.
 	Message string
-	// ResponseSchema is the JSON Schema of the answer. Answers that do not fit are refused before
-	// the tool receives them. Empty means the schema of the type of [Ask], otherwise any answer.
+	// ResponseSchema is the JSON Schema of the answer. An answer that violates it is rejected, so
+	// the tool never receives one. Empty means the schema of the type parameter of [Ask], else any
+	// answer.
 	ResponseSchema json.RawMessage
 	// Metadata is for clients; values are encoded as JSON. Keys with the prefix perdure. are
 	// reserved.
 	Metadata map[string]any
-	// ExpiresIn is the time to answer, at least a second; 0 = unlimited.
+	// ExpiresIn is the time for an answer, at least a second; 0 = unlimited.
 	ExpiresIn time.Duration
-	// State is opaque to Perdure. It comes back with the answer, so that a tool can continue
-	// instead of beginning again.
+	// State is opaque to Perdure. The answer carries it back, so a tool can continue instead of
+	// starting again.
 	State []byte
 }
 
+// reasonRule matches valid reasons.
 var reasonRule = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}(:[a-zA-Z0-9_.-]{1,64})?$`)
 
-// complete validates a question and sets its defaults. The error is a *QuestionError.
+// complete validates a question and returns it with its defaults. The error is a *QuestionError.
 func (q Question) complete() (Question, error) {
 	if q.Reason == "" {
 		q.Reason = ReasonInput
@@ -89,7 +93,8 @@ func (q Question) complete() (Question, error) {
 	return q, nil
 }
 
-// Digest identifies a question by its reason, message and schema.
+// Digest returns a hash of the reason, message and schema. It identifies a question of a call
+// across attempts.
 func (q Question) Digest() string {
 	h := sha256.New()
 	for _, part := range []string{q.Reason, q.Message, string(q.ResponseSchema)} {
@@ -100,36 +105,37 @@ func (q Question) Digest() string {
 
 // Answer is the outcome of a question of the same call.
 type Answer struct {
-	// Question is what a tool asks people during a call.
+	// Question is the [Question.Digest] of the question.
 	Question string
-	Status   AnswerStatus
-	// Content is the answer, JSON that fits the question's schema. It is empty unless Status is
+	// Status is how the question ended.
+	Status AnswerStatus
+	// Content is the answer, JSON that matches the question's schema. It is empty unless Status is
 	// Answered.
 	Content json.RawMessage
-	// Words is the reason of a person who declined; may be empty.
+	// Words is the reason of a person who declined; can be empty.
 	Words string
 	// State is the State of the question.
 	State []byte
 }
 
-// AnswerStatus is how a question has ended.
+// AnswerStatus is how a question ended.
 type AnswerStatus string
 
-// How a question may end.
+// The ways in which a question can end.
 const (
 	Answered  AnswerStatus = "answered"
 	Declined  AnswerStatus = "declined"  // a person refused to answer
 	Cancelled AnswerStatus = "cancelled" // the client cancelled the question
-	Expired   AnswerStatus = "expired"   // nobody answered in time
+	Expired   AnswerStatus = "expired"   // nobody answered before the question expired
 )
 
-// RefusedError is the error of a question that will not be answered.
+// RefusedError is the error of a question that nobody will answer.
 type RefusedError struct {
 	Status AnswerStatus // not Answered
-	Words  string       // reason of the person who declined; may be empty
+	Words  string       // reason of the person who declined; can be empty
 }
 
-// Error returns the text for the model.
+// Error returns a text for the model.
 func (e *RefusedError) Error() string {
 	switch {
 	case e.Status == Expired:
@@ -146,12 +152,13 @@ func (e *RefusedError) Error() string {
 	return "Whoever was asked gave no answer."
 }
 
-// QuestionError is why a question cannot be asked, or its answer cannot be decoded.
+// QuestionError is the error of an invalid question, or of an answer that does not fit the Go type.
 type QuestionError struct {
 	Reason string
 	Err    error // may be nil
 }
 
+// Error implements error.
 func (e *QuestionError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("bad question: %s: %v", e.Reason, e.Err)
@@ -159,10 +166,11 @@ func (e *QuestionError) Error() string {
 	return "bad question: " + e.Reason
 }
 
+// Unwrap returns the cause.
 func (e *QuestionError) Unwrap() error { return e.Err }
 
-// Raised is the error of a call that waits for an answer. The caller asks the question, and makes
-// the call again with all answers.
+// Raised is the error of a call that waits for an answer. The caller asks the question, and repeats
+// the call with all answers.
 type Raised struct {
 	Question
 	// Index is the position of the question in the call, from 0. Answers before it remain valid,
@@ -170,4 +178,5 @@ type Raised struct {
 	Index int
 }
 
+// Error implements error.
 func (e *Raised) Error() string { return "the call waits for an answer: " + e.Message }

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Registry has tools by name, and sources of more tools. It does not change, and is safe for
+// Registry is a set of tools by name, with sources of further tools. It is immutable and safe for
 // concurrent use.
 type Registry struct {
-	tools   map[string]Tool
-	sources []Source // sorted by name
+	tools   map[string]Tool // guarded, by name
+	sources []Source        // sorted by name
 }
 
-// NewRegistry guards and collects tools. It returns all mistakes as joined *SpecError: invalid
-// descriptions, and tools with the same name. The error names a tool with a method Origin() string
-// by its origin.
+// NewRegistry guards the tools and returns a registry of them. The error joins a *SpecError for
+// each mistake: invalid definitions, and tools with the same name. For a tool with a method
+// Origin() string, the error contains its origin.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]Tool, len(tools))}
 	var wrong []error
@@ -38,19 +38,19 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup returns the tool with exactly that name. It does not look for tools of sources.
+// Lookup returns the tool with exactly that name, or false. It does not search the sources.
 func (r *Registry) Lookup(name string) (Tool, bool) {
 	tool, ok := r.tools[name]
 	return tool, ok
 }
 
-// Select returns the tools that match the patterns, each once, in the order of the patterns and by
-// name within a pattern. The same patterns always return the same list, which keeps a provider's
-// prompt cache valid.
+// Select returns the tools that match the patterns, each once, ordered by pattern and by name
+// within a pattern. The same patterns always return the same list, which keeps a provider's prompt
+// cache valid.
 //
-// A pattern is a name, or has * for any characters. A pattern without a match is no error. An
-// unknown name is an *UnknownToolError; all of them are joined. Names of tools outside the worker,
-// such as client:open_map, are unknown here: the caller removes them first.
+// A pattern is a name, or contains * for any characters. A pattern without a match is no error. An
+// unknown name is an *UnknownToolError; all of them are joined. Tools outside of the worker, such
+// as client:open_map, are unknown here: the caller removes their names first.
 //
 // mcp:server/pattern matches tools of a source by the source's own names. Other patterns match none
 // of them. An unknown source is an *UnknownToolError too.
@@ -79,6 +79,7 @@ func (r *Registry) Select(patterns []string) ([]Tool, error) {
 // Sources returns the sources, sorted by name.
 func (r *Registry) Sources() []Source { return slices.Clone(r.sources) }
 
+// match returns the tools that one pattern matches, sorted by name.
 func (r *Registry) match(pattern string) ([]Tool, error) {
 	if strings.ContainsAny(pattern, `?[]\`) {
 		return nil, fmt.Errorf("tool pattern %q: only * is special", pattern)
@@ -102,16 +103,17 @@ func (r *Registry) match(pattern string) ([]Tool, error) {
 	return matched, nil
 }
 
-// UnknownToolError is the error of a name that no tool has.
+// UnknownToolError is the error of a name that no tool has. Name is the name or pattern as written.
 type UnknownToolError struct {
 	Name string
 }
 
+// Error implements error.
 func (e *UnknownToolError) Error() string { return fmt.Sprintf("unknown tool %q", e.Name) }
 
-// With returns a registry with sources. A source owns the prefix of its tools' names, so conflicts
-// do not depend on which tools it has at the moment: a tool of the registry with such a prefix, or
-// two sources with the same name, are a *SpecError.
+// With returns a registry with additional sources. A source owns all names that begin with its name
+// and an underscore, so conflicts do not depend on the tools that it has at the moment. A tool with
+// such a name, and a second source with the same name, are a *SpecError.
 func (r *Registry) With(sources ...Source) (*Registry, error) {
 	all := &Registry{tools: r.tools, sources: slices.Concat(r.sources, sources)}
 	slices.SortStableFunc(all.sources, func(a, b Source) int { return strings.Compare(a.Name(), b.Name()) })
@@ -131,7 +133,8 @@ func (r *Registry) With(sources ...Source) (*Registry, error) {
 	return all, nil
 }
 
-// selectOffers returns the tools of sources that match a pattern without its prefix.
+// selectOffers returns the tools of sources that match a pattern without the prefix mcp:. It fails
+// if the tools of a matching source are not known yet.
 func (r *Registry) selectOffers(pattern string) ([]Tool, error) {
 	server, own, _ := strings.Cut(pattern, "/")
 	var selected []Tool
@@ -151,6 +154,7 @@ func (r *Registry) selectOffers(pattern string) ([]Tool, error) {
 			}
 		}
 	}
+	// A wildcard may match nothing. An exact name must exist.
 	if !known && !strings.Contains(server, "*") || exact && len(selected) == 0 {
 		return nil, &UnknownToolError{Name: sourcePrefix + pattern}
 	}

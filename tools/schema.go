@@ -14,10 +14,11 @@ import (
 	"golang.org/x/text/message"
 )
 
+// maxSchema is the maximum size of a schema, in bytes.
 const maxSchema = 256 << 10
 
-// schemaURL is the URL of every schema. No loader knows its scheme, so a reference in a schema
-// never reads a file or the network.
+// schemaURL is the base URL of every schema. No loader supports its scheme, so a reference in a
+// schema never reads a file or the network.
 const schemaURL = "parameters:///schema"
 
 // Schema is a compiled JSON Schema of arguments. It is safe for concurrent use.
@@ -48,7 +49,7 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled: compiled}, nil
 }
 
-// Validate checks that arguments are a JSON object that fits the schema; empty arguments are {}.
+// Validate checks that arguments are a JSON object that matches the schema; empty arguments are {}.
 // The error is an *ArgumentsError.
 func (s *Schema) Validate(arguments json.RawMessage) error {
 	if len(bytes.TrimSpace(arguments)) == 0 {
@@ -61,7 +62,7 @@ func (s *Schema) Validate(arguments json.RawMessage) error {
 	return s.check(object)
 }
 
-// ValidateValue checks that any JSON value fits the schema. The error is an *ArgumentsError.
+// ValidateValue checks that any JSON value matches the schema. The error is an *ArgumentsError.
 func (s *Schema) ValidateValue(raw json.RawMessage) error {
 	value, err := decodeValue(raw)
 	if err != nil {
@@ -70,6 +71,7 @@ func (s *Schema) ValidateValue(raw json.RawMessage) error {
 	return s.check(value)
 }
 
+// check validates a decoded value.
 func (s *Schema) check(value any) error {
 	err := s.compiled.Validate(value)
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {
@@ -81,9 +83,12 @@ func (s *Schema) check(value any) error {
 	return nil
 }
 
+// explain converts the validator's error to at most maxProblems problems. Their text and order are
+// deterministic, since workflows record the result.
 func (s *Schema) explain(invalid *jsonschema.ValidationError) *ArgumentsError {
 	found := &ArgumentsError{}
 	s.collect(invalid, found)
+	// The validator has error kinds without a leaf that collect understands.
 	if len(found.Problems) == 0 {
 		return refused("", "they do not fit the schema")
 	}

@@ -14,73 +14,76 @@ const (
 	// DefaultTimeout is the timeout of a call if the [Spec] has none.
 	DefaultTimeout = 30 * time.Second
 
-	// DefaultMaxResult is the most bytes of a result if the [Spec] has no bound.
+	// DefaultMaxResult is the maximum length of a result, in bytes, if the [Spec] has none.
 	DefaultMaxResult = 1 << 20
 
-	// MaxAttempts is the most attempts of a [Spec]. DefaultAttempts is the default of an idempotent
-	// tool.
+	// MaxAttempts is the maximum of [Spec.Attempts]. DefaultAttempts is the default for an
+	// idempotent tool.
 	MaxAttempts     = 8
 	DefaultAttempts = 3
 
+	// minMaxResult is the minimum of [Spec.MaxResult], maxDescription the maximum length of a
+	// description, in bytes.
 	minMaxResult   = 1 << 10
 	maxDescription = 16 << 10
 )
 
-// nameRule is what all model providers accept.
+// nameRule matches the tool names that all model providers accept.
 var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// queueRule keeps names of task queues short, because each call carries them.
+// queueRule matches valid task queues. The length is limited because each call carries the name.
 var queueRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
 // Tool is a function that a model may call.
 //
-// Call must be safe for concurrent use, and must return soon after ctx has ended: a caller cannot
-// stop it, and abandons it. A tool reports a failure as a [Result] with IsError. An error means
-// that the call has no outcome; an idempotent tool may then be called again.
+// Call must be safe for concurrent use. It must return soon after ctx has ended: a caller cannot
+// stop it, and abandons a call that does not return. A failure is a [Result] with IsError. An error
+// means that the call has no outcome; the caller may then repeat the call of an idempotent tool.
 type Tool interface {
-	// Spec describes the tool. It never changes.
+	// Spec returns the description of the tool. It never changes.
 	Spec() Spec
 	// Call runs the tool once.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Spec is the description of a tool for models, and for the worker that runs it.
+// Spec describes a tool for models, and for the worker that runs it. The zero value of a field
+// means its default.
 type Spec struct {
-	// Name is the name for models: [a-zA-Z0-9_-]{1,64}.
+	// Name is the name that models see: [a-zA-Z0-9_-]{1,64}.
 	Name string `json:"name"`
 
 	// Description tells models what the tool does and when to use it.
 	Description string `json:"description,omitempty"`
 
 	// Parameters is the JSON Schema of the arguments, which are always an object. Empty means any
-	// object. References to other documents are refused. It must not be modified.
+	// object. References to other documents are rejected. It must not be modified.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 
-	// Timeout bounds one call; 0 means DefaultTimeout.
+	// Timeout limits the duration of one call; 0 means DefaultTimeout.
 	Timeout time.Duration `json:"timeout,omitempty"`
 
-	// MaxResult bounds Result.Content in bytes; 0 means DefaultMaxResult, the minimum is 1 KiB.
+	// MaxResult limits Result.Content, in bytes; 0 means DefaultMaxResult, the minimum is 1 KiB.
 	MaxResult int `json:"maxResult,omitempty"`
 
-	// Idempotent tells that calling twice has the same effect as calling once, so that a call
-	// without an outcome may be repeated.
+	// Idempotent declares that calling twice has the same effect as calling once, so a call without
+	// an outcome may be repeated.
 	Idempotent bool `json:"idempotent,omitempty"`
 
-	// Attempts is how often a call without an outcome may be made, 1 to MaxAttempts; 0 means
-	// DefaultAttempts for an idempotent tool, else 1, which is then the maximum. Attempts that end
-	// with their worker do not count.
+	// Attempts is the maximum number of attempts for a call without an outcome, 1 to MaxAttempts. 0
+	// means DefaultAttempts for an idempotent tool. A tool that is not idempotent has exactly one
+	// attempt. Attempts that end because their worker stops do not count.
 	Attempts int `json:"attempts,omitempty"`
 
 	// TaskQueue is the Temporal task queue whose workers run the tool: 1 to 32 letters, digits, . _
 	// and -, beginning with a letter or digit; empty means the main queue.
 	TaskQueue string `json:"taskQueue,omitempty"`
 
-	// Sequence names a sequence of calls: calls of one turn with the same Sequence run one after
-	// the other, in the model's order. Empty means that calls run concurrently.
+	// Sequence names a sequence: calls of one turn with the same Sequence run one after the other,
+	// in the model's order. Empty means that calls run concurrently.
 	Sequence string `json:"sequence,omitempty"`
 }
 
-// Call is one call of a tool.
+// Call is one call of a tool, as the model requested it.
 type Call struct {
 	// ID is the ID of the tool call.
 	ID string
@@ -88,51 +91,54 @@ type Call struct {
 	// Arguments is the JSON object that the model wrote. Empty means {}.
 	Arguments json.RawMessage
 
-	// IdempotencyKey is the same for every attempt of this call, and differs for every other call.
+	// IdempotencyKey is the same for all attempts of this call, and different for every other call.
 	// A tool passes it to the services that it calls.
 	IdempotencyKey string
 
-	// Reporter receives the reports of the tool; nil = nobody does.
+	// Reporter receives the progress of the tool; nil discards it.
 	Reporter Reporter
 
-	// Asks tells that the tool may ask people: a call that fails with a *[Raised] is made again
-	// when its question is answered. Answers are those of its questions so far, in order.
+	// Asks reports whether the caller supports questions: it repeats a call that fails with a
+	// *[Raised] once the question is answered. Answers are the answers to the questions of this
+	// call so far, in order.
 	Asks    bool
 	Answers []Answer
 }
 
 // Result is the outcome of a call.
 type Result struct {
-	// Content is the text for the model, often JSON. It is valid UTF-8.
+	// Content is the text for the model, often JSON. The guard makes it valid UTF-8.
 	Content string
 
-	// Parts follow the text: more text, or media. Models that accept no media in results receive
-	// the text only. At most MaxParts and MaxMedia are kept; the model is told about the rest.
+	// Parts follow the text: more text, or media. Models that accept no media in tool results
+	// receive only the text. At most MaxParts and MaxMedia are kept; a note informs the model about
+	// omitted ones.
 	Parts []llm.Part
 
-	// IsError tells that Content describes a failure.
+	// IsError marks a failure, which Content describes.
 	IsError bool
 
 	// Cause is the error of a failure, for operators; the model never receives it. It is a
-	// *PanicError if the tool panicked. It may be nil.
+	// *PanicError if the tool panicked. It can be nil.
 	Cause error
 }
 
-// Failed returns the result of a tool that has failed. The text is for the model: what is wrong and
-// what would be right. It is cut after 4 KiB.
+// Failed returns the result of a failed call. The text is for the model: what is wrong, and what
+// would be right. It is truncated after 4 KiB.
 func Failed(text string) Result {
 	return Result{Content: bounded(text, maxFailure), IsError: true}
 }
 
-// UnavailableError is the error of a call without an outcome, because a server cannot be reached or
-// is too busy. Another attempt may succeed. The model receives up to 4 KiB of Text if there is
-// none.
+// UnavailableError is the error of a call without an outcome, because a server is unreachable or
+// overloaded. Another attempt can succeed. After the last attempt the model receives up to 4 KiB of
+// Text.
 type UnavailableError struct {
-	Text       string
-	RetryAfter time.Duration // pause before another attempt; 0 = the caller decides
+	Text       string        // for the model
+	RetryAfter time.Duration // pause before the next attempt; 0 = the caller decides
 	Err        error         // for operators; may be nil
 }
 
+// Error implements error. It omits Text, which is for the model.
 func (e *UnavailableError) Error() string {
 	if e.Err != nil {
 		return "unavailable: " + e.Err.Error()
@@ -140,34 +146,36 @@ func (e *UnavailableError) Error() string {
 	return "unavailable"
 }
 
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // PanicError is the Cause of a result whose tool panicked.
 type PanicError struct {
-	Value any
-	Stack []byte
+	Value any    // argument of panic
+	Stack []byte // stack trace of the goroutine
 }
 
-// Error omits the stack, because the text may be shown anywhere.
+// Error omits the stack, because the text can be shown to users.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// idempotencyKey is the key of an idempotency key in a context.
+// idempotencyKey is the context key of an idempotency key.
 type idempotencyKey struct{}
 
-// IdempotencyKey returns the key of the call of ctx, or "" outside of a call. A [Func] reads
-// [Call].IdempotencyKey with it.
+// IdempotencyKey returns the idempotency key of the call that ctx belongs to, or "" outside of a
+// call. Functions of [Func] use it instead of Call.IdempotencyKey.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key
 }
 
-// SpecError is a mistake in the description of a tool.
+// SpecError is a mistake in the definition of a tool or source.
 type SpecError struct {
 	Tool   string
 	Reason string
 	Err    error // may be nil
 }
 
+// Error implements error.
 func (e *SpecError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("tool %q: %s: %v", e.Tool, e.Reason, e.Err)
@@ -175,9 +183,10 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("tool %q: %s", e.Tool, e.Reason)
 }
 
+// Unwrap returns the cause.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// complete validates a spec and sets its defaults.
+// complete validates a spec and returns it with its defaults. The error is a *SpecError.
 func (s Spec) complete() (Spec, error) {
 	switch {
 	case !nameRule.MatchString(s.Name):

@@ -12,14 +12,16 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// metricsServer serves /metrics, if that is configured. A worker listens on nothing else. nil
-// serves nothing.
+// metricsServer serves /metrics. It is the only port of a worker, and only open if it is
+// configured. A nil *metricsServer is valid and serves nothing.
 type metricsServer struct {
 	http    http.Server
 	address string
-	serving chan error
+	serving chan error // has the error with which Serve has ended
 }
 
+// serveMetrics starts the server; nil = addr is empty. The caller must call stop. Errors:
+// *config.VariableError.
 func serveMetrics(ctx context.Context, addr string, metrics http.Handler, logger *slog.Logger) (*metricsServer, error) {
 	if addr == "" {
 		return nil, nil
@@ -36,6 +38,7 @@ func serveMetrics(ctx context.Context, addr string, metrics http.Handler, logger
 	return s, nil
 }
 
+// addr returns the address of the server; "" = there is none.
 func (s *metricsServer) addr() string {
 	if s == nil {
 		return ""
@@ -43,7 +46,7 @@ func (s *metricsServer) addr() string {
 	return s.address
 }
 
-// stop closes the server without waiting for scrapes.
+// stop closes the server without waiting for scrapes in progress.
 func (s *metricsServer) stop() error {
 	if s == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package worker runs Perdure's worker in a program of yours, with additional tools in Go, agents
+// Package worker runs Perdure's worker in your own program, with additional tools in Go, agents
 // that are Go programs, and workflows and activities of your own.
 //
 //	func main() {
@@ -45,20 +45,21 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// Additions are what a program adds to the worker.
+// Additions are what a program adds to the worker. The zero value adds nothing.
 type Additions struct {
-	// Tools are tools in Go. A name that another tool has is an error.
+	// Tools are tools in Go. It is an error if another tool has the same name.
 	Tools []tools.Tool
-	// Programs are agents that are workflows, by the names in definitions.
+	// Programs are agents that are Go workflow functions, by the names in Definition.Workflow.
 	Programs workflows.Programs
-	// Agents are definitions that are published when the worker starts, like those of the API's
-	// folder. Newer ones from HTTP stay.
+	// Agents are definitions that the worker publishes when it starts, like the API does with those
+	// of its folder. A different definition that was published over HTTP stays.
 	Agents []*agents.Definition
 	// Register adds workflows and activities to the worker of the main task queue; nil = none.
 	Register func(r worker.Registry)
 }
 
-// Main runs the worker as a process until SIGINT or SIGTERM, and exits with an error if it cannot.
+// Main runs the worker as a process until SIGINT or SIGTERM. If the worker fails, Main exits with
+// status 1.
 func Main(a Additions) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -68,8 +69,9 @@ func Main(a Additions) {
 	}
 }
 
-// Run runs the worker until ctx ends; other workers continue what it could not finish. It logs to
-// out only. Arguments and environment are those of the command worker.
+// Run runs the worker until ctx ends; other workers then continue its runs. args and environ are
+// those of the command worker. It writes its log, and nothing else, to out. It blocks, and returns
+// nil after help was printed.
 func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {
@@ -82,6 +84,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
 	}
+	// Mistakes in files are reported before the worker waits for NATS and Temporal.
 	folder, err := openFolder(cfg)
 	if err != nil {
 		return err
@@ -111,6 +114,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		return err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
+	// All processes use this converter, which refuses payloads that are too large for a history.
 	cfg.Temporal.DataConverter = runs.DataConverter()
 	cfg.Temporal.Identity = identity()
 	tel.Instrument(&cfg.Temporal)
@@ -128,6 +132,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if err != nil {
 		return err
 	}
+	// The agents are published before the worker polls its task queues.
 	if err := publish(ctx, log, a.Agents, logger); err != nil {
 		return err
 	}
@@ -159,6 +164,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if err != nil {
 		return err
 	}
+	// From here on the Temporal workers poll in goroutines of their own; Run only waits.
 	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
@@ -166,7 +172,8 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	return nil
 }
 
-// publish publishes the agents of the program.
+// publish publishes the agents of the program. A definition from HTTP that has precedence is only
+// logged.
 func publish(ctx context.Context, log *stream.Log, all []*agents.Definition, logger *slog.Logger) error {
 	if len(all) == 0 {
 		return nil
@@ -191,7 +198,8 @@ func publish(ctx context.Context, log *stream.Log, all []*agents.Definition, log
 	return nil
 }
 
-// openFolder reads tools, servers and scripts of the folder of definitions, if there is one.
+// openFolder reads tools, MCP servers and scripts of the folder of definitions; without a folder
+// the result is empty.
 func openFolder(cfg *config.Config) (*agents.Folder, error) {
 	if cfg.Agents == "" {
 		return &agents.Folder{}, nil
@@ -199,9 +207,10 @@ func openFolder(cfg *config.Config) (*agents.Folder, error) {
 	return agents.LoadDir(cfg.Agents)
 }
 
-// identity returns a name of this process that no other process gets, not even the next one with
-// the same host and process ID, because other workers act on it. It has at most 64 letters, digits
-// and dashes, because it is part of a key in a NATS bucket.
+// identity returns the name of this process in Temporal and in package presence. No other process
+// gets the same name, not even a later one with the same host and PID: other workers fail the
+// activities of a dead worker by its name. It has at most 64 letters, digits and dashes, because it
+// is part of a key.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {

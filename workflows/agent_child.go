@@ -6,13 +6,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// AgentBranch is agent.child.v1: the work of a subagent for a tool call, or of a branch of a
+// AgentChild is agent.child.v1: the work of a subagent for a tool call, or of a branch of a
 // pipeline. It ends with the call's or branch's answer. If the answer has Suspended set, the child
 // waits for interrupts, and the run that has the decisions starts it again from that state.
 //
 // Cancellation reaches it as a child workflow. A child whose input is cancelled already
 // (Progress.Cancelled) starts with a cancelled context: it only compensates for what it has done.
-func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
+func (p Programs) AgentChild(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
 	r := newRun(ctx, in.Input)
 	r.program, r.executionCtx = p.of(r, nil), ctx
 	r.child, r.delegation.allowed = &child{Child: in.Child, call: in.Call}, in.Subagents

@@ -23,7 +23,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
 		t.cancel()
 	}
-	if err := errors.Join(t.listen(running), t.rename(running)); err != nil {
+	if err := errors.Join(t.listen(running), t.upsertSearchAttributes(running)); err != nil {
 		return runs.Result{}, err
 	}
 	t.notifier.start(ctx)
@@ -34,12 +34,12 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	// A client that has seen the terminal record in the log may send decisions before the activity
 	// that wrote it reports to this workflow. So the interrupts are registered before the record is
 	// written.
-	t.awaitBehind(running, t.waitsBehind(end))
+	t.setInterruptsAfterEnd(running, t.interruptsAfterEnd(end))
 	result, err := t.finish(running, end)
-	if err == nil && t.open() != nil && result.Outcome == end.outcome {
-		t.open().After = result.Seq
+	if err == nil && t.openInterrupts() != nil && result.Outcome == end.outcome {
+		t.openInterrupts().After = result.Seq
 		if t.cancelNext {
-			t.open().CancelAll(workflow.Now(ctx))
+			t.openInterrupts().CancelAll(workflow.Now(ctx))
 		}
 		return result, t.awaitSuccessor(ctx, t.run.in.ParkPatience())
 	}

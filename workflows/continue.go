@@ -22,7 +22,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 			return err
 		}
 	}
-	if !r.mayContinue(ctx) {
+	if !r.shouldContinueAsNew(ctx) {
 		return nil
 	}
 	if r.thread != nil {
@@ -97,10 +97,10 @@ func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	return t.run.fitsAs(next)
 }
 
-// mayContinue reports whether the run is to continue as new at this safe point. A cancelled run
+// shouldContinueAsNew reports whether the run is to continue as new at this safe point. A cancelled run
 // does not, since it ends soon. Neither does one without a record: its first step carries the
 // beginning.
-func (r *run) mayContinue(ctx workflow.Context) bool {
+func (r *run) shouldContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
 	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.mustStay()

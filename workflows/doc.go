@@ -24,7 +24,7 @@
 //   - Continues as new as agent.run when the wait is over, as itself when its history grows long. It ends only when an
 //     input answers or abandons all it waits for: the run of that input begins in a new execution.
 //
-// agent.child.v1 (Programs.AgentBranch) is a subagent, which works for a tool call, or a branch of
+// agent.child.v1 (Programs.AgentChild) is a subagent, which works for a tool call, or a branch of
 // a pipeline. It is suspended if it ends with its interrupts, so that the run can end with them.
 // The run that has the decisions restarts it from its state ([runs.SuspendedChild]).
 //

@@ -55,7 +55,7 @@ func (r *run) restorePosition() {
 		r.pipeline.position = r.in.Resume.Position
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
-		r.pipeline.position = &runs.Position{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.position = &runs.Position{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.place(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.position.Cursor.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {

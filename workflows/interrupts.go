@@ -94,10 +94,10 @@ func (i *interrupts) notifiable() []*runs.Interrupts {
 	return slices.DeleteFunc(append(slices.Clone(i.earlier), i.answered), (*runs.Interrupts).IsNotified)
 }
 
-// untold returns the first interrupts with pending notifications: those that the run resumes
+// nextPending returns the first interrupts with pending notifications: those that the run resumes
 // (began) come first, then resolved ones, then open ones. It skips those in except; nil = there are
 // none.
-func (i *interrupts) untold(began *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
+func (i *interrupts) nextPending(began *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
 	for _, w := range slices.Concat([]*runs.Interrupts{began}, i.notifiable(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
 		if w.HasPending() && !except[w] {
 			return w

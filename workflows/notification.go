@@ -25,9 +25,9 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 	}
 }
 
-// noticesID returns the workflow ID for the pending notifications about interrupts. It has the
+// notificationsID returns the workflow ID for the pending notifications about interrupts. It has the
 // number of the first one, so it is unique among the executions of the thread.
-func noticesID(ctx workflow.Context, w *runs.Interrupts) string {
+func notificationsID(ctx workflow.Context, w *runs.Interrupts) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
 }

@@ -54,7 +54,9 @@ func (n *notifier) send(ctx workflow.Context, notice runs.Notification) {
 }
 
 // next returns the interrupts with the first pending notification; nil = none is pending.
-func (n *notifier) next() *runs.Interrupts { return n.interrupts.untold(n.run.Resume, n.handedOver) }
+func (n *notifier) next() *runs.Interrupts {
+	return n.interrupts.nextPending(n.run.Resume, n.handedOver)
+}
 
 // stop begins no further notification, and blocks up to stopPatience for the one under way. The
 // interrupts carry the pending ones to the next execution.
@@ -88,13 +90,13 @@ func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 		}
 		n.handedOver[w] = true
 		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID:            noticesID(ctx, w),
+			WorkflowID:            notificationsID(ctx, w),
 			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON, // it outlives the thread
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary:         "notifications about interrupts",
 		})
 		in := runs.NotificationsInput{Thread: n.run.Run, Interrupts: w}
-		if err := workflow.ExecuteChildWorkflow(child, runs.TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+		if err := workflow.ExecuteChildWorkflow(child, runs.TypeNotifications, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("notifications about a run's interrupts are not sent", n.run.Run.With(w.RunID).LogAttrs(n.run.Agent, "error", err)...)
 		}
 	}

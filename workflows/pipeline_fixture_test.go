@@ -176,7 +176,7 @@ func (k *pipelineFixture) begin(in any) {
 	}
 	if k.programs != nil {
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 	}
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Advance) (runs.Advanced, error) { return k.advance(in) },

@@ -94,7 +94,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	a.steps++
 	// Cursor.Keeps: the outputs of earlier steps stay in the state.
 	r.pipeline.position = &runs.Position{
-		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.place(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
 	}
 	r.pipeline.tree = tree
@@ -153,7 +153,7 @@ func (a *Agent) waitIdle(ctx workflow.Context) error {
 // that the log has another end of the run.
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	t, w := a.thread, end.waits
-	t.awaitBehind(ctx, w)
+	t.setInterruptsAfterEnd(ctx, w)
 	result, err := t.finish(ctx, end)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := runs.Position{Origin: a.origin, Input: a.input, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
+	walk := runs.Position{Origin: a.origin, Input: a.input, Child: r.child.place(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
 	in := runs.Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
 	var next runs.Advanced
 	if err := r.interpreter().runAdvance(ctx, in, &next); err != nil {

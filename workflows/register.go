@@ -17,14 +17,14 @@ func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{
 		Name: runs.TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
-	r.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{
+	r.RegisterWorkflowWithOptions(programs.AgentChild, workflow.RegisterOptions{
 		Name: runs.TypeChild, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
 		Name: runs.TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(SendNotifications, workflow.RegisterOptions{
-		Name: runs.TypeNotices, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		Name: runs.TypeNotifications, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{
 		Name: runs.TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,

@@ -12,13 +12,13 @@ import (
 // takeResults starts the coroutine that receives tool results by signal, and stores one after the
 // other. It does not block.
 func (t *thread) takeResults(ctx workflow.Context) {
-	t.results.come = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
+	t.results.signals = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
 		Description: `say what came of a call of the client's: {"toolCallId", "content"}`,
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			var in runs.ToolResult
-			t.results.come.Receive(ctx, &in)
+			t.results.signals.Receive(ctx, &in)
 			t.takeResult(ctx, in)
 		}
 	})
@@ -61,7 +61,7 @@ func (t *thread) awaitDecidable(ctx workflow.Context) {
 // awaitResults blocks until every result that has arrived is stored: an execution that continued as
 // new before would lose it. ok is false if ctx ends first.
 func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
-	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.come.Len() == 0 }) == nil
+	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.signals.Len() == 0 }) == nil
 }
 
 // interruptsOf returns the interrupts that a decision about a call is for; nil = none. A cancelled

@@ -187,7 +187,7 @@ func (r *run) step(turn int, id, name string) runs.Step {
 func (r *run) ownStep(id string) runs.Step {
 	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.branch(), Compensates: r.isCompensating(),
+		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.place(), Compensates: r.isCompensating(),
 	}
 }
 

@@ -30,7 +30,7 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 		}
 		return nil
 	}
-	if t.open() != nil {
+	if t.openInterrupts() != nil {
 		if resumes, err := t.validateAnswer(in); resumes || err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, e
 		active := in.RunID == t.run.in.Run.ID
 		return runs.Submitted{Attached: active, Queued: !active}, nil
 	}
-	if t.open() != nil {
+	if t.openInterrupts() != nil {
 		return t.answer(ctx, in), nil
 	}
 	if in.OnBusy != runs.OnBusyInterrupt {
@@ -92,7 +92,7 @@ func (t *thread) enqueue(in runs.Submit) runs.Submitted {
 // agent's policy abandons them. resumes reports whether the thread continues with the offer;
 // otherwise the offer is queued.
 func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
-	w, then := t.open(), t.onOpen(in)
+	w, then := t.openInterrupts(), t.onOpen(in)
 	switch {
 	case t.closing || t.frees(in):
 		return true, nil
@@ -141,7 +141,7 @@ func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
 // it leaves open. Earlier decisions stand. open reports that approvals or questions are still open,
 // for instance because a quorum needs more votes: then no result was taken.
 func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
-	w, now := t.open(), workflow.Now(ctx)
+	w, now := t.openInterrupts(), workflow.Now(ctx)
 	w.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
 	w.ApplyTime(now)
 	if _, asks := w.Open(); asks {
@@ -159,7 +159,7 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 // OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy comes before the
 // agent's policy.
 func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
-	open, asks := t.open().Open(in.Decisions...)
+	open, asks := t.openInterrupts().Open(in.Decisions...)
 	then := t.run.in.OnMissingResult
 	if asks {
 		then = t.run.in.OnNewInput
@@ -178,13 +178,13 @@ func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 // closes, and the API starts the run in a new one.
 func (t *thread) frees(in runs.Submit) bool {
 	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.open().Calls, carried)
+	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.openInterrupts().Calls, carried)
 }
 
 // refusal returns the error for an offer that leaves interrupts open, with the open calls as its
 // detail.
 func (t *thread) refusal(in runs.Submit) error {
-	open, asks := t.open().Open(in.Decisions...)
+	open, asks := t.openInterrupts().Open(in.Decisions...)
 	active := runs.Active{RunID: t.run.in.Run.ID, Waiting: open}
 	if asks || in.Offer == nil {
 		return temporal.NewApplicationError("the thread waits for decisions", runs.ErrorInterrupted, active)

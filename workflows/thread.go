@@ -53,14 +53,14 @@ func (t *thread) enter(ctx workflow.Context, next phase) {
 	t.phase = next
 }
 
-// open returns the interrupts that the thread waits for after its run's end; nil = none. It is set
+// openInterrupts returns the interrupts that the thread waits for after its run's end; nil = none. It is set
 // before the terminal record is written (see AgentRun).
-func (t *thread) open() *runs.Interrupts { return t.run.interrupts.afterEnd }
+func (t *thread) openInterrupts() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
-// awaitBehind makes w the interrupts that the thread waits for after its run's end; nil = none. It
+// setInterruptsAfterEnd makes w the interrupts that the thread waits for after its run's end; nil = none. It
 // does not block. It adds the budget that the next run takes over, and the notification that the
 // interrupts are open.
-func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
+func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, w *runs.Interrupts) {
 	if t.run.interrupts.afterEnd = w; w == nil {
 		return
 	}
@@ -68,11 +68,11 @@ func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
 	w.NoteOpened()
 }
 
-// waitsBehind returns the interrupts that the thread waits for after an ending; nil = the thread
+// interruptsAfterEnd returns the interrupts that the thread waits for after an ending; nil = the thread
 // continues with its queue, or closes. It waits for approvals and questions in any case. It waits
 // for client tool calls only if the agent has a policy for inputs without results
 // (OnMissingResult). With OpenAbandon a queued run comes first.
-func (t *thread) waitsBehind(end ending) *runs.Interrupts {
+func (t *thread) interruptsAfterEnd(end ending) *runs.Interrupts {
 	in := &t.run.in
 	switch {
 	case end.outcome == runs.OutcomeInterrupt, end.outcome == runs.OutcomeSuccess && end.waits != nil && end.waits.AsksPeople():
@@ -166,9 +166,9 @@ func (t *thread) next() *runs.Input {
 	return &next
 }
 
-// rename sets the search attributes of a run that was queued: continue-as-new has copied those of
+// upsertSearchAttributes sets the search attributes of a run that was queued: continue-as-new has copied those of
 // the run before it. Runs that were not queued have theirs from the API's start request.
-func (t *thread) rename(ctx workflow.Context) error {
+func (t *thread) upsertSearchAttributes(ctx workflow.Context) error {
 	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil
 	}
@@ -177,6 +177,6 @@ func (t *thread) rename(ctx workflow.Context) error {
 
 // results receives the tool results that arrive by signal.
 type results struct {
-	come workflow.ReceiveChannel // of the signal tool_result
-	busy bool                    // the activity tool.result is storing a result
+	signals workflow.ReceiveChannel // of the signal tool_result
+	busy    bool                    // the activity tool.result is storing a result
 }

@@ -36,9 +36,9 @@ type Narrator struct {
 	attempt *stream.Attempt
 	offered []string
 	Clients []llm.Tool
-	// Delegates are the subagents that the model may call, Handoffs the agents to which it may hand
+	// Subagents are the subagents that the model may call, Handoffs the agents to which it may hand
 	// the thread over. They are those that OfferDelegates and OfferHandoffs have returned.
-	Delegates []Delegate
+	Subagents []Subagent
 	Handoffs  []Handoff
 	// Gate decides which calls need an approval; nil = none.
 	Gate Gate
@@ -86,17 +86,17 @@ func (n *Narrator) Offer(tools []llm.Tool) {
 	}
 }
 
-// Place sets the specs of the worker's tools, which have the task queue and the sequence of each.
-func (n *Narrator) Place(offered []tools.Tool) {
+// SetSpecs sets the specs of the worker's tools, which have the task queue and the sequence of each.
+func (n *Narrator) SetSpecs(offered []tools.Tool) {
 	n.places = map[string]tools.Spec{}
 	for _, t := range offered {
 		n.places[t.Spec().Name] = t.Spec()
 	}
 }
 
-// put sets the task queue and the sequence of a call. Calls with the same sequence number are made
+// setQueue sets the task queue and the sequence of a call. Calls with the same sequence number are made
 // one after the other. The workflow gets numbers, because names are of no use to it and take room.
-func (n *Narrator) put(call *runs.Call) {
+func (n *Narrator) setQueue(call *runs.Call) {
 	spec := n.places[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
 		call.Queue = spec.TaskQueue
@@ -110,10 +110,10 @@ func (n *Narrator) put(call *runs.Call) {
 	call.Sequence = 1 + slices.Index(n.sequences, spec.Sequence)
 }
 
-// Tell emits the events of one chunk, and returns when the attempt has taken them, which may mean
+// Add emits the events of one chunk, and returns when the attempt has taken them, which may mean
 // waiting for the log. The error is the attempt's, or a *llm.Error if the provider has broken its
 // protocol.
-func (n *Narrator) Tell(ctx context.Context, chunk llm.Chunk) error {
+func (n *Narrator) Add(ctx context.Context, chunk llm.Chunk) error {
 	var events []agui.Event
 	switch c := chunk.(type) {
 	case llm.ReasoningDelta:
@@ -213,7 +213,7 @@ func (n *Narrator) tellCall(c llm.ToolCallStart) []agui.Event {
 	n.calls = append(n.calls, call)
 	events := append(n.thinking.end(), n.endText()...)
 	var before []agui.Event
-	call.predicted, before = n.predict.begin(c.Name)
+	call.predicted, before = n.predict.match(c.Name)
 	return append(append(events, before...), &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
 }
 
@@ -269,8 +269,8 @@ func (n *Narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
-		waits := n.waits(call)
-		n.handOver(call, &waits)
+		waits := n.workflowCall(call)
+		n.markSubagent(call, &waits)
 		if waits.Client || waits.Approval != nil {
 			n.Answer.WaitCount++
 		}
@@ -281,7 +281,7 @@ func (n *Narrator) result() (*stream.Result, error) {
 		// Further calls are known by their index; too many interrupts end the run.
 		if n.Answer.CallCount == 0 && len(n.Answer.Calls) < runs.MaxCalls && n.Answer.WaitCount <= runs.MaxInterrupts {
 			n.Answer.Calls = append(n.Answer.Calls, waits)
-			n.yield(call, waits, i)
+			n.markHandoff(call, waits, i)
 		} else {
 			n.Answer.CallCount = len(n.calls)
 		}
@@ -316,11 +316,11 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// waits returns a call as the workflow knows it: where it is made, and whether it is an interrupt.
+// workflowCall returns a call as the workflow knows it: where it is made, and whether it is an interrupt.
 // Only tools that were offered are gated; a name that was made up gets an error as its result.
-func (n *Narrator) waits(c *toolCall) runs.Call {
+func (n *Narrator) workflowCall(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.toolName(c.name)}
-	n.put(&call)
+	n.setQueue(&call)
 	switch {
 	case call.Tool != "" && n.Gate != nil:
 		call.Approval = n.Gate(c.name, c.arguments.String())

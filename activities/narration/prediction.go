@@ -34,10 +34,10 @@ type prediction struct {
 // pointerEscaper escapes a name in a JSON pointer (RFC 6901).
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// begin returns the members of the state that follow the arguments of a call, and the events that
+// match returns the members of the state that follow the arguments of a call, and the events that
 // precede the call. A PredictState replaces an earlier one in clients, so there is one for all
 // tools of the agent, before the first call that is predicted.
-func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event) {
+func (p *predictor) match(tool string) (follow []*predicted, events []agui.Event) {
 	var all []prediction
 	for _, d := range p.predictions {
 		all = append(all, prediction{StateKey: d.Key, Tool: d.Tool, ToolArgument: d.Argument})

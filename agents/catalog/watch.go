@@ -42,7 +42,7 @@ func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool)
 // Watch keeps the current definitions in memory. It returns when it has loaded all present
 // publications. The caller stops the returned watch.
 func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
-	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Copy{Load: c.gather, Take: c.follow})
+	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Receiver{Load: c.gather, Take: c.follow})
 	if err != nil {
 		return nil, fmt.Errorf("catalog: watch: %w", err)
 	}

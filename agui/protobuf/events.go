@@ -8,15 +8,15 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// arm is one event of the envelope.
+// arm describes one event type: an arm of the oneof in the envelope.
 type arm struct {
-	number protowire.Number
-	make   func() agui.Event
-	fields func(wire, agui.Event)
+	number protowire.Number       // field number in the envelope
+	make   func() agui.Event      // returns a new event
+	fields func(wire, agui.Event) // shows the fields of the event
 }
 
-// byType and byNumber find an arm from either side.
 var (
+	// byType and byNumber contain all arms, by event type and by field number. init fills them.
 	byType   = make(map[agui.EventType]arm, len(arms))
 	byNumber = make(map[protowire.Number]arm, len(arms))
 )
@@ -28,8 +28,8 @@ func init() {
 	}
 }
 
-// event declares an event by its number in the envelope, its number in BaseEvent, and its fields
-// from 2 on; field 1 is the BaseEvent.
+// event returns the arm of an event type. number is its field number in the envelope, enum its
+// value in BaseEvent.type. fields shows its own fields, from number 2 on; field 1 is the BaseEvent.
 func event[T any, E interface {
 	*T
 	agui.Event
@@ -39,13 +39,14 @@ func event[T any, E interface {
 		make:   func() agui.Event { return E(new(T)) },
 		fields: func(w wire, e agui.Event) {
 			base(w, e, enum)
-			fields(w, e.(E)) // looked up by its type
+			fields(w, e.(E)) // cannot panic: found by the event's type
 		},
 	}
 }
 
-// base names the event a second time, and both must agree.
+// base shows the BaseEvent. Its type must agree with the arm.
 func base(w wire, e agui.Event, enum int32) {
+	// The reader finds -1 without a BaseEvent, and the enum's default 0 without a type.
 	b, found := e.Base(), int32(-1)
 	if !w.reads() {
 		found = enum
@@ -64,7 +65,7 @@ func base(w wire, e agui.Event, enum int32) {
 	}
 }
 
-// arms are all events. Numbers are never given twice.
+// arms are all event types. A number is never reused.
 var arms = []arm{
 	event(1, 0, func(w wire, e *agui.TextMessageStart) {
 		w.text(2, &e.MessageID)
@@ -132,6 +133,7 @@ var arms = []arm{
 		w.text(2, &e.StepName)
 		w.text(3, &e.SubagentRunID)
 	}),
+	// From here on, the order of the envelope differs from that of the enum.
 	event(17, 19, func(w wire, e *agui.TextMessageChunk) {
 		w.text(2, &e.MessageID)
 		w.text(3, (*string)(&e.Role))

@@ -11,14 +11,15 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// body is the content of a message on this wire: a string, parts, or an object, each in a field of
-// its own.
+// body is the content of a message in this encoding: a string, parts or an object, each in a
+// separate field. The writer sets at most one of them; none means absent.
 type body struct {
 	text   *string
 	parts  []agui.ContentPart
 	object json.RawMessage
 }
 
+// bodyOf returns the body of a content, without the parts that this encoding cannot represent.
 func bodyOf(c agui.Content) body {
 	switch {
 	case c.IsText():
@@ -30,8 +31,9 @@ func bodyOf(c agui.Content) body {
 	}
 }
 
-// content returns what a reader has found, for a message that may have parts, or an object, or
-// neither. No content at all means an empty list of parts where there may be parts.
+// content returns the content that a reader has found. The flags are the forms that the message's
+// role allows besides text. Where parts are allowed, a missing content is an empty list of parts.
+// It fails for several forms, and for one that is not allowed.
 func (b body) content(mayHaveParts, mayHaveObject bool) (agui.Content, error) {
 	b.parts = slices.DeleteFunc(b.parts, unnamed)
 	forms := 0
@@ -56,11 +58,13 @@ func (b body) content(mayHaveParts, mayHaveObject bool) (agui.Content, error) {
 	}
 }
 
+// roles are the roles of this version of the protocol.
 var roles = []agui.Role{
 	agui.RoleDeveloper, agui.RoleSystem, agui.RoleAssistant, agui.RoleUser, agui.RoleTool, agui.RoleActivity, agui.RoleReasoning,
 }
 
-// message has the fields of all roles.
+// message shows the fields of Message. All roles share one message type. The fields of other roles
+// are empty, so the writer omits them.
 func message(w wire, m *agui.Message) {
 	b := bodyOf(m.Content)
 	w.text(1, &m.ID)
@@ -75,15 +79,19 @@ func message(w wire, m *agui.Message) {
 	w.text(10, &m.SubagentRunID)
 	w.text(11, &m.EncryptedValue)
 	w.text(12, &m.ActivityType)
+	// The writer would write an absent object as an empty one.
 	if w.reads() || m.Role == agui.RoleActivity {
 		w.object(13, &b.object)
 	}
 	w.text(14, &m.EncryptedValueType)
+	// A role of a later version: agui.Strip removes the message from its list.
 	if !slices.Contains(roles, m.Role) && m.Role != "" {
-		return // of a role that only a later version knows; it is left out later
+		return
 	}
 	if w.reads() {
-		if m.Role == "" { // otherwise every two bytes could claim a message
+		// An empty message takes two bytes on the wire, but much more memory: a small input could
+		// claim a large list.
+		if m.Role == "" {
 			w.fail(errors.New("a message has no role"))
 		}
 		var err error
@@ -94,6 +102,7 @@ func message(w wire, m *agui.Message) {
 	}
 }
 
+// toolCall shows the fields of ToolCall. Its function is a nested message, as in JSON.
 func toolCall(w wire, c *agui.ToolCall) {
 	w.text(1, &c.ID)
 	constant(w, 2, "function")
@@ -106,6 +115,7 @@ func toolCall(w wire, c *agui.ToolCall) {
 	w.text(6, &c.EncryptedValueType)
 }
 
+// toolCallResult shows the fields of TOOL_CALL_RESULT.
 func toolCallResult(w wire, e *agui.ToolCallResult) {
 	b := bodyOf(e.Content)
 	w.text(2, &e.SubagentRunID)
@@ -123,20 +133,24 @@ func toolCallResult(w wire, e *agui.ToolCallResult) {
 }
 
 var (
+	// The index of a type is its field number in the oneof.
 	partTypes   = []agui.PartType{1: agui.PartText, agui.PartImage, agui.PartAudio, agui.PartVideo, agui.PartDocument}
 	sourceTypes = []agui.SourceType{1: agui.SourceData, agui.SourceURL, agui.SourceFile}
 )
 
-// unwritable tells of parts without a number, which clients leave out too.
+// unwritable reports whether a part has a type or source without a field number. Clients ignore
+// such parts as well.
 func unwritable(p agui.ContentPart) bool {
 	return slices.Index(partTypes, p.Type) < 1 || p.Type != agui.PartText && (p.Source == nil || slices.Index(sourceTypes, p.Source.Type) < 1)
 }
 
-// unnamed tells of parts of which only a later version knows what they are.
+// unnamed reports whether a part that was read has a type or source of a later version.
 func unnamed(p agui.ContentPart) bool {
 	return p.Type == "" || p.Source != nil && p.Source.Type == ""
 }
 
+// part shows the fields of ContentPart. Each type is a separate message, and a part of text has
+// other numbers than one of media.
 func part(w wire, p *agui.ContentPart) {
 	oneOf(w, len(partTypes), slices.Index(partTypes, p.Type), func(w wire, i int) {
 		if w.reads() {
@@ -148,6 +162,7 @@ func part(w wire, p *agui.ContentPart) {
 			w.value(3, &p.Metadata)
 			return
 		}
+		// The reader needs a Source to fill. The writer has one, see unwritable.
 		w.message(1, true, func(w wire) {
 			if p.Source == nil {
 				p.Source = new(agui.PartSource)
@@ -159,6 +174,7 @@ func part(w wire, p *agui.ContentPart) {
 	})
 }
 
+// source shows the fields of PartSource. Each type is a separate message.
 func source(w wire, s *agui.PartSource) {
 	oneOf(w, len(sourceTypes), slices.Index(sourceTypes, s.Type), func(w wire, i int) {
 		if w.reads() {
@@ -174,7 +190,8 @@ func source(w wire, s *agui.PartSource) {
 	})
 }
 
-// oneOf shows one of the messages numbered from 1 to count-1: the writer's is known.
+// oneOf shows the arms 1 to count-1 of a oneof. The writer writes the arm known; the reader calls
+// fields for the arm that occurs, and fails for several.
 func oneOf(w wire, count, known int, fields func(w wire, i int)) {
 	if !w.reads() {
 		w.message(protowire.Number(known), true, func(w wire) { fields(w, known) }) //nolint:gosec // an index

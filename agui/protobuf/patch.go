@@ -8,19 +8,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// patchOps are numbered by their place.
+// patchOps are the operations of RFC 6902. The index of an operation is its value in the
+// enumeration.
 var patchOps = []string{"add", "remove", "replace", "move", "copy", "test"}
 
-// operation is one of a JSON Patch. Members that RFC 6902 does not define have no place on this
-// wire.
+// operation is one operation of a JSON Patch. The encoding has no fields for members that RFC 6902
+// does not define.
 type operation struct {
 	op    string
 	path  string
-	from  *string
-	value json.RawMessage
+	from  *string         // nil = absent
+	value json.RawMessage // nil = absent
 }
 
-// patch is a list of operations; agui keeps it as JSON.
+// patch shows a JSON Patch as a repeated message. Package agui stores it as JSON text, so the
+// writer parses it and the reader composes it.
 func patch(w wire, n protowire.Number, raw *json.RawMessage) {
 	var ops []operation
 	if !w.reads() {
@@ -31,6 +33,7 @@ func patch(w wire, n protowire.Number, raw *json.RawMessage) {
 		}
 	}
 	listOf(w, n, &ops, func(w wire, o *operation) {
+		// The index is -1 only in the reader, which overwrites the value.
 		op := int32(max(slices.Index(patchOps, o.op), 0)) //nolint:gosec // an index
 		w.enum(1, &op)
 		w.text(2, &o.path)
@@ -45,8 +48,8 @@ func patch(w wire, n protowire.Number, raw *json.RawMessage) {
 	}
 }
 
-// operationsOf reads a patch, without the operations that have no number. Names of members are
-// compared exactly: "Path" is somebody's own.
+// operationsOf decodes a patch, without operations of unknown kinds. It compares member names
+// exactly, unlike encoding/json for a struct: "Path" is not "path".
 func operationsOf(raw json.RawMessage) ([]operation, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -72,8 +75,8 @@ func operationsOf(raw json.RawMessage) ([]operation, error) {
 	return ops, nil
 }
 
-// operationName keeps the number of an operation that a later version may know: readers leave it
-// out and say so.
+// operationName returns the name of an operation. A number of a later version becomes its digits,
+// an unknown operation, which agui.Strip removes with a warning.
 func operationName(op int32) string {
 	if op < 0 || int(op) >= len(patchOps) {
 		return strconv.Itoa(int(op))
@@ -81,6 +84,7 @@ func operationName(op int32) string {
 	return patchOps[op]
 }
 
+// appendOperations appends the operations as a JSON array.
 func appendOperations(dst []byte, ops []operation) []byte {
 	dst = append(dst, '[')
 	for i, o := range ops {

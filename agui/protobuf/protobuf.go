@@ -1,4 +1,5 @@
-// Package protobuf is AG-UI's binary wire: events as Protocol Buffers messages, in frames.
+// Package protobuf implements the binary encoding of AG-UI: framed events as Protocol Buffers
+// messages.
 //
 //	┌────────────────────┬──────────────────────────────────────────┐
 //	│ length, 4 bytes,   │ Event { oneof event { … } }              │
@@ -6,12 +7,12 @@
 //	└────────────────────┴──────────────────────────────────────────┘
 //
 // The bytes are those of the reference implementation, @ag-ui/proto 1.0.0, with the members that
-// 1.1 added. Every message has one description, used for writing and for reading (events.go,
-// messages.go); its numbers are frozen by the specification.
+// protocol 1.1 added. Each message has one description, which the writer and the reader share
+// (events.go, messages.go). The specification freezes its field numbers.
 //
-// Three things that JSON carries have no place on this wire: members that the protocol does not
-// describe, the exact spelling of numbers in open values (they become 64-bit floats), and the
-// difference between an empty list and none.
+// The encoding loses three things that JSON preserves: members that the protocol does not define,
+// the literals of numbers in open values (they become 64-bit floats), and the difference between an
+// empty list and an absent one.
 package protobuf
 
 import (
@@ -23,16 +24,16 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// MediaType names the wire in Accept and Content-Type, there without parameters.
+// MediaType is the media type of the encoding in Accept and Content-Type, without parameters.
 const MediaType = "application/vnd.ag-ui.event+proto"
 
-// ErrUnknownEvent is for an event that has no number here, to either side: one of another version
-// of the protocol. A stream goes on without it, as clients do.
+// ErrUnknownEvent is the error of an event that has no field number here, in either direction: it
+// belongs to another version of the protocol. A stream continues without the event, as in clients.
 var ErrUnknownEvent = errors.New("protobuf: the event is of another version of the protocol")
 
-// Append appends an event as one message, without a frame. It relies on what agui.Decode and
-// agui.Encode check. What clients leave out of an event because nobody knows it (content parts and
-// patch operations of other kinds) is not written.
+// Append appends an event as one message, without a frame. The event must be valid for agui.Encode.
+// Append omits what clients ignore because they do not know it: content parts and patch operations
+// of unknown types. On an error it returns dst without the event.
 func Append(dst []byte, e agui.Event) ([]byte, error) {
 	a, ok := byType[e.EventType()]
 	if !ok {
@@ -46,8 +47,9 @@ func Append(dst []byte, e agui.Event) ([]byte, error) {
 	return w.appendTo(dst), nil
 }
 
-// Decode reads one message. Whatever the bytes are, it takes memory in proportion to them. The
-// event has passed the checks that agui.Decode makes, so both wires accept the same events.
+// Decode decodes one message. Its memory use is proportional to the length of the message, whatever
+// the content. The event passes the checks of agui.Decode, so both encodings accept the same
+// events. The error is ErrUnknownEvent for an event of another version, which a caller can skip.
 func Decode(message []byte) (agui.Event, error) {
 	r := &reader{segments: [][]byte{message}}
 	a, err := r.arm()
@@ -59,6 +61,7 @@ func Decode(message []byte) (agui.Event, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("protobuf: %s: %w", e.EventType(), r.err)
 	}
+	// The round trip through JSON applies the checks of the JSON decoder to the event.
 	raw, err := agui.Encode(e)
 	if err != nil {
 		return nil, fmt.Errorf("protobuf: %w", err)
@@ -66,14 +69,15 @@ func Decode(message []byte) (agui.Event, error) {
 	return agui.Decode(raw)
 }
 
-// arm finds out which event an envelope holds: exactly one.
+// arm returns the arm of the only event in an envelope. It fails for none and for several, and
+// returns ErrUnknownEvent if the only one has an unknown number.
 func (r *reader) arm() (arm, error) {
 	var found arm
 	future := false
 	r.each(func(f field) {
 		a, known := byNumber[f.number]
 		switch {
-		case f.kind != protowire.BytesType:
+		case f.kind != protowire.BytesType: // skipped, like an unknown field
 		case !known:
 			future = true
 		case found.number != 0 && found.number != f.number:

@@ -8,23 +8,24 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// reader looks fields up in one message. A message that occurs several times where one is expected
-// is one message, of all their fields in order, so it may lie in several pieces. Fields of unknown
-// numbers or of another wire type are skipped.
+// reader finds fields in one message. According to the Protocol Buffers encoding, several
+// occurrences of a non-repeated message are merged, so one message can consist of several segments.
+// Unknown field numbers and unexpected wire types are skipped. Methods without a comment implement
+// wire.
 type reader struct {
-	segments [][]byte
-	err      error
+	segments [][]byte // occurrences of the message, in order
+	err      error    // the first error
 }
 
-// field is one occurrence of a field. Bytes is for BytesType, number for the others.
+// field is one occurrence of a field.
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	bytes  []byte
-	bits   uint64
+	bytes  []byte // value of BytesType
+	bits   uint64 // value of VarintType and Fixed64Type
 }
 
-// each calls f for the fields, in order, until something fails.
+// each calls f for all fields in order, until an error occurs.
 func (r *reader) each(f func(field)) {
 	for _, rest := range r.segments {
 		for len(rest) > 0 && r.err == nil {
@@ -39,6 +40,8 @@ func (r *reader) each(f func(field)) {
 	}
 }
 
+// consume decodes the first field of b. It returns its length, or a negative error code for
+// protowire.ParseError.
 func consume(b []byte) (field, int) {
 	number, kind, tag := protowire.ConsumeTag(b)
 	if tag < 0 {
@@ -62,7 +65,8 @@ func consume(b []byte) (field, int) {
 	return f, tag + n
 }
 
-// last returns the field's last occurrence, which is the one that counts.
+// last returns the last occurrence of a field, which takes precedence over earlier ones in Protocol
+// Buffers. ok is false if the field does not occur, or after an error.
 func (r *reader) last(n protowire.Number, kind protowire.Type) (last field, ok bool) {
 	r.each(func(f field) {
 		if f.number == n && f.kind == kind {
@@ -72,7 +76,7 @@ func (r *reader) last(n protowire.Number, kind protowire.Type) (last field, ok b
 	return last, ok && r.err == nil
 }
 
-// sub returns the message of a field, or nil.
+// sub returns a reader for the message in a field, or nil if the field does not occur.
 func (r *reader) sub(n protowire.Number) *reader {
 	var segments [][]byte
 	r.each(func(f field) {
@@ -94,6 +98,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
+// string returns b as a string, and fails if it is not UTF-8.
 func (r *reader) string(b []byte) string {
 	if !utf8.Valid(b) {
 		r.fail(errors.New("a string is not UTF-8"))
@@ -145,6 +150,7 @@ func (r *reader) texts(n protowire.Number, l *[]string) {
 	})
 }
 
+// message implements wire. A missing message leaves the values unchanged.
 func (r *reader) message(n protowire.Number, _ bool, fields func(wire)) {
 	sub := r.sub(n)
 	if sub == nil {
@@ -154,6 +160,8 @@ func (r *reader) message(n protowire.Number, _ bool, fields func(wire)) {
 	r.adopt(sub)
 }
 
+// list implements wire. Elements are added as they occur, so a small input cannot claim memory for
+// many.
 func (r *reader) list(n protowire.Number, _ int, element func(w wire, i int)) {
 	i := 0
 	r.each(func(f field) {
@@ -167,8 +175,8 @@ func (r *reader) list(n protowire.Number, _ int, element func(w wire, i int)) {
 	})
 }
 
-// adopt takes over why a part could not be read; a message whose fields are all unknown is looked
-// through here too.
+// adopt takes over the error of a nested message. It first reads that message to its end, since a
+// message with only unknown fields has not been parsed before.
 func (r *reader) adopt(sub *reader) {
 	sub.each(func(field) {})
 	if sub.err != nil {

@@ -4,6 +4,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
+// runStarted shows the fields of RUN_STARTED. The event messages in this file start with field 2;
+// field 1 is the BaseEvent.
 func runStarted(w wire, e *agui.RunStarted) {
 	w.text(2, &e.ThreadID)
 	w.text(3, &e.RunID)
@@ -17,6 +19,7 @@ func runStarted(w wire, e *agui.RunStarted) {
 	w.text(6, &e.ProtocolVersion)
 }
 
+// input shows the fields of RunAgentInput.
 func input(w wire, in *agui.RunAgentInput) {
 	w.text(1, &in.ThreadID)
 	w.text(2, &in.RunID)
@@ -38,6 +41,7 @@ func input(w wire, in *agui.RunAgentInput) {
 	w.text(10, &in.ProtocolVersion)
 }
 
+// tool shows the fields of Tool.
 func tool(w wire, t *agui.Tool) {
 	w.text(1, &t.Name)
 	w.text(2, &t.Description)
@@ -45,7 +49,8 @@ func tool(w wire, t *agui.Tool) {
 	w.metadata(4, &t.Metadata)
 }
 
-// runFinished has the members of its outcome beside it.
+// runFinished shows the fields of RUN_FINISHED. The members of the outcome are fields of the event
+// itself.
 func runFinished(w wire, e *agui.RunFinished) {
 	var o agui.Outcome
 	if e.Outcome != nil {
@@ -63,6 +68,7 @@ func runFinished(w wire, e *agui.RunFinished) {
 	}
 }
 
+// interrupt shows the fields of Interrupt.
 func interrupt(w wire, i *agui.Interrupt) {
 	w.text(1, &i.ID)
 	w.text(2, &i.Reason)
@@ -74,6 +80,7 @@ func interrupt(w wire, i *agui.Interrupt) {
 	w.text(8, &i.SubagentRunID)
 }
 
+// usage shows the fields of TokenUsage.
 func usage(w wire, u *agui.TokenUsage) {
 	w.text(1, &u.Provider)
 	w.text(2, &u.Model)
@@ -85,6 +92,8 @@ func usage(w wire, u *agui.TokenUsage) {
 	w.count(8, &u.CacheWriteInputTokens)
 }
 
+// subagentFinished shows the fields of SUBAGENT_FINISHED. The members of the outcome are fields of
+// the event itself.
 func subagentFinished(w wire, e *agui.SubagentFinished) {
 	var o agui.SubagentOutcome
 	if e.Outcome != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Open JSON travels as google/protobuf/struct.proto has it. The reference implementation writes
-// members in their order and every number as a double.
+// Field numbers of google/protobuf/struct.proto, which carries open JSON values. The reference
+// implementation writes members in their order, and every number as a double.
 const (
 	valueNull   protowire.Number = 1
 	valueNumber protowire.Number = 2
@@ -23,27 +23,28 @@ const (
 	valueStruct protowire.Number = 5
 	valueList   protowire.Number = 6
 
-	// Of Struct: its entries, with key and value; of ListValue: its elements.
+	// Field numbers of Struct (its entries, with key and value) and of ListValue (its elements).
 	structFields protowire.Number = 1
 	entryKey     protowire.Number = 1
 	entryValue   protowire.Number = 2
 	listValues   protowire.Number = 1
 )
 
-// maxDepth is how deep open JSON may be nested: as deep as on the other wire. A scalar is a level
-// here.
+// maxDepth is the maximum nesting of an open value, the same as in JSON. Here a scalar counts as a
+// level.
 const maxDepth = agui.MaxDepth + 1
 
+// errTooDeep is the error of a value that exceeds maxDepth.
 var errTooDeep = errors.New("a value is nested too deep")
 
-// json writes the one kind of a Value.
+// json writes JSON text as the fields of a Value.
 func (w *writer) json(raw json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	w.next(d, maxDepth)
 }
 
-// jsonObject writes the entries of a Struct.
+// jsonObject writes a JSON object as the entries of a Struct.
 func (w *writer) jsonObject(raw json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -54,7 +55,8 @@ func (w *writer) jsonObject(raw json.RawMessage) {
 	w.members(d, maxDepth)
 }
 
-// next writes the next value of d.
+// next writes the next value of d as the fields of a Value. depth is the number of levels that are
+// left.
 func (w *writer) next(d *json.Decoder, depth int) {
 	token, err := d.Token()
 	switch {
@@ -83,8 +85,8 @@ func (w *writer) next(d *json.Decoder, depth int) {
 	}
 }
 
-// number writes the double that is nearest, as every reader of JSON in a browser has it; beyond the
-// largest that is infinity.
+// number writes the nearest double, like a JSON parser in JavaScript. A value beyond the range
+// becomes infinity.
 func (w *writer) number(n json.Number) {
 	f, err := strconv.ParseFloat(string(n), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -95,6 +97,7 @@ func (w *writer) number(n json.Number) {
 	w.buf = protowire.AppendFixed64(w.buf, math.Float64bits(f))
 }
 
+// members writes the members of an object whose opening brace has been read.
 func (w *writer) members(d *json.Decoder, depth int) {
 	for w.err == nil && d.More() {
 		key, err := d.Token()
@@ -102,12 +105,13 @@ func (w *writer) members(d *json.Decoder, depth int) {
 			w.fail(err)
 			return
 		}
-		name, _ := key.(string) // the decoder lets nothing else through
+		name, _ := key.(string) // the decoder guarantees a string
 		w.entry(name, func() { w.next(d, depth) })
 	}
 	w.end(d)
 }
 
+// elements writes the elements of an array whose opening bracket has been read.
 func (w *writer) elements(d *json.Decoder, depth int) {
 	for w.err == nil && d.More() {
 		w.nest(listValues, func() { w.next(d, depth) })
@@ -115,7 +119,7 @@ func (w *writer) elements(d *json.Decoder, depth int) {
 	w.end(d)
 }
 
-// end takes the closing bracket.
+// end reads the closing bracket.
 func (w *writer) end(d *json.Decoder) {
 	if w.err != nil {
 		return
@@ -125,6 +129,7 @@ func (w *writer) end(d *json.Decoder) {
 	}
 }
 
+// entry writes one entry of a Struct.
 func (w *writer) entry(name string, value func()) {
 	w.nest(structFields, func() {
 		if name != "" {
@@ -134,11 +139,12 @@ func (w *writer) entry(name string, value func()) {
 	})
 }
 
-// jsonReader writes what it reads as JSON.
+// jsonReader converts values to JSON text. depth is the number of levels that are left.
 type jsonReader struct{ depth int }
 
-// value reads a Value: the last of its kinds counts, and a message that is there repeatedly without
-// another kind in between is one message.
+// value appends a Value as JSON. The last member of the oneof takes precedence. Consecutive
+// occurrences of the same message member are merged, as in Protocol Buffers. A Value without a
+// member is an error.
 func (j jsonReader) value(dst []byte, r *reader) ([]byte, error) {
 	if j.depth == 0 {
 		return nil, errTooDeep
@@ -148,9 +154,12 @@ func (j jsonReader) value(dst []byte, r *reader) ([]byte, error) {
 	var message *reader
 	r.each(func(f field) {
 		switch {
+		// An unknown number or an unexpected wire type.
 		case f.number > valueList || valueKinds[f.number] != f.kind:
+		// A scalar replaces whatever came before it.
 		case f.number < valueStruct:
 			kind, message = f, nil
+		// The same message member again: its fields continue the message.
 		case f.number == kind.number:
 			message.segments = append(message.segments, f.bytes)
 		default:
@@ -177,11 +186,13 @@ func (j jsonReader) value(dst []byte, r *reader) ([]byte, error) {
 	return nil, errors.New("a value has no kind")
 }
 
+// valueKinds are the wire types of the fields of a Value.
 var valueKinds = [...]protowire.Type{
 	valueNull: protowire.VarintType, valueNumber: protowire.Fixed64Type, valueString: protowire.BytesType,
 	valueBool: protowire.VarintType, valueStruct: protowire.BytesType, valueList: protowire.BytesType,
 }
 
+// appendNumber appends a number. It fails for NaN and infinity, which JSON cannot represent.
 func appendNumber(dst []byte, f float64) ([]byte, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -190,20 +201,23 @@ func appendNumber(dst []byte, f float64) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
+// appendString appends a string of r as JSON. It fails if the string is not UTF-8.
 func appendString(dst, s []byte, r *reader) ([]byte, error) {
 	dst = appendQuoted(dst, r.string(s))
 	return dst, r.err
 }
 
+// appendQuoted appends s as a JSON string, without HTML escaping.
 func appendQuoted(dst []byte, s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // no string fails
+	_ = e.Encode(s) // cannot fail
 	return append(dst, bytes.TrimRight(b.Bytes(), "\n")...)
 }
 
-// object reads a Struct; of entries with one key the last counts.
+// object appends a Struct as a JSON object. For a duplicate key the last value takes precedence, as
+// in a Protocol Buffers map, at the position of the first.
 func (j jsonReader) object(dst []byte, r *reader) ([]byte, error) {
 	type entry struct {
 		key   []byte
@@ -249,6 +263,7 @@ func (j jsonReader) object(dst []byte, r *reader) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
+// list appends a ListValue as a JSON array.
 func (j jsonReader) list(dst []byte, r *reader) ([]byte, error) {
 	dst = append(dst, '[')
 	first := true
@@ -276,6 +291,7 @@ func (r *reader) object(n protowire.Number, raw *json.RawMessage) {
 	r.take(n, raw, jsonReader.object)
 }
 
+// take sets raw to the JSON text of a field, if the field occurs. as converts its message.
 func (r *reader) take(n protowire.Number, raw *json.RawMessage, as func(jsonReader, []byte, *reader) ([]byte, error)) {
 	sub := r.sub(n)
 	if sub == nil {
@@ -297,6 +313,7 @@ func (r *reader) metadataValue(n protowire.Number, m *agui.Metadata) {
 	r.metadataAs(n, m, jsonReader.value)
 }
 
+// metadataAs sets m to the object in a field, if the field occurs. as converts its message.
 func (r *reader) metadataAs(n protowire.Number, m *agui.Metadata, as func(jsonReader, []byte, *reader) ([]byte, error)) {
 	var raw json.RawMessage
 	r.take(n, &raw, as)

@@ -10,31 +10,34 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// writer writes messages front to back. A message begins with its length, which is known when it
-// ends: buf holds everything but these lengths, and marks says where they belong.
+// writer writes messages in one pass. The length of a message precedes it, but is known only at its
+// end. Therefore buf contains everything except for the lengths of nested messages, and marks
+// contains these lengths with their positions. Methods without a comment implement wire.
 type writer struct {
 	buf   []byte
-	marks []mark
-	// prefixes is how many bytes the lengths take that are known so far.
+	marks []mark // in the order of their positions
+	// prefixes is the encoded size of all lengths that are known so far, in bytes.
 	prefixes int
 	err      error
 }
 
-// mark is the place of a nested message whose length is not known yet, and the length.
+// mark is the length of a nested message, and its position in buf. The length is 0 while the
+// message is open.
 type mark struct{ at, length int }
 
-// nest writes a message by writing its fields.
+// nest writes a nested message whose fields the function fields writes.
 func (w *writer) nest(n protowire.Number, fields func()) {
 	w.buf = protowire.AppendTag(w.buf, n, protowire.BytesType)
 	at, i, before := len(w.buf), len(w.marks), w.prefixes
 	w.marks = append(w.marks, mark{at: at})
 	fields()
+	// The lengths inside the message are not in buf, but count.
 	length := len(w.buf) - at + w.prefixes - before
 	w.marks[i].length = length
 	w.prefixes += protowire.SizeVarint(uint64(length))
 }
 
-// appendTo appends what was written, with the lengths.
+// appendTo appends the complete message, with the lengths at their positions.
 func (w *writer) appendTo(dst []byte) []byte {
 	dst = slices.Grow(dst, len(w.buf)+w.prefixes)
 	from := 0
@@ -54,11 +57,13 @@ func (w *writer) fail(err error) {
 	}
 }
 
+// string writes a string field, also an empty one.
 func (w *writer) string(n protowire.Number, s string) {
 	w.buf = protowire.AppendTag(w.buf, n, protowire.BytesType)
 	w.buf = protowire.AppendString(w.buf, s)
 }
 
+// varint writes a varint field, also 0.
 func (w *writer) varint(n protowire.Number, i uint64) {
 	w.buf = protowire.AppendTag(w.buf, n, protowire.VarintType)
 	w.buf = protowire.AppendVarint(w.buf, i)
@@ -112,6 +117,7 @@ func (w *writer) value(n protowire.Number, raw *json.RawMessage) {
 	}
 }
 
+// object implements wire. The field is required: an absent object is written as an empty one.
 func (w *writer) object(n protowire.Number, raw *json.RawMessage) {
 	object := *raw
 	if len(object) == 0 {
@@ -126,6 +132,7 @@ func (w *writer) metadata(n protowire.Number, m *agui.Metadata) {
 	}
 }
 
+// metadataValue implements wire: the Struct is wrapped in a Value.
 func (w *writer) metadataValue(n protowire.Number, m *agui.Metadata) {
 	if *m != nil {
 		w.nest(n, func() {
@@ -134,6 +141,7 @@ func (w *writer) metadataValue(n protowire.Number, m *agui.Metadata) {
 	}
 }
 
+// entries writes the entries of a google.protobuf.Struct, sorted by name.
 func (w *writer) entries(m agui.Metadata) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		w.entry(name, func() { w.json(m[name]) })

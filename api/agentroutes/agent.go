@@ -12,22 +12,26 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// Agent is the answer about an agent, without its instructions.
+// Agent is the answer about an agent. The instructions are only in the definition, which the route
+// of the revision returns.
 type Agent struct {
-	Name         string                 `json:"name"`
-	Description  string                 `json:"description,omitempty"`
-	Model        string                 `json:"model"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Model       string `json:"model"`
+	// Tools are the names and patterns in the definition, with prefixes for subagents, handoffs and
+	// client tools. Revision is the SHA-256 of the definition. Capabilities are AG-UI's.
 	Tools        []string               `json:"tools,omitempty"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
-	// UnavailableTools are the tools that no worker has now, and agents that are not published.
-	// Runs wait for them.
+	// UnavailableTools are the agent's tools that no worker has announced, and subagents and agents
+	// of handoffs that are not published. A run of the agent waits for them, for a limited time.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
-	// Warnings are the names in a published definition that this node does not know. A worker may
-	// know them.
+	// Warnings are about names in a definition that this node does not know, and a worker may know.
+	// Only the answer to a publication has them.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// listAgents serves GET /v1/agents: all published agents by name, in one page.
 func (s *Routes) listAgents(c *gin.Context) {
 	list := []Agent{}
 	for _, p := range s.Catalog.List() {
@@ -36,6 +40,8 @@ func (s *Routes) listAgents(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"items": list})
 }
 
+// showAgent serves GET /v1/agents/{agent}. The ETag is the current revision, for If-Match. An
+// unknown agent is a 404.
 func (s *Routes) showAgent(c *gin.Context) {
 	p, err := s.Catalog.Current(request.Segment(c, "agent"))
 	if err != nil {
@@ -46,8 +52,10 @@ func (s *Routes) showAgent(c *gin.Context) {
 	c.JSON(http.StatusOK, s.describe(p))
 }
 
+// describe returns the answer about a published agent, by what this node knows now: other published
+// agents, and the tools that workers have announced.
 func (s *Routes) describe(p catalog.Published) Agent {
-	others, missing := s.delegates(p)
+	others, missing := s.subagents(p)
 	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
 		Capabilities: capabilities(p, others, involvementOf(p.Definition, s.definition)),
@@ -59,7 +67,9 @@ func (s *Routes) describe(p catalog.Published) Agent {
 	return a
 }
 
-// warnings returns the names in a definition that this node does not know.
+// warnings returns a warning for each name in a definition that this node does not know: not a
+// built-in, not in the folder of definitions, not announced, not published. Without Tools it
+// returns none.
 func (s *Routes) warnings(d *agents.Definition) []string {
 	if s.Tools == nil {
 		return nil
@@ -79,7 +89,7 @@ func (s *Routes) warnings(d *agents.Definition) []string {
 	return all
 }
 
-// definition returns the published definition of an agent; nil = there is none.
+// definition returns the current definition of an agent; nil = it is not published.
 func (s *Routes) definition(name string) *agents.Definition {
 	p, err := s.Catalog.Current(name)
 	if err != nil {
@@ -88,10 +98,10 @@ func (s *Routes) definition(name string) *agents.Definition {
 	return p.Definition
 }
 
-// delegates returns the subagents of an agent, and the names of those, and of agents for handoffs,
-// that are not published.
-func (s *Routes) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
-	for _, name := range agents.Delegates(p.Tools) {
+// subagents returns the published subagents of an agent. missing has the names, as tools, of its
+// subagents and agents of handoffs that are not published.
+func (s *Routes) subagents(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
+	for _, name := range agents.Subagents(p.Tools) {
 		d, err := s.Catalog.Current(name)
 		if err != nil {
 			missing = append(missing, agents.AgentPrefix+name)

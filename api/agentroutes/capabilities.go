@@ -8,16 +8,18 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
+// yes and no are values to point to: in AG-UI's capabilities a nil pointer means unknown.
 var yes, no = true, false
 
-// capabilities declares the capabilities of an agent with these subagents and handoffs, which
-// involves people in this way. An omitted member is unknown, not absent.
-func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) agui.AgentCapabilities {
+// capabilities returns AG-UI's capabilities of an agent, with its subagents and how it involves
+// people. A member that is nil is unknown, not absent: the API cannot ask the model or the workers'
+// tools.
+func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h involvement) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
 	clients := len(fromClients) > 0
-	delegates, handsOver := len(subagents) > 0, len(agents.Handoffs(p.Tools)) > 0
-	several := delegates || handsOver
+	delegation, handsOver := len(subagents) > 0, len(agents.Handoffs(p.Tools)) > 0
+	several := delegation || handsOver
 	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
@@ -30,22 +32,24 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) 
 		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
 		// The media that a model reads, and whether it reasons, are unknown here.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
-		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &several, Delegation: &delegates, Handoffs: &handsOver, Subagents: subagents},
+		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &several, Delegation: &delegation, Handoffs: &handsOver, Subagents: subagents},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
 		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &h.approves, Feedback: &no, Interrupts: h.interrupts(), ApproveWithEdits: &h.approves},
 	}
 }
 
+// revision returns a revision as JSON.
 func revision(p catalog.Published) json.RawMessage {
 	text, err := json.Marshal(p.Revision)
-	if err != nil { // a string can be encoded
+	if err != nil { // a string can always be encoded
 		return nil
 	}
 	return text
 }
 
-// deltas: state deltas come from predictions, and from tools, which only the workers know. Without
-// either there are none.
+// deltas reports whether runs of the agent may send state deltas; nil = unknown. Deltas come from
+// predictions in the definition, and from tools, whose behavior only workers know. Without either
+// there are none.
 func deltas(p catalog.Published) *bool {
 	switch {
 	case len(p.State.Predict) > 0:
@@ -56,12 +60,13 @@ func deltas(p catalog.Published) *bool {
 	return nil
 }
 
+// maxIterations returns the limit of turns.
 func maxIterations(p catalog.Published) *int64 {
 	n := int64(p.Limits.Turns)
 	return &n
 }
 
-// maxExecutionTime is in milliseconds.
+// maxExecutionTime returns the limit of a run's duration, in milliseconds as AG-UI has it.
 func maxExecutionTime(p catalog.Published) *int64 {
 	ms := p.Limits.Duration.Milliseconds()
 	return &ms

@@ -19,7 +19,7 @@ func TestCapabilitiesSayWhatTheDefinitionAllows(t *testing.T) {
 		"some tool may, or may not":     {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"t"}}, `{"snapshots":true,"persistentState":true}`},
 		"the state follows an argument": {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"write"}, State: agents.State{Predict: predict}}, `{"snapshots":true,"deltas":true,"persistentState":true}`},
 	} {
-		got, err := json.Marshal(capabilities(catalog.Published{Definition: &test.definition}, nil, people{}).State)
+		got, err := json.Marshal(capabilities(catalog.Published{Definition: &test.definition}, nil, involvement{}).State)
 		if err != nil || string(got) != test.state {
 			t.Errorf("%s: state is %s (%v), want %s", name, got, err, test.state)
 		}

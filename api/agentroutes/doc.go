@@ -1,3 +1,4 @@
 // Package agentroutes serves the definitions of agents under /v1/agents: their list, capabilities,
-// publication and revisions.
+// publication and revisions. Definitions are shared by all tenants; only publishing needs the role
+// of administrators. The catalog stores them, and this node has the current ones in memory.
 package agentroutes

@@ -7,19 +7,24 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// people is how an agent involves people, as far as definitions tell.
-type people struct {
-	// approves: people decide about a call, a step, or a limit that the run passes.
+// This file derives from definitions whether runs of an agent may wait for people, for AG-UI's
+// capabilities. The result is a lower bound: what workers do is unknown.
+
+// involvement tells how an agent involves people, as far as definitions tell. The zero value means
+// not at all.
+type involvement struct {
+	// approves tells that people decide about a call, a step, or a soft limit.
 	approves bool
-	// asks: the agent has a tool that asks the user.
+	// asks tells that the agent has a built-in tool that asks the user.
 	asks bool
-	// mayAsk: the agent has tools or a program of its workers, which may ask. Only the workers
-	// know.
+	// mayAsk tells that the agent has tools of workers or is a program, which may ask. Only the
+	// workers know.
 	mayAsk bool
 }
 
-// interrupts reports whether runs of the agent may end with interrupts; nil = unknown.
-func (p people) interrupts() *bool {
+// interrupts reports whether runs of the agent may end with interrupts of approvals or questions;
+// nil = unknown.
+func (p involvement) interrupts() *bool {
 	switch {
 	case p.approves || p.asks:
 		return &yes
@@ -29,28 +34,32 @@ func (p people) interrupts() *bool {
 	return &no
 }
 
-// asking are the built-in tools that ask the user, silent those that do not.
+// askingTools are the built-in tools that ask the user. silentTools are those that do not. All
+// other tools are unknown.
 var (
 	askingTools = []string{"ask_user", "confirm"}
 	silentTools = []string{"calculate", "current_time"}
 )
 
 // involvementOf returns how an agent, and the agents that it uses, involve people. find returns an
-// agent's definition; nil = it is not published.
-func involvementOf(d *agents.Definition, find func(name string) *agents.Definition) people {
+// agent's definition; nil = it is not published, and counts for nothing.
+func involvementOf(d *agents.Definition, find func(name string) *agents.Definition) involvement {
+	// The agent itself is known: an agent may refer to itself.
 	v := involved{find: find, known: map[string]bool{d.Name: true}}
 	v.conversation(d)
-	return v.people
+	return v.involvement
 }
 
-// involved collects how agents involve people.
+// involved collects how an agent and the agents that it uses involve people. Its methods add to
+// people. Definitions may refer to each other in cycles; known ends the recursion.
 type involved struct {
-	people
+	involvement
 	find  func(name string) *agents.Definition
 	known map[string]bool // agents that were added
 }
 
-// conversation adds an agent that has the thread: its soft limits ask people.
+// conversation adds an agent that may have the thread. Unlike those of subagents, its soft limits
+// ask people.
 func (v *involved) conversation(d *agents.Definition) {
 	v.approves = v.approves || d.Limits.Soft != nil
 	v.agent(d)
@@ -59,6 +68,7 @@ func (v *involved) conversation(d *agents.Definition) {
 	}
 }
 
+// agent adds an agent without its limits and handoffs.
 func (v *involved) agent(d *agents.Definition) {
 	v.approves = v.approves || len(d.Approvals) > 0
 	v.mayAsk = v.mayAsk || d.Workflow != ""
@@ -68,6 +78,7 @@ func (v *involved) agent(d *agents.Definition) {
 	}
 }
 
+// step adds a step of a pipeline: its approval, its tool, and its agent, inline or by name.
 func (v *involved) step(s *agents.Step) {
 	v.approves = v.approves || s.Approve != nil
 	if s.Tool != "" {
@@ -81,19 +92,21 @@ func (v *involved) step(s *agents.Step) {
 	}
 }
 
-// other adds another agent, once.
-func (v *involved) other(name string, look func(*agents.Definition)) {
+// other adds another agent by add, at most once.
+func (v *involved) other(name string, add func(*agents.Definition)) {
 	if v.known[name] {
 		return
 	}
 	v.known[name] = true
 	if d := v.find(name); d != nil {
-		look(d)
+		add(d)
 	}
 }
 
+// tools adds tools, by patterns of names. Client tools raise no approval or question, so they are
+// left out.
 func (v *involved) tools(patterns []string) {
-	for _, name := range agents.Delegates(patterns) {
+	for _, name := range agents.Subagents(patterns) {
 		v.other(name, v.agent)
 	}
 	ours, _ := agents.SplitTools(patterns)

@@ -15,7 +15,13 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// putAgent publishes a definition. It is current when the answer is sent. Active runs keep theirs.
+// putAgent serves PUT /v1/agents/{agent}: it publishes a definition as the current revision. It
+// answers 201 for a new agent and 200 otherwise, when the definition is durable. Active runs keep
+// their revision. Publishing the current definition again has no effect. The route needs the
+// administrators' role.
+//
+// Errors: 400 invalid_agent with all mistakes, 400 invalid_precondition, 412 revision_mismatch,
+// 415. Names that this node does not know are warnings, not errors, because a worker may know them.
 func (s *Routes) putAgent(c *gin.Context) {
 	name := request.Segment(c, "agent")
 	expected, err := expectation(c.Request.Header)
@@ -31,6 +37,8 @@ func (s *Routes) putAgent(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	existed := true
+	// Put calls the function again if another publication wins the race, so existed is about the
+	// last attempt.
 	revision, err := s.Catalog.Put(ctx, d, func(current string) bool {
 		existed = current != ""
 		return expected(current)
@@ -52,7 +60,8 @@ func (s *Routes) putAgent(c *gin.Context) {
 	c.JSON(http.StatusCreated, answer)
 }
 
-// readDefinition reads the body like a file of that name.
+// readDefinition reads and parses the definition in the body, with the checks of a file. Its name
+// must be the name in the path.
 func (s *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition, error) {
 	parse, err := parserOf(c.GetHeader("Content-Type"))
 	if err != nil {
@@ -72,7 +81,8 @@ func (s *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition
 	return d, nil
 }
 
-// parserOf chooses the parser by the type of a body. A body without a type is YAML.
+// parserOf returns the parser for a Content-Type. A body without one is YAML. Other types are a
+// 415.
 func parserOf(contentType string) (func(filename string, data []byte) (*agents.Definition, error), error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -84,11 +94,12 @@ func parserOf(contentType string) (func(filename string, data []byte) (*agents.D
 	return nil, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "a definition is application/yaml or application/json")
 }
 
-// yamlTypes are the media types of YAML: the registered one, and earlier ones.
+// yamlTypes are the media types of YAML: the registered one (RFC 9512) first, and earlier ones.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"}
 
-// expectation returns the condition on the revision that is replaced (RFC 9110): If-Match, or
-// If-None-Match with *. Without either any revision is replaced.
+// expectation returns the condition of a request on the revision that it replaces (RFC 9110,
+// section 13.1): If-Match with entity tags or *, or If-None-Match with *. Without either header any
+// revision may be replaced. current is "" if the agent does not exist.
 func expectation(h http.Header) (func(current string) bool, error) {
 	match, noneMatch := strings.Join(h.Values("If-Match"), ","), strings.Join(h.Values("If-None-Match"), ",")
 	switch {
@@ -110,5 +121,5 @@ func expectation(h http.Header) (func(current string) bool, error) {
 	return func(current string) bool { return current != "" && slices.Contains(any, etag(current)) }, nil
 }
 
-// etag returns a revision as an entity tag.
+// etag returns a revision as a strong entity tag.
 func etag(revision string) string { return `"` + revision + `"` }

@@ -17,15 +17,19 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// Revision is one publication of an agent. A revision that is published again has another entry.
+// Revision is one publication of an agent, in a list. A revision that is published again has a
+// further entry.
 type Revision struct {
-	Revision    string         `json:"revision"`
-	PublishedAt time.Time      `json:"publishedAt"`
-	Source      catalog.Source `json:"source"`
-	Current     bool           `json:"current"`
+	Revision    string    `json:"revision"`
+	PublishedAt time.Time `json:"publishedAt"`
+	// Source tells whether a client or the folder of a process has published the revision. Current
+	// is true for the last publication only.
+	Source  catalog.Source `json:"source"`
+	Current bool           `json:"current"`
 }
 
-// listRevisions lists the publications of an agent, the last one first.
+// listRevisions serves GET /v1/agents/{agent}/revisions: the publications of an agent, the last one
+// first. An unknown agent is a 404.
 func (s *Routes) listRevisions(c *gin.Context) {
 	published, err := s.Catalog.Publications(request.Segment(c, "agent"))
 	if err != nil {
@@ -55,6 +59,7 @@ func (s *Routes) listRevisions(c *gin.Context) {
 			break
 		}
 		answer.Items = append(answer.Items, Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Current: p.Number == current})
+		// Set only while older publications follow this one.
 		if answer.NextCursor = ""; p.Number > published[0].Number {
 			answer.NextCursor = strconv.FormatUint(p.Number, 10)
 		}
@@ -62,8 +67,9 @@ func (s *Routes) listRevisions(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// pageStart reads the cursor of a list of publications: the number of the last publication on the
-// page before.
+// pageStart reads the cursor of a list of publications, and returns the number below which the page
+// begins: that of the last publication on the page before. Without a cursor it is the largest
+// number.
 func pageStart(c *gin.Context) (uint64, error) {
 	text, ok := c.GetQuery("cursor")
 	if !ok {
@@ -76,7 +82,9 @@ func pageStart(c *gin.Context) (uint64, error) {
 	return below, nil
 }
 
-// showRevision answers with a definition, as JSON or, if the request accepts YAML, as a file.
+// showRevision serves GET /v1/agents/{agent}/revisions/{revision}: a definition with all defaults,
+// as JSON or, if the Accept header prefers that, as YAML. A revision that the agent never had is a
+// 404.
 func (s *Routes) showRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
@@ -100,8 +108,9 @@ func (s *Routes) showRevision(c *gin.Context) {
 	c.Data(http.StatusOK, kind, body)
 }
 
-// diffRevision answers with the changes of a revision: from the revision that it last replaced, or
-// from the one that the request names.
+// diffRevision serves GET /v1/agents/{agent}/revisions/{revision}/diff: a unified diff of the YAML
+// of two revisions. The other revision is the one in the parameter from, or else the one that this
+// revision replaced when it was last published. The first revision is compared with an empty file.
 func (s *Routes) diffRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
@@ -129,7 +138,7 @@ func (s *Routes) diffRevision(c *gin.Context) {
 	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
-// published returns a definition that an agent has or had, and the revision that it replaced when
+// published returns a definition that the agent has or had, and the revision that it replaced when
 // it was last published; "" = none.
 func (s *Routes) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
 	list, err := s.Catalog.Publications(agent)
@@ -137,13 +146,14 @@ func (s *Routes) published(ctx context.Context, agent, revision string) (d *agen
 		return nil, "", err
 	}
 	at := len(list) - 1
+	// The newest publication of the revision counts.
 	for ; at >= 0 && list[at].Revision != revision; at-- {
 	}
 	if at < 0 {
 		return nil, "", &catalog.UnknownError{Agent: agent, Revision: revision}
 	}
 	for i := at - 1; i >= 0 && before == ""; i-- {
-		if list[i].Revision != revision { // another caller may have published it again
+		if list[i].Revision != revision { // two callers may have published the same revision, one after the other
 			before = list[i].Revision
 		}
 	}
@@ -151,7 +161,8 @@ func (s *Routes) published(ctx context.Context, agent, revision string) (d *agen
 	return d, before, err
 }
 
-// diff compares two definitions as files; from may be nil.
+// diff returns the unified diff of two definitions as YAML files; from nil = an empty file. It is
+// empty if they are equal.
 func diff(from, to *agents.Definition) (string, error) {
 	var before []byte
 	name := "/dev/null"
@@ -169,4 +180,5 @@ func diff(from, to *agents.Definition) (string, error) {
 	return udiff.ToUnified(name, fileName(to), string(before), udiff.Lines(string(before), string(after)), udiff.DefaultContextLines)
 }
 
+// fileName returns the name of a definition in the header of a diff.
 func fileName(d *agents.Definition) string { return d.Name + "@" + d.Revision() + ".yaml" }

@@ -11,32 +11,37 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// Routes serves the definitions of agents. It is safe for concurrent use.
+// Routes serves the definitions of agents. All fields but Tools and Known are required. It has no
+// state of its own, and is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
 
-	Catalog *catalog.Catalog // watched
-	// Tools knows the tools that workers have announced. nil = none.
+	Catalog *catalog.Catalog // Catalog.Watch must be running
+	// Tools knows the tools that workers have announced. nil = no tool is known, and no warning is
+	// given.
 	Tools Tools
-	// Known are the names in the folder of definitions: its workers know them.
+	// Known are the names in the folder of definitions of this process. Using them causes no
+	// warning.
 	Known  agents.Names
 	Logger *slog.Logger
 }
 
-// Register adds the routes. administers is middleware for those that change what all tenants share.
-func (s *Routes) Register(v1 *gin.RouterGroup, administers gin.HandlerFunc) {
+// Register adds the routes to the group /v1, which authenticates. requireAdmin is middleware that
+// refuses callers who may not publish.
+func (s *Routes) Register(v1 *gin.RouterGroup, requireAdmin gin.HandlerFunc) {
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
-	v1.PUT("/agents/:agent", administers, s.putAgent)
+	v1.PUT("/agents/:agent", requireAdmin, s.putAgent)
 	v1.GET("/agents/:agent/revisions", s.listRevisions)
 	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
 	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
 }
 
-// Tools knows the tools that workers have announced.
+// Tools knows the tools that workers have announced. It is safe for concurrent use, and does not
+// block.
 type Tools interface {
-	// Missing returns the tools of an agent that no worker has.
+	// Missing returns those of an agent's tools that no worker has.
 	Missing(tools []string) []string
 	// Known returns the names that workers have announced.
 	Known() agents.Names

@@ -11,7 +11,10 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 )
 
-// showAudit answers with every interrupt that a thread ever had, and its decisions.
+// showAudit serves GET /v1/threads/{thread}/approvals: every approval and question that the thread
+// has raised, with its events and decisions, oldest first. It reads the audit of the whole thread
+// for each page. The cursor is an index among the selected entries, so it fits only requests with
+// the same status. An unknown thread is a 404.
 func (s *Routes) showAudit(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err == nil {
@@ -28,23 +31,24 @@ func (s *Routes) showAudit(c *gin.Context) {
 	if err == nil {
 		status, err = approvalStatus(c)
 	}
-	var all []*inbox.Past
+	var all []*inbox.History
 	if err == nil {
-		all, err = inbox.History(c.Request.Context(), s.find.Log, thread)
+		all, err = inbox.ReadHistory(c.Request.Context(), s.find.Log, thread)
 	}
+	// Expired interrupts count as decided.
 	if status != "" {
-		all = slices.DeleteFunc(all, func(p *inbox.Past) bool { return (p.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })
+		all = slices.DeleteFunc(all, func(p *inbox.History) bool { return (p.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })
 	}
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	page := struct {
-		Items      []*inbox.Past `json:"items"`
-		NextCursor string        `json:"nextCursor,omitempty"`
+		Items      []*inbox.History `json:"items"`
+		NextCursor string           `json:"nextCursor,omitempty"`
 	}{Items: slices.Clone(all[min(from, len(all)):min(from+limit, len(all))])}
 	if page.Items == nil {
-		page.Items = []*inbox.Past{}
+		page.Items = []*inbox.History{}
 	}
 	if from+limit < len(all) {
 		page.NextCursor = request.CountCursor(from + limit)
@@ -52,8 +56,8 @@ func (s *Routes) showAudit(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
-// approvalStatus reads which interrupts the client selects: open, decided (or expired), or all
-// ("").
+// approvalStatus reads the parameter status: open, decided, which includes expired, or "" for all.
+// Other values are a 400.
 func approvalStatus(c *gin.Context) (inbox.Status, error) {
 	text, ok := c.GetQuery("status")
 	status := inbox.Status(text)

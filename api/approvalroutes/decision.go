@@ -10,8 +10,13 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// decideApproval decides about a tool call. It answers when the run has taken the decision. The
-// same decision again is taken once; another one is refused with the one that stands.
+// decideApproval serves POST /v1/threads/{thread}/approvals/{approval}: it decides an approval or
+// answers a question. It answers 200 with a decisions.Decided when the thread has durably accepted
+// the decision or the vote. The same decision again is a repetition and changes nothing.
+//
+// Errors: 403 not_an_approver or not_by_requester, 404 unknown_approval, 409 decided with the
+// decision that stands, 410 expired, 422 for a decision that does not fit, 503 if the outcome is
+// unknown.
 func (s *Routes) decideApproval(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var v decisions.Request

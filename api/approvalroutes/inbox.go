@@ -21,16 +21,17 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// approvals is a page of the inbox.
+// approvals is a page of the open interrupts in the inbox.
 type approvals struct {
 	Items      []json.RawMessage `json:"items"`
 	NextCursor string            `json:"nextCursor,omitempty"`
-	// EventsCursor is where the feed continues after the page.
+	// EventsCursor is the cursor with which approvalEvents continues after this page without a gap.
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// listApprovals lists interrupts of all threads: the open ones, the oldest first, or the decided
-// ones.
+// listApprovals serves GET /v1/approvals: the open approvals and questions of the caller's tenant,
+// oldest first, from the index in memory; with status=decided those of the last 30 days. Any caller
+// of the tenant sees all of them; assignee filters and protects nothing.
 func (s *Routes) listApprovals(c *gin.Context) {
 	status, err := approvalStatus(c)
 	if err != nil {
@@ -60,14 +61,16 @@ func (s *Routes) listApprovals(c *gin.Context) {
 	c.JSON(http.StatusOK, approvals{Items: p.Items, NextCursor: p.Next, EventsCursor: p.Events.String()})
 }
 
-// Bounds of a page of decided interrupts. Each is read from the audit of its thread, several
-// threads concurrently.
+// maxDecided bounds a page of decided interrupts. The content of each is in the audit of its
+// thread; auditThreads bounds the threads whose audits are read concurrently.
 const (
 	maxDecided   = 100
 	auditThreads = 8
 )
 
-// listDecided lists the decided interrupts of all threads, the last first.
+// listDecided serves GET /v1/approvals?status=decided: the decided and expired interrupts of the
+// caller's tenant, the last decided first. A page has at most maxDecided entries, whatever limit
+// is, and fewer if threads were deleted.
 func (s *Routes) listDecided(c *gin.Context) {
 	limit, err := request.Limit(c)
 	for _, name := range []string{"assignee", "olderThan"} {
@@ -81,7 +84,7 @@ func (s *Routes) listDecided(c *gin.Context) {
 		q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
 		page, next, err = s.inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
 	}
-	var items []*inbox.Past
+	var items []*inbox.History
 	if err == nil {
 		items, err = s.pasts(c.Request.Context(), page)
 	}
@@ -90,15 +93,17 @@ func (s *Routes) listDecided(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusOK, struct {
-		Items      []*inbox.Past `json:"items"`
-		NextCursor string        `json:"nextCursor,omitempty"`
+		Items      []*inbox.History `json:"items"`
+		NextCursor string           `json:"nextCursor,omitempty"`
 	}{items, next})
 }
 
-// pasts reads interrupts from the audits of their threads, in their order. Those of deleted threads
-// are left out.
-func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
-	tenant, found := request.Caller(ctx).Tenant, make([]*inbox.Past, len(page))
+// pasts reads interrupts from the audits of their threads, and returns them in the order of page.
+// It omits those of deleted threads. It fails if one audit cannot be read.
+func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.History, error) {
+	tenant, found := request.Caller(ctx).Tenant, make([]*inbox.History, len(page))
+	// One audit contains all interrupts of its thread, so it is read once for all entries of the
+	// page.
 	places := map[string][]int{}
 	for i, d := range page {
 		places[d.Thread] = append(places[d.Thread], i)
@@ -107,7 +112,7 @@ func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Pa
 	group.SetLimit(auditThreads)
 	for thread, of := range places {
 		group.Go(func() error {
-			history, err := inbox.History(ctx, s.find.Log, stream.Thread{Tenant: tenant, ID: thread})
+			history, err := inbox.ReadHistory(ctx, s.find.Log, stream.Thread{Tenant: tenant, ID: thread})
 			for _, i := range of {
 				found[i] = inbox.ByID(history, page[i].ID)
 			}
@@ -115,10 +120,11 @@ func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Pa
 		})
 	}
 	err := group.Wait()
-	return slices.DeleteFunc(found, func(p *inbox.Past) bool { return p == nil }), err
+	return slices.DeleteFunc(found, func(p *inbox.History) bool { return p == nil }), err
 }
 
-// filterOf reads the filter of a request.
+// filterOf reads the filter of the inbox from the query. assignee is me (the caller with all
+// roles), a subject, or role:name; an invalid value is a 400.
 func filterOf(c *gin.Context) (inbox.Filter, error) {
 	q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
 	assignee, ok := c.GetQuery("assignee")
@@ -140,7 +146,8 @@ func filterOf(c *gin.Context) (inbox.Filter, error) {
 	return q, nil
 }
 
-// olderThan reads the latest time at which an interrupt was opened; zero = any.
+// olderThan reads the parameter olderThan, and returns the latest time at which an interrupt may
+// have opened; zero = any time.
 func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
 	text, ok := c.GetQuery("olderThan")
 	if !ok {
@@ -153,15 +160,20 @@ func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// The cursor of a list that only grows is the number of items shown.
-
-// feedWait bounds one wait for a message of the feed.
+// feedWait bounds one wait for a message of the feed. It has no effect on the client, which gets
+// heartbeats meanwhile.
 const feedWait = time.Minute
 
-// feeds bounds the followers of the inbox on a node: each has a consumer of its own.
+// feeds bounds the followers of the inbox on a node, since each has a JetStream consumer of its
+// own. They count as streams of the node as well.
 const feeds = 1000
 
-// approvalEvents streams what happens to interrupts, from now on or after a cursor.
+// approvalEvents serves GET /v1/approvals/events: the changes of interrupts as server-sent events,
+// after a cursor or from now on. The stream ends when the client disconnects, the node drains, the
+// credentials expire, or the feed breaks; the client reconnects with its last event ID.
+//
+// Errors before the stream: 400 invalid_cursor, 410 gone for a cursor that is older than
+// inbox.Resumable, 503 node_full.
 func (s *Routes) approvalEvents(c *gin.Context) {
 	after, err := s.feedCursor(c)
 	var q inbox.Filter
@@ -193,7 +205,8 @@ func (s *Routes) approvalEvents(c *gin.Context) {
 	s.pumpFeed(c.Request.Context(), feed, &q, to)
 }
 
-// feedCursor reads the cursor of a request; nil = none.
+// feedCursor reads the cursor of a request, from Last-Event-ID or else the parameter after; nil =
+// none.
 func (s *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	text := c.GetHeader("Last-Event-ID")
 	if text == "" {
@@ -206,7 +219,8 @@ func (s *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	return &cursor, err
 }
 
-// pumpFeed sends events until the client is gone, or the feed breaks.
+// pumpFeed sends the events that the filter picks until the client is gone, the node drains, or the
+// feed breaks. It counts the stream in the metrics, with the reason of its end.
 func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter, to *sse.Writer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -218,6 +232,7 @@ func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter
 		var m *inbox.Message
 		m, err = feed.Next(ctx, feedWait)
 		switch {
+		// nil: no event within feedWait
 		case err != nil, m == nil:
 		case q.Picks(&m.Event):
 			if err = to.Event(m.Cursor.String(), m.JSON); err == nil {
@@ -225,8 +240,9 @@ func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter
 			}
 		}
 	}
+	// A feed does not survive the death of the NATS node that has its consumer.
 	if errors.Is(err, inbox.ErrBroken) {
-		err = errors.Join(err, stream.ErrInterrupted) // the client comes back
+		err = errors.Join(err, stream.ErrInterrupted) // no defect: the client reconnects
 	}
 	end(s.streams.Ending(ctx, err))
 }

@@ -20,31 +20,41 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// LinkPath begins the paths of links. GET shows the decision and decides nothing, because mail
-// programs and chats open links by themselves. POST decides.
+// LinkPath is the prefix of the routes of links. A link is a capability: its token lets anybody who
+// has it make one decision as one person, once. GET only shows the decision, because mail programs
+// and chats open links by themselves; POST decides. The path is a secret, so it is neither traced
+// nor logged.
 const LinkPath = "/v1/links/"
 
-// Bounds of the life of a link.
+// linkLife is how long a link is valid by default. minLinkLife and maxLinkLife bound what a caller
+// may choose.
 const (
 	linkLife    = 24 * time.Hour
 	minLinkLife = time.Minute
 	maxLinkLife = 7 * 24 * time.Hour
 )
 
-// roleLinks is the role of programs that send links to others: they, and administrators, name the
-// subject of a link.
+// roleLinks is the role of programs that send links to other people. With it, or as an
+// administrator, a caller may choose the subject and the roles of a link.
 const roleLinks = "links"
 
-// linkRequest asks for a link.
+// linkRequest is the body of makeLink. Decision is approve or reject. ExpiresIn is a duration such
+// as 24h; "" = linkLife.
 type linkRequest struct {
 	Decision string `json:"decision"`
-	// Subject and Roles are those of the decision; empty = the caller's.
+	// Subject and Roles are those of the person who decides by the link; empty = the caller's.
 	Subject   string   `json:"subject"`
 	Roles     []string `json:"roles"`
 	ExpiresIn string   `json:"expiresIn"`
 }
 
-// makeLink makes a link that decides about a call.
+// makeLink serves POST /v1/threads/{thread}/approvals/{approval}/links: it creates a link that
+// approves or rejects a call, and answers 201 with its URL and expiry. Nothing is stored: the
+// signed token contains everything. It is bound to the digest of the call's arguments, so an edit
+// in between makes it void. A question cannot have a link, because it needs an answer.
+//
+// makeLink does not check whether the person may decide; using the link does. Errors: 403
+// not_yours, 404 unknown_approval, 409 decided, 410 expired, 422.
 func (s *Routes) makeLink(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var in linkRequest
@@ -70,7 +80,7 @@ func (s *Routes) makeLink(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	l.Args = q.ArgsDigest()
+	l.Args = q.ArgsDigest() // readLink compares it
 	token, err := s.inbox.Links.Token(l)
 	if err != nil {
 		s.Refuse(c, err)
@@ -80,7 +90,9 @@ func (s *Routes) makeLink(c *gin.Context) {
 	c.JSON(http.StatusCreated, gin.H{"url": s.publicURL(c.Request) + LinkPath + token, "expiresAt": l.Expires.UTC().Truncate(time.Second)})
 }
 
-// linkOf reads a request for a link. Only programs with roleLinks may name another subject.
+// linkOf validates a request for a link, and returns the link without its interrupt. A caller
+// without roleLinks or the administrators' role gets links for itself only; other subjects or roles
+// are a 403 not_yours.
 func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
 	if in.Decision != string(runs.DecisionApprove) && in.Decision != string(runs.DecisionReject) {
@@ -108,7 +120,8 @@ func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	return l, nil
 }
 
-// publicURL returns the address of this server for clients.
+// publicURL returns the address of the API for clients, without a slash at its end: PublicURL, or
+// else that of the request.
 func (s *Routes) publicURL(r *http.Request) string {
 	if s.inbox.PublicURL != "" {
 		return s.inbox.PublicURL
@@ -120,7 +133,9 @@ func (s *Routes) publicURL(r *http.Request) string {
 	return u.String()
 }
 
-// showLink shows what a link decides, with a form.
+// showLink serves GET and HEAD /v1/links/{token}: a page that shows what the link decides, with a
+// button that sends the POST. It changes nothing. A link that cannot decide gets a page with the
+// reason, and the status of the problem.
 func (s *Routes) showLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
@@ -140,7 +155,10 @@ func (s *Routes) showLink(c *gin.Context) {
 	showLinkPage(c, http.StatusOK, page)
 }
 
-// readLink returns the content of a link, and its interrupt. It fails if the interrupt is resolved.
+// readLink verifies a token, and returns its content and its interrupt. Errors: 404 unknown_link,
+// 410 link_expired or link_used, and 404 unknown_approval if the interrupt is unknown or has other
+// arguments than the link. A resolved interrupt is no error here: showLink checks it, and a
+// decision by useLink may be a repetition.
 func (s *Routes) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
 	l, err := s.inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
@@ -159,13 +177,15 @@ func (s *Routes) readLink(ctx context.Context, token string) (links.Link, *decis
 		return l, nil, p
 	}
 	q, err := s.decisions.Find(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
+	// The person has not seen these arguments.
 	if err == nil && q.Open && q.ArgsDigest() != l.Args {
 		err = decisions.NoApproval(l.Approval)
 	}
 	return l, q, err
 }
 
-// useLink decides as the link says, like any other decision.
+// useLink serves POST /v1/links/{token}: it makes the decision of the link, as the link's subject
+// and with its roles, like any other decision. It answers with a page that tells the outcome.
 func (s *Routes) useLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
@@ -174,6 +194,8 @@ func (s *Routes) useLink(c *gin.Context) {
 	if err == nil {
 		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
+		// The decision is made as the person of the link. Only the tenant, the subject and the
+		// roles in the signed token count.
 		as := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), request.ChannelLink)
 		answer, err = s.decisions.Decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, decisions.Request{Decision: l.Decision})
 	}
@@ -181,15 +203,16 @@ func (s *Routes) useLink(c *gin.Context) {
 		s.showRefusal(c, err)
 		return
 	}
-	// The decision was taken. If the use of the link cannot be noted, the link still can decide
-	// nothing else.
+	// The decision comes before the note that the link was used: a crash in between must not lose
+	// the decision. Without the note the link stays valid, but can only repeat its decision.
 	if err := s.inbox.Links.Use(ctx, l); err != nil {
 		s.find.Logger.WarnContext(ctx, "a link is not known to be used", "error", err)
 	}
 	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true, Missing: answer.Missing, Before: answer.Recorded != nil && answer.Recorded.By != l.Subject})
 }
 
-// showRefusal shows why a link does not decide.
+// showRefusal answers with a page that tells why a link does not decide. People see it, so it is
+// not a problem in JSON. It logs the cause of a 5xx.
 func (s *Routes) showRefusal(c *gin.Context, err error) {
 	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {

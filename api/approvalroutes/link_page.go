@@ -17,47 +17,61 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// linkPage is the page of a link: the decision to make, that it was made, or why it cannot be made.
+// linkPage is the data of link.html. It shows one of three things: the decision to make (neither
+// Done nor Problem), that it was made (Done), or why it cannot be made (Problem). The template
+// escapes all texts, some of which a model or a user wrote.
 type linkPage struct {
+	// Decision is approve or reject, and Subject the person who decides; "" = an anonymous caller.
+	// Message is the text of the interrupt.
 	Decision string
 	Subject  string
 	Message  string
 	// Agent, Step and Thread are those of the interrupt; Step is empty outside of pipelines. Tool
-	// is empty for an approve step, and Args if it has only a message.
+	// is empty for an approve step, and so is Args if the step has only a message.
 	Agent  string
 	Step   string
 	Thread string
 	Tool   string
 	Args   string
-	Done   bool
-	// Before tells that another caller made the same decision.
+	// Done tells that the decision was made.
+	Done bool
+	// Before tells that another person had made the same decision before.
 	Before bool
-	// Missing is how many more approvers have to vote for the same.
+	// Missing is how many more approvers must vote for the same arguments.
 	Missing int
+	// Problem is why the link does not decide; "" = it does.
 	Problem string
-	Unknown bool // with a Problem: whether it was decided is unknown
-	Style   template.CSS
+	Unknown bool // with Problem: it is unknown whether the decision was made
+	// Style is linkStyle; showLinkPage sets it.
+	Style template.CSS
 }
 
+// linkHTML is the source of the page's template.
+//
 //go:embed link.html
 var linkHTML string
 
+// linkStyle is the style sheet of the page, inline because the policy forbids loading one.
 const linkStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}` +
 	`pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f3f3f3;padding:1rem}button{font:inherit;padding:.5rem 1.5rem}`
 
 var linkTemplate = template.Must(template.New("link").Parse(linkHTML))
 
-// linkPolicy allows the page nothing but to send its form.
+// linkPolicy is the Content-Security-Policy of the page: it may use linkStyle, by its hash, and
+// send its form to this server. It may not load anything, run scripts, or be framed by another
+// page, which could trick a person into a click.
 var linkPolicy = func() string {
 	sum := sha256.Sum256([]byte(linkStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 }()
 
+// showLinkPage answers with a page, and ends gin's chain of handlers. The headers keep the URL,
+// which is a secret, out of caches, Referer headers and search engines.
 func showLinkPage(c *gin.Context, status int, page linkPage) {
 	page.Style = linkStyle
 	var b bytes.Buffer
-	if err := linkTemplate.Execute(&b, page); err != nil { // the template was parsed, and has all its fields
+	if err := linkTemplate.Execute(&b, page); err != nil { // cannot happen: the template was parsed, and has all its fields
 		b.Reset()
 	}
 	for name, value := range map[string]string{
@@ -73,7 +87,8 @@ func showLinkPage(c *gin.Context, status int, page linkPage) {
 // maxShown bounds the arguments on the page, in bytes.
 const maxShown = 16 << 10
 
-// shownText is arguments as indented JSON. Arguments that are too long are not shown in part.
+// shownText returns arguments as indented JSON, or as they are if they are not JSON. Arguments that
+// are too long are not shown at all: a person must not decide by a part of them.
 func shownText(arguments string) string {
 	if len(arguments) > maxShown {
 		return "The arguments are too long to be shown here."
@@ -85,7 +100,7 @@ func shownText(arguments string) string {
 	return b.String()
 }
 
-// linkPageOf returns the page with the form.
+// linkPageOf returns the page that shows the decision of a link, with its form.
 func linkPageOf(l links.Link, q *decisions.Interrupt) (linkPage, error) {
 	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.Thread.Agent(), Tool: q.Call.Name, Args: shownText(q.Call.Arguments)}
 	asked, err := stream.ApprovalSourceOf(q.Interrupt)

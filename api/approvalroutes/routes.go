@@ -13,18 +13,18 @@ import (
 	"github.com/perdure/perdure/internal/approvals/links"
 )
 
-// Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL
-// are required.
+// Inbox has the dependencies of the routes for the interrupts of all threads. All fields but
+// PublicURL are required. The caller owns and stops them.
 type Inbox struct {
 	Store *inbox.Store
 	Index *inbox.Index
 	Links *links.Keeper
-	// PublicURL is the address in links, without a slash at its end. Defaults to the host of the
-	// request.
+	// PublicURL is the address of the API in links, without a slash at its end. "" = the address of
+	// each request, which is wrong after a proxy that changes the Host.
 	PublicURL string
 }
 
-// Routes serves decisions and the inbox. It is safe for concurrent use.
+// Routes serves decisions, the inbox and links. It is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
@@ -34,7 +34,7 @@ type Routes struct {
 	streams   *streams.Streams
 	inbox     *Inbox // nil = there is no inbox
 	adminRole string
-	feeds     *semaphore.Weighted
+	feeds     *semaphore.Weighted // one unit for each follower of the inbox that may still connect
 }
 
 // Config configures Routes. All fields but Inbox are required.
@@ -44,13 +44,14 @@ type Config struct {
 	Find      *lookup.Finder
 	Decisions *decisions.Service
 	Streams   *streams.Streams
-	// Inbox has the open interrupts of all threads. nil = there are no routes for it.
+	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
+	// missing.
 	Inbox *Inbox
-	// AdminRole is the role of callers that may make links for others.
+	// AdminRole is the role of callers that may make links for other people.
 	AdminRole string
 }
 
-// New returns routes without a follower.
+// New returns routes without a follower of the inbox.
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, find: cfg.Find, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
@@ -58,7 +59,7 @@ func New(cfg Config) *Routes {
 	}
 }
 
-// Register adds the routes that need authentication.
+// Register adds the routes that need authentication to the group /v1.
 func (s *Routes) Register(v1 *gin.RouterGroup) {
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/tool-results", s.postToolResult)
@@ -72,7 +73,8 @@ func (s *Routes) Register(v1 *gin.RouterGroup) {
 	v1.POST("/threads/:thread/approvals/:approval/links", s.makeLink)
 }
 
-// RegisterLinks adds the routes of links, which need no authentication.
+// RegisterLinks adds the routes of links. They need no credentials, because the token in the path
+// is one. Register them before authentication and CORS.
 func (s *Routes) RegisterLinks(r gin.IRoutes) {
 	if s.inbox == nil {
 		return

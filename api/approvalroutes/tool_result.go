@@ -10,8 +10,12 @@ import (
 	"github.com/perdure/perdure/api/request"
 )
 
-// postToolResult takes the result of a client tool call. It answers when the run has taken the
-// result. The same result again is taken once; another one is refused with the one that stands.
+// postToolResult serves POST /v1/threads/{thread}/tool-results: it takes the result of a client
+// tool call. It answers 200 with a decisions.AcceptedResult when the thread has durably accepted
+// the result. The same result again is a repetition.
+//
+// Errors: 404 unknown_tool_call, 409 answered with the result that stands, 410 abandoned, 422
+// invalid_tool_result, 503 if the outcome is unknown.
 func (s *Routes) postToolResult(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	var r decisions.ToolResult

@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// MaxReasonBytes bounds the reason of a cancel.
+// MaxReasonBytes bounds the reason of a cancel or a decision, which stays in the log.
 const MaxReasonBytes = 1000
 
-// CheckReason checks the reason of a cancel.
+// CheckReason returns a 400 if the reason of a cancel is too long.
 func CheckReason(reason string) error {
 	if len(reason) > MaxReasonBytes {
 		return problem.BadRequest("invalid_input", "/reason", fmt.Sprintf("may have at most %d bytes", MaxReasonBytes))
@@ -22,7 +22,10 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// Cancel cancels the last segment of a run, in the name of the caller.
+// Cancel requests to cancel the last segment of a run, in the name of the caller. It returns when
+// the request is durable and the workflow has been signalled; it does not wait for the end of the
+// run. A run that has ended is left unchanged. An unknown run is a 404. It takes at most
+// request.Patience.
 func (s *Sender) Cancel(ctx context.Context, run stream.Run, reason string) error {
 	ctx, end := context.WithTimeout(ctx, request.Patience)
 	defer end()

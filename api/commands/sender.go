@@ -1,5 +1,6 @@
-// Package commands sends commands to the run of a thread: its workflow takes them as updates, or as
-// a cancel.
+// Package commands sends the commands of clients to the run of a thread: updates to its workflow,
+// such as steering, and requests to cancel. Handlers of HTTP routes and of WebSocket frames share
+// it, so a command has the same effect and the same errors over both.
 package commands
 
 import (
@@ -18,13 +19,18 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Sender sends commands to workflows. It is safe for concurrent use.
+// Sender sends commands to the workflows of threads. It has no state. It is safe for concurrent
+// use.
 type Sender struct {
 	Find     *lookup.Finder
 	Dispatch *dispatch.Dispatcher
 }
 
-// Update sends an update to the thread's workflow, and waits for its result.
+// Update sends an update to the thread's workflow, and blocks until the workflow has completed it.
+// It decodes the result into answer. The workflow's refusals become problems: 429
+// too_much_steering, and 409 not_active for all others and for a thread without a workflow. After
+// another error, such as a timeout, it is unknown whether the update took effect; all updates of
+// this project may be sent again.
 func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, arg, answer any) error {
 	err := s.Dispatch.Update(ctx, thread, "", name, arg, answer)
 	var app *temporal.ApplicationError
@@ -32,6 +38,7 @@ func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, 
 	switch {
 	case errors.As(err, &app) && app.Type() == runs.ErrorTooMuchSteering:
 		return problem.New(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
+	// A workflow that is about to close refuses updates too: to the client its run has ended.
 	case errors.As(err, &gone), errors.As(err, &app):
 		return notActive(thread)
 	case err != nil:
@@ -40,9 +47,11 @@ func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, 
 	return nil
 }
 
-// CodeNotActive is the code of the problem that a thread has no active run.
+// CodeNotActive is the code of the problem that a thread has no active run. Callers compare it to
+// handle a run that ends concurrently.
 const CodeNotActive = "not_active"
 
+// notActive returns that problem, a 409.
 func notActive(t stream.Thread) *problem.Problem {
 	return problem.New(http.StatusConflict, CodeNotActive, fmt.Sprintf("no run of the thread %.200q is active", t.ID))
 }

@@ -19,16 +19,22 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Steered is the answer to a message for an active run. What the run makes of the message follows
-// the cursor in the thread's events.
+// Steered is the acknowledgement of a message to an active run. What the run makes of the message
+// follows the cursor in the thread's events.
 type Steered struct {
-	Cursor   string `json:"cursor"`
+	Cursor string `json:"cursor"`
+	// RunID is the active run, by the ID that clients know. Repeated tells that the run had
+	// received the message before.
 	RunID    string `json:"runId"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-// Steer tells the active run of a thread a message. It returns when the run has taken the message.
-// The same message again is taken once.
+// Steer sends a user message to the active run of a thread, raw being the AG-UI message in JSON. It
+// first proposes the message to the log, and returns when the workflow has accepted the proposal.
+// The same message again has no effect. It takes at most request.Patience.
+//
+// Errors: 400 for an invalid message or an ID that another message has, 409 not_active, 429
+// too_much_steering.
 func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (Steered, error) {
 	message, err := decodeSteer(raw)
 	if err != nil {
@@ -44,10 +50,11 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	if err != nil {
 		return Steered{}, err
 	}
-	accepted := stream.Acceptance{Tail: []stream.Said{{ID: message.ID, Message: message}}}
+	accepted := stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: message}}}
 	if !now.CanSteer(accepted) {
 		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
 	}
+	// The digest is over the message, so the same message to the same run is the same proposal.
 	p, err := s.Find.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
 	if err != nil {
 		return Steered{}, err
@@ -55,8 +62,9 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.Tell(ctx, run, p)
 }
 
-// activeRun returns the active run of a thread. A run that Temporal has started may not be in the
-// log yet: then its workflow names it, by refusing an offer.
+// activeRun returns the active run of a thread, by the log or by the workflow. A run that Temporal
+// has started may not be in the log yet: then the workflow names it, by refusing an offer without a
+// run. Without an active run the error is notActive.
 func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil
@@ -66,22 +74,24 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, now *snaps
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
 	var gone *serviceerror.NotFound
-	var waits *temporal.ApplicationError // the thread has only open interrupts
+	var waits *temporal.ApplicationError // the thread waits for decisions, without an active run
 	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
 		return stream.Run{}, notActive(thread)
 	}
 	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
 }
 
-// Tell makes the run's workflow take a proposal.
+// Tell has the run's workflow accept a proposed input as steering. The error is that of Update; the
+// result is valid only without one.
 func (s *Sender) Tell(ctx context.Context, run stream.Run, p stream.Proposal) (Steered, error) {
 	var taken runs.Steered
 	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.Steer{RunID: run.ID, Input: p.Seq}, &taken)
 	cursor := s.Find.Log.CursorAt(p.Seq)
-	return Steered{Cursor: cursor.String(), RunID: run.ID, Repeated: taken.Repeated}, err
+	return Steered{Cursor: cursor.String(), RunID: run.Shown(), Repeated: taken.Repeated}, err
 }
 
-// decodeSteer decodes the message like one of an input, with the same checks.
+// decodeSteer decodes and validates a message like one of an input, and requires the role user. It
+// wraps the message into an input to reuse the decoder, and corrects the pointers of its errors.
 func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
 	if len(raw) == 0 {
 		return nil, problem.BadRequest("invalid_input", "/message", "is missing")

@@ -20,10 +20,13 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// The API checks who may decide, before anything is written. The workflow knows no roles, and
-// counts the votes that the API lets through.
+// The API checks, before anything is written, whether the caller may decide. The workflow knows no
+// roles, and counts the votes that the API accepts. The rule comes from the agent's revision that
+// raised the interrupt, so a newer revision does not change who may decide.
 
-// voter identifies a voter for the workflow. All anonymous callers are one voter.
+// voter returns a short digest of a principal, by which the workflow counts each approver of a
+// quorum once. All anonymous callers are one voter, "": otherwise one person could complete a
+// quorum.
 func voter(p auth.Principal) string {
 	if p.Subject == "" {
 		return ""
@@ -32,15 +35,16 @@ func voter(p auth.Principal) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// interruptRule is the rule of an interrupt, in the revision that asked.
+// interruptRule is the approval rule that raised an interrupt, in the revision that the run had.
 type interruptRule struct {
 	*stream.ApprovalSource
 	definition *agents.Definition
 	rule       agents.Approval
 }
 
-// askedBy finds the rule of an interrupt; nil = no rule asks.
-func (s *Service) askedBy(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*interruptRule, error) {
+// ruleOf returns the rule that raised an interrupt; nil = a tool's question, which no rule raises.
+// It may read the revision, and the step tree of a program, from the store and the log.
+func (s *Service) ruleOf(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*interruptRule, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil {
 		return nil, err
@@ -52,13 +56,15 @@ func (s *Service) askedBy(ctx context.Context, t stream.Thread, question *agui.I
 	if err != nil {
 		return nil, err
 	}
+	// A defect: the revision cannot change after the interrupt was raised.
 	if asked.Rule < 0 || asked.Rule >= len(d.Approvals) {
 		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", question.ID, asked.Agent, asked.Rule)
 	}
 	return &interruptRule{asked, d, d.Approvals[asked.Rule]}, nil
 }
 
-// stepRules returns the agent with the rules of a step. The log has the steps of a program.
+// stepRules returns the definition with the approval rules of a step in place of the agent's. The
+// steps of a pipeline are in the definition; those of a program are in the log, at asked.Tree.
 func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.ApprovalSource) (*agents.Definition, error) {
 	if asked.Tree == 0 {
 		return pipeline.Rules(d, asked.Step)
@@ -76,13 +82,15 @@ func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Defi
 	return pipeline.Rules(d, asked.Step)
 }
 
-// mayDecide refuses a caller that may not decide about an interrupt, an answer that does not fit
-// it, and an edit that the caller may not make. at is the pointer to the answer in the request.
+// mayDecide checks a decision before it is proposed. It refuses, with 422, a decision that does not
+// fit the interrupt, and edited arguments that are invalid or that another rule covers; with 403, a
+// caller who is not an approver at this time, or who requested the run where the rule forbids that.
+// at is the JSON pointer to the decision in the request.
 func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, question *agui.Interrupt, v Request, at string) error {
-	if err := s.suits(question, v, at); err != nil {
+	if err := s.checkFits(question, v, at); err != nil {
 		return err
 	}
-	a, err := s.askedBy(ctx, t, question)
+	a, err := s.ruleOf(ctx, t, question)
 	if a == nil || err != nil {
 		return err
 	}
@@ -91,13 +99,15 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 			return err
 		}
 	}
+	// Escalation adds approvers with time, so the same caller may be refused now and accepted
+	// later.
 	who := request.Caller(ctx)
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
-	// An edit after the thread has continued executes nothing, and its call may be cut from the
-	// conversation.
-	edits := v.Decision == string(runs.DecisionEdit) && questionOf(thread.Interrupts, question.ID) != nil
+	// An edit of a resolved interrupt changes nothing, so its arguments are not checked: its call
+	// may have been cut from the conversation.
+	edits := v.Decision == string(runs.DecisionEdit) && interruptByID(thread.Interrupts, question.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
 	}
@@ -112,7 +122,7 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 		return nil
 	}
 	tool := toolOf(thread, question.ToolCallID)
-	if tool == "" { // without a tool the rules for the call are unknown
+	if tool == "" { // without the tool's name the rules for the call are unknown
 		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
 	}
 	if err := s.checkArguments(ctx, tool, v.Args, at); err != nil {
@@ -121,8 +131,9 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	return a.covers(thread, tool, input, v.Args, at)
 }
 
-// checkArguments refuses arguments that the tool would refuse. If no worker has announced the
-// tool's schema, the worker that makes the call checks them.
+// checkArguments returns a 422 for edited arguments that are invalid by the tool's schema. If no
+// worker has announced the schema, it accepts them, and the worker that makes the call validates
+// them.
 func (s *Service) checkArguments(ctx context.Context, tool string, args json.RawMessage, at string) error {
 	if s.schemas == nil {
 		return nil
@@ -134,8 +145,8 @@ func (s *Service) checkArguments(ctx context.Context, tool string, args json.Raw
 	return InvalidAnswer(editPointer(at)+pointer, reason)
 }
 
-// isRequester reports whether a caller may be the requester of a run. Two anonymous callers may be
-// the same.
+// isRequester reports whether a caller may be the requester of a run. Two anonymous callers of a
+// tenant may be the same person, so they count as one.
 func isRequester(input *stream.Input, who auth.Principal) bool {
 	requester := auth.Principal{Tenant: auth.TenantDefault}
 	if input.Requester != nil {
@@ -144,18 +155,21 @@ func isRequester(input *stream.Input, who auth.Principal) bool {
 	return requester.Tenant == who.Tenant && requester.Subject == who.Subject
 }
 
-// covers refuses arguments for which another rule asks other approvers: an edit may leave the rule
-// that asks, but not evade another one.
+// covers returns a 422 other_approval for edited arguments under which another rule, with other
+// approvers or another quorum, would apply to the call. An edit may leave the rule that raised the
+// interrupt, but must not evade a stricter one.
 func (a *interruptRule) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
+	// The rules judge the edited call as the worker judges a call of the model: with the same
+	// agent, state, input and caller.
 	said, err := json.Marshal(input.Input)
 	if err != nil {
 		return fmt.Errorf("api: encode input: %w", err)
 	}
-	rule := a.definition.Asks(agents.ProposedCall{
+	rule := a.definition.ApprovalRule(agents.ProposedCall{
 		Agent: a.definition.Name, Tool: tool, Args: args, State: thread.State, Input: said,
 		Caller: (*agents.Caller)(input.Requester),
 	})
-	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].AsManyDecideAs(a.rule) {
+	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].SameDeciders(a.rule) {
 		return nil
 	}
 	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "with these arguments the call is under another rule, by which others decide: reject it instead")
@@ -163,10 +177,11 @@ func (a *interruptRule) covers(thread *snapshot.Snapshot, tool string, input *st
 	return p
 }
 
-// toolOf returns the name of a call's tool.
+// toolOf returns the name of the tool of a call; "" = the conversation does not have the call.
 func toolOf(thread *snapshot.Snapshot, callID string) string { return findCall(thread, callID).Name }
 
-// findCall returns a call of a thread; nil = unknown.
+// findCall returns a tool call of the conversation, the newest one with the ID. It returns the zero
+// ToolCall if there is none.
 func findCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		for _, c := range thread.Entries[i].Message.ToolCalls {
@@ -178,6 +193,7 @@ func findCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
 	return agui.ToolCall{}
 }
 
+// forbidden returns a 403 with a pointer to the decision.
 func forbidden(code, detail, pointer string) *problem.Problem {
 	p := problem.New(http.StatusForbidden, code, detail)
 	p.Pointer = pointer

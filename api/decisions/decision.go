@@ -17,28 +17,17 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// removeFromInbox removes an interrupt from the list when a decision shows that it is no longer
-// open. Failing is harmless: it would stay listed for some time.
-func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
-	var p *problem.Problem
-	if s.index == nil || !errors.As(err, &p) {
-		return
-	}
-	if p.Code != codeUnknownApproval && questionOf(now.Interrupts, id) != nil {
-		return
-	}
-	if err := s.index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
-		s.find.Logger.WarnContext(ctx, "an approval that waits no more stays listed", "thread", thread.ID, "approval", id, "error", err)
-	}
-}
+// This file has the path of a decision that does not arrive with an input: Decide and DecideAll.
+// resume.go has the path of those that do.
 
-// Asked is a request about the interrupt with an ID.
+// Asked is a decision that a client requests about the interrupt with an ID.
 type Asked struct {
 	ID      string
 	Request Request
 }
 
-// Outcome is what became of a request: a decision that stands, or in Err why it does not.
+// Outcome is the result of one request: the decision that was made or repeated, or in Err why it
+// was refused or failed.
 type Outcome struct {
 	Decided
 	// proposal is the record of the decision, if the thread continues with it; 0 = the log shows no
@@ -47,14 +36,21 @@ type Outcome struct {
 	Err      error
 }
 
-// Decide decides about one call of a thread.
+// Decide makes one decision about an interrupt of a thread, for the caller in ctx. It blocks until
+// the workflow has accepted or refused the decision.
+//
+// Errors: 403 not_an_approver or not_by_requester, 404 unknown_approval, 409 decided or other_edit,
+// 410 expired, 422 for a decision that does not fit. After another error the outcome is unknown,
+// and the same decision may be sent again.
 func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, v Request) (Decided, error) {
 	answer := s.DecideAll(ctx, thread, []Asked{{id, v}})[0]
 	return answer.Decided, answer.Err
 }
 
-// DecideAll decides about calls of one thread, as many as fit into one update at a time, and
-// answers in their order. An interrupt that turns out to be resolved is removed from the inbox.
+// DecideAll makes decisions about interrupts of one thread, and returns their outcomes in the same
+// order. Each is judged by itself: an invalid one does not affect the others. An update takes at
+// most runs.MaxInterrupts decisions, so a longer list needs several. Interrupts that turn out to be
+// resolved are removed from the inbox.
 func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Asked) []Outcome {
 	answers := make([]Outcome, 0, len(all))
 	for some := range slices.Chunk(all, runs.MaxInterrupts) {
@@ -63,6 +59,7 @@ func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Ask
 	return answers
 }
 
+// decideSome is DecideAll for as many decisions as fit into one update.
 func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []Asked) []Outcome {
 	answers := make([]Outcome, len(all))
 	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
@@ -70,7 +67,7 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 		return failAll(answers, err)
 	}
 	var decisions []runs.Decision
-	var of []int // their places
+	var of []int // index in all of each decision
 	for i, a := range all {
 		d, err := s.proposeAnswer(ctx, thread, now, a)
 		if err != nil {
@@ -93,6 +90,7 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 	return answers
 }
 
+// failAll sets the error of all outcomes.
 func failAll(answers []Outcome, err error) []Outcome {
 	for i := range answers {
 		answers[i].Err = err
@@ -100,9 +98,11 @@ func failAll(answers []Outcome, err error) []Outcome {
 	return answers
 }
 
-// proposeAnswer writes a decision about an interrupt to the log.
+// proposeAnswer checks one decision against the snapshot, and writes it to the log as a proposal.
+// Resolved interrupts are accepted here: the workflow and the log tell whether the decision repeats
+// the one that stands. An unknown interrupt is a 404.
 func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, a Asked) (runs.Decision, error) {
-	question := questionOf(slices.Concat(now.Interrupts, now.Answered), a.ID)
+	question := interruptByID(slices.Concat(now.Interrupts, now.Answered), a.ID)
 	if question == nil {
 		return runs.Decision{}, NoApproval(a.ID)
 	}
@@ -116,7 +116,10 @@ func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, now *
 	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, request.ChannelOf(ctx))
 }
 
-// sendDecisions has the thread's workflow take decisions; of are their indices in the request.
+// sendDecisions sends proposed decisions to the thread's workflow, and returns their outcomes. of
+// has, for each decision, its index in all. If no workflow runs, or it does not know the call, the
+// thread has continued, and the log answers (decidedBefore). If the update fails, all outcomes are
+// that error: it is unknown which decisions were taken.
 func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all []Asked, of []int, decisions []runs.Decision) []Outcome {
 	answers := make([]Outcome, len(decisions))
 	var taken runs.Decided
@@ -133,6 +136,7 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all [
 			continue
 		}
 		answers[n].Decided, answers[n].Err = s.outcome(ctx, id, d, taken.Results[n])
+		// The thread continues, so the log will show the effect of this proposal.
 		if taken.Results[n].Settled {
 			answers[n].proposal = d.Input
 		}
@@ -140,7 +144,8 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all [
 	return answers
 }
 
-// outcome returns what the workflow made of a decision.
+// outcome converts the workflow's result for a decision. A recorded decision with the same effect
+// makes the request a repetition; one with another effect, the problem of a conflict.
 func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult) (Decided, error) {
 	answer := Decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
@@ -149,13 +154,15 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 		}
 		return answer, nil
 	}
-	before, err := s.standing(ctx, *r.Recorded)
+	before, err := s.readStanding(ctx, *r.Recorded)
 	if err != nil {
 		return Decided{}, err
 	}
 	switch r.Error {
 	case "":
 	case runs.ErrorDecided:
+		// The workflow compares digests, which contain the caller. To a client, an equal decision
+		// of another approver is no conflict.
 		same, err := s.hasSameEffect(ctx, d, before)
 		if err != nil {
 			return Decided{}, err
@@ -176,7 +183,8 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 	return answer, nil
 }
 
-// proposals shows the votes for each proposal: the model's arguments first, then the edits.
+// proposals converts the workflow's tallies of votes: first the votes for the model's arguments,
+// then those for edits.
 func proposals(tallies []runs.Tally) []inbox.Proposal {
 	var all []inbox.Proposal
 	for i, t := range tallies {
@@ -189,9 +197,9 @@ func proposals(tallies []runs.Tally) []inbox.Proposal {
 	return all
 }
 
-// hasSameEffect reports whether a decision has the effect of a recorded one: its kind, and the
-// arguments of an edit, the answer, or the reason of a rejection. The caller and the scope make no
-// difference.
+// hasSameEffect reports whether a decision has the same effect as a recorded one: its kind, and the
+// arguments of an edit, the answer, or the reason of a rejection. The caller and the scope of
+// remember make no difference.
 func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
 	if d.Kind != before.Kind {
 		return false, nil
@@ -202,30 +210,33 @@ func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, before *st
 	case runs.DecisionEdit:
 		return d.Args == before.Args, nil
 	}
-	mine, err := s.standing(ctx, d)
+	mine, err := s.readStanding(ctx, d)
 	if err != nil {
 		return false, err
 	}
 	return mine.reason == before.reason && bytes.Equal(mine.content, before.content), nil
 }
 
-// decidedBefore answers from the log, if the thread has continued.
+// decidedBefore returns the outcome of a decision from the log, because the thread has continued
+// and its workflow does not know the interrupt. A decision that counted, as a vote or by its
+// effect, is a repetition. Otherwise the problem names the decision that stands, or is a 404.
 func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (Decided, error) {
 	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return Decided{}, err
 	}
-	question := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
+	question := interruptByID(slices.Concat(now.Interrupts, now.Answered), id)
 	if question == nil {
 		return Decided{}, NoApproval(id)
 	}
-	before, err := s.became(ctx, thread, now, question)
+	before, err := s.findDecision(ctx, thread, now, question)
 	if err != nil {
 		return Decided{}, err
 	}
 	if before == nil {
 		return Decided{}, NoApproval(id)
 	}
+	// The caller's vote was counted, although another approver has completed the quorum.
 	voted := slices.ContainsFunc(before.votes, func(digest string) bool { return digest == d.Digest })
 	same, err := s.hasSameEffect(ctx, d, &before.standing)
 	switch {
@@ -239,7 +250,23 @@ func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id st
 	return Decided{}, errDecided(before.recordedAs(id))
 }
 
-// errDecided refuses a decision, because another one stands.
+// removeFromInbox removes an interrupt from the inbox if the problem of a decision shows that the
+// interrupt is not open. err is the error of the decision; nil or a failure changes nothing. The
+// inbox is a cache, so a failure to remove is only logged: the interrupt stays listed for a while.
+func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
+	var p *problem.Problem
+	if s.index == nil || !errors.As(err, &p) {
+		return
+	}
+	if p.Code != codeUnknownApproval && interruptByID(now.Interrupts, id) != nil {
+		return
+	}
+	if err := s.index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
+		s.find.Logger.WarnContext(ctx, "an approval that waits no more stays listed", "thread", thread.ID, "approval", id, "error", err)
+	}
+}
+
+// errDecided returns the 409 decided: another decision stands.
 func errDecided(stands *Decided) *problem.Problem {
 	detail := fmt.Sprintf("the approval %.100q is decided: %s", stands.ID, stands.Decision)
 	if stands.By != "" {
@@ -250,23 +277,25 @@ func errDecided(stands *Decided) *problem.Problem {
 	return p
 }
 
+// errTooLate returns the 410 expired: the interrupt expired before the decision.
 func errTooLate(stands *Decided) *problem.Problem {
 	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the time to decide about %.100q is over", stands.ID))
 	p.Recorded = stands
 	return p
 }
 
-// codeUnknownApproval is the code of the problem that there is no such interrupt.
+// codeUnknownApproval is the code of the problem that the thread has no such interrupt.
 const codeUnknownApproval = "unknown_approval"
 
-// NoApproval returns the problem of an interrupt that the thread does not have, or that does not
-// wait for a decision.
+// NoApproval returns the 404 for an interrupt that the thread does not have, or that is not waiting
+// for a decision.
 func NoApproval(id string) *problem.Problem {
 	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
 }
 
-// Short returns a decision without arguments of more than inbox.MaxArgs bytes. All entries of a
-// batch may name the same decision, so the answer could be many times larger than the arguments.
+// Short returns a decision whose arguments are left out if they exceed inbox.MaxArgs bytes. All
+// entries of a batch may name the same decision, so the answer could otherwise be many times larger
+// than the arguments.
 func (d *Decided) Short() *Decided {
 	if len(d.Args) <= inbox.MaxArgs {
 		return d

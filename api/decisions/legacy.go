@@ -7,14 +7,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Clients from before AG-UI's interrupts get the custom event on_interrupt, and answer in
-// forwardedProps.command: {resume, interruptEvent}, where the latter is the event's value, or
-// missing. For an agent with legacyInterrupts this is an entry of resume. Newer clients of this
-// kind send resume, with the payload of their pages: often a text, as before.
+// Clients from before AG-UI's interrupts receive the custom event on_interrupt, and answer in
+// forwardedProps.command: {resume, interruptEvent}. interruptEvent is the value of that event, or
+// missing. An agent with legacyInterrupts accepts such a command as an entry of resume. Newer
+// clients of this kind send resume, with the answer as their page has it: often text, or JSON in
+// text.
 
-// ResumeByCommand converts such an answer to an entry of resume. Without an event the entry is
-// about the only open interrupt. A command without resume is ignored: other servers have other uses
-// for it.
+// ResumeByCommand converts the command of a legacy client to an entry of resume, in place. Without
+// interruptEvent the entry has no interrupt ID, and Interpret later assigns it to the only open
+// interrupt. An input that has entries already, and a command without resume, are left unchanged:
+// other servers use command for other purposes.
 func ResumeByCommand(in *agui.RunAgentInput) {
 	var props struct {
 		Command struct {
@@ -32,8 +34,10 @@ func ResumeByCommand(in *agui.RunAgentInput) {
 	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
 }
 
-// Interpret returns entries of resume with the payloads that such a client means, on a thread that
-// waits or has waited for decisions.
+// Interpret returns the entries of a legacy client with the interrupt and the payload that the
+// client means. It depends on the thread: on its open interrupts or, if there are none, on those
+// that were resolved last. It does not change sent, so that it can be called again for a later
+// snapshot.
 func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
 	asked := thread.Interrupts
 	if len(asked) == 0 {
@@ -44,17 +48,18 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) 
 		if e.InterruptID == "" && len(asked) == 1 {
 			e.InterruptID = asked[0].ID
 		}
-		if question := questionOf(asked, e.InterruptID); question != nil && len(e.Payload) > 0 {
-			e.Payload = s.meantBy(e.Payload, question.ResponseSchema)
+		if question := interruptByID(asked, e.InterruptID); question != nil && len(e.Payload) > 0 {
+			e.Payload = s.fittingPayload(e.Payload, question.ResponseSchema)
 		}
 		entries = append(entries, e)
 	}
 	return entries
 }
 
-// meantBy returns the meaning of a payload that may be JSON in a text, or the one required member
-// of the answer: the first of these that fits the schema.
-func (s *Service) meantBy(payload, schema json.RawMessage) json.RawMessage {
+// fittingPayload returns the payload that fits the schema of the interrupt. It tries, in this
+// order: JSON in a text, the payload as it is, and both of them as the value of the only required
+// member. If none fits, it returns the payload unchanged, and the check of the answer refuses it.
+func (s *Service) fittingPayload(payload, schema json.RawMessage) json.RawMessage {
 	ways := []json.RawMessage{unquoted(payload), payload}
 	var has struct {
 		Required []string `json:"required"`
@@ -74,6 +79,7 @@ func (s *Service) meantBy(payload, schema json.RawMessage) json.RawMessage {
 	return payload
 }
 
+// fits reports whether an answer is valid by a schema. Without a schema every answer is.
 func (s *Service) fits(answer, schema json.RawMessage) bool {
 	if s.schemas == nil || len(schema) == 0 {
 		return true
@@ -82,7 +88,8 @@ func (s *Service) fits(answer, schema json.RawMessage) bool {
 	return reason == "" && err == nil
 }
 
-// unquoted returns the JSON in a text, as such clients pass values on.
+// unquoted returns the JSON that a JSON string contains, as such clients pass values on. Other
+// values are returned unchanged.
 func unquoted(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && json.Valid([]byte(text)) {

@@ -11,32 +11,36 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A tool may ask something in the middle of its call. Everybody who may use the thread may answer,
-// with what the tool's schema describes.
+// A tool may ask a question in the middle of its call. Every caller of the thread's tenant may
+// answer it, with what the question's schema describes; no approval rule applies. This file finds
+// interrupts, and checks answers to questions.
 
-// Interrupt is an interrupt of a thread's last run, and its call.
+// Interrupt is an interrupt of a thread's last run, with its call, as found in one snapshot. It is
+// not updated: a concurrent decision may resolve it at any time.
 type Interrupt struct {
 	agui.Interrupt
+	// Call is the zero value if the conversation does not have the call.
 	Call agui.ToolCall
-	Open bool // the thread has not continued
-	// Thread is the snapshot in which it was found.
+	Open bool // the thread has not continued with a decision
+	// Thread is the snapshot in which the interrupt was found.
 	Thread *snapshot.Snapshot
 }
 
-// ArgsDigest returns the digest of the arguments of the call.
+// ArgsDigest returns the digest of the call's arguments, by which a link is bound to them.
 func (q *Interrupt) ArgsDigest() string { return runs.DigestArgs(q.Call.Arguments) }
 
-// Find returns an interrupt of the last run of a thread.
+// Find returns an open or recently resolved interrupt of a thread. Otherwise the error is
+// NoApproval. It does not check whether the caller may decide.
 func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*Interrupt, error) {
 	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return nil, err
 	}
-	found := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
+	found := interruptByID(slices.Concat(now.Interrupts, now.Answered), id)
 	if found == nil {
 		return nil, NoApproval(id)
 	}
-	q := &Interrupt{Interrupt: *found, Open: questionOf(now.Interrupts, id) != nil, Thread: now}
+	q := &Interrupt{Interrupt: *found, Open: interruptByID(now.Interrupts, id) != nil, Thread: now}
 	for _, e := range now.Entries {
 		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == found.ToolCallID }); i >= 0 {
 			q.Call = e.Message.ToolCalls[i]
@@ -45,14 +49,17 @@ func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*I
 	return q, nil
 }
 
-// IsQuestion reports whether an interrupt is a question of a tool. Others are approvals.
+// IsQuestion reports whether an interrupt is a tool's question. All others are approvals.
 func IsQuestion(question *agui.Interrupt) bool {
 	_, raised := question.Metadata[stream.MetadataQuestion]
 	return raised
 }
 
-// suits refuses an invalid answer to a question; at is its position in the request.
-func (s *Service) suits(question *agui.Interrupt, v Request, at string) error {
+// checkFits returns a 422 if a decision does not fit the kind of its interrupt: a question takes
+// answer, reject and cancel, with an answer that is valid by its schema; an approval takes an
+// answer only as text, which replaces the call's result. at is the JSON pointer to the decision in
+// the request.
+func (s *Service) checkFits(question *agui.Interrupt, v Request, at string) error {
 	answers := v.Decision == string(runs.DecisionAnswer)
 	switch {
 	case !IsQuestion(question) && answers:
@@ -75,14 +82,17 @@ func (s *Service) suits(question *agui.Interrupt, v Request, at string) error {
 	return InvalidAnswer(contentPointer(at)+pointer, reason)
 }
 
-func questionOf(asked []agui.Interrupt, id string) *agui.Interrupt {
-	i := slices.IndexFunc(asked, func(q agui.Interrupt) bool { return q.ID == id })
+// interruptByID returns the interrupt with an ID, of any kind; nil = none. It points into the
+// slice.
+func interruptByID(interrupts []agui.Interrupt, id string) *agui.Interrupt {
+	i := slices.IndexFunc(interrupts, func(q agui.Interrupt) bool { return q.ID == id })
 	if i < 0 {
 		return nil
 	}
-	return &asked[i]
+	return &interrupts[i]
 }
 
-func hasInterrupt(thread *snapshot.Snapshot, id string) bool {
+// hasMessage reports whether the conversation has a message with an ID.
+func hasMessage(thread *snapshot.Snapshot, id string) bool {
 	return slices.ContainsFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == id })
 }

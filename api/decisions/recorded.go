@@ -14,14 +14,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Only the thread's workflow knows a decision at once. If the workflow has continued, or is not
-// asked, the log tells: runs have the decisions that they carried out. The audit has, a moment
-// later, also decisions of a run that failed, and decisions while other interrupts are open.
+// This file finds the decision that stands. Only the thread's workflow knows a decision at once. If
+// the workflow has continued, or is not asked, the log has it: snapshots have the decisions that
+// runs have carried out. The audit has, a moment later, also decisions of a run that failed, and
+// decisions that were made while other interrupts of the run are open.
 
-// standing is a recorded decision, with its content.
+// standing is a recorded decision, with the content that the workflow does not have. Its fields are
+// empty for a decision that no person made: an expiry, or the end of a run.
 type standing struct {
 	runs.Decision
-	by     string
+	by     string // the subject; "" = an anonymous caller, or no person
 	at     time.Time
 	args   json.RawMessage
 	reason string
@@ -29,17 +31,18 @@ type standing struct {
 	content json.RawMessage
 }
 
+// recordedAs returns the decision as problems and answers show it, for the interrupt with an ID.
 func (d *standing) recordedAs(id string) *Decided {
 	return &Decided{ID: id, Decision: string(d.Kind), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
 }
 
-// standing reads the content of a recorded decision from the log. A decision by time, or by the end
-// of a run, has none.
-func (s *Service) standing(ctx context.Context, d runs.Decision) (*standing, error) {
+// readStanding reads the content of a recorded decision from its proposal in the log. A decision by
+// expiry, or by the end of a run, has no proposal and no content.
+func (s *Service) readStanding(ctx context.Context, d runs.Decision) (*standing, error) {
 	if d.Input == 0 {
 		return &standing{Decision: d}, nil
 	}
-	said, at, err := s.find.Log.DecisionSaid(ctx, d.Input)
+	said, at, err := s.find.Log.DecisionAt(ctx, d.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +56,7 @@ func (s *Service) standing(ctx context.Context, d runs.Decision) (*standing, err
 	return before, nil
 }
 
-// contentOf returns the answer of a decision, in JSON; nil = none.
+// contentOf returns the answer of a decision in JSON; nil = it has none.
 func contentOf(said *stream.Decision) (json.RawMessage, error) {
 	if said.Result == nil {
 		return said.Content, nil
@@ -65,36 +68,40 @@ func contentOf(said *stream.Decision) (json.RawMessage, error) {
 	return text, nil
 }
 
-// settlement is what the log has about the decision of an interrupt.
+// settlement is the decision that resolved an interrupt, as the log has it.
 type settlement struct {
 	standing
-	votes []string // digests of the quorum's other votes
+	votes []string // digests of the earlier votes of the quorum
 }
 
-// became returns the decision of an interrupt; nil = none.
-func (s *Service) became(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
+// findDecision returns the decision that resolved an interrupt, from the snapshot or else from the
+// audit; nil = the log has none. It reads the audit of the whole thread if the snapshot does not
+// have the decision.
+func (s *Service) findDecision(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
 	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
 		return nil, err
 	}
 	at := slices.IndexFunc(now.Decided, func(d stream.Decided) bool { return d.CallID == question.ToolCallID && d.Question == by.Number })
 	if at >= 0 {
-		return s.carriedOut(ctx, &now.Decided[at])
+		return s.fromSnapshot(ctx, &now.Decided[at])
 	}
-	past, err := inbox.History(ctx, s.find.Log, thread)
+	// Decisions of failed runs, and of runs that still wait for others, are only in the audit.
+	past, err := inbox.ReadHistory(ctx, s.find.Log, thread)
 	if err != nil {
 		return nil, err
 	}
-	at = slices.IndexFunc(past, func(p *inbox.Past) bool { return p.ID == question.ID && p.Status != inbox.StatusOpen })
+	at = slices.IndexFunc(past, func(p *inbox.History) bool { return p.ID == question.ID && p.Status != inbox.StatusOpen })
 	if at < 0 {
 		return nil, nil
 	}
 	return settlementOf(past[at]), nil
 }
 
-// carriedOut returns the decision that a run has carried out.
-func (s *Service) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
-	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
+// fromSnapshot returns a decision of the snapshot with its content. The snapshot has the proposal,
+// but not the digest of edited arguments, which fromSnapshot computes.
+func (s *Service) fromSnapshot(ctx context.Context, d *stream.Decided) (*settlement, error) {
+	before, err := s.readStanding(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +115,9 @@ func (s *Service) carriedOut(ctx context.Context, d *stream.Decided) (*settlemen
 	return done, nil
 }
 
-// settlementOf returns the decision that the audit has of a closed approval; nil = there is no
-// decision.
-func settlementOf(past *inbox.Past) *settlement {
+// settlementOf returns the decision that resolved an approval, from its audit; nil = the run ended
+// before a decision.
+func settlementOf(past *inbox.History) *settlement {
 	d := &settlement{standing: standing{Decision: runs.Decision{CallID: past.ToolCallID, Kind: runs.DecisionExpire}}}
 	last := len(past.Decisions) - 1
 	if past.Status == inbox.StatusExpired || last < 0 {
@@ -118,26 +125,29 @@ func settlementOf(past *inbox.Past) *settlement {
 	}
 	end := past.Decisions[last]
 	if end.Decision == string(runs.DecisionCancel) && end.Digest == "" {
-		return nil // the run ended without waiting for it
+		return nil // the run ended before a decision
 	}
 	d.Kind, d.Digest, d.Args = runs.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range past.Decisions[:last] {
-		if d.approves() && vote.ArgsDigest == end.ArgsDigest { // otherwise the vote did not count
+		// Votes for other arguments did not count.
+		if d.approves() && vote.ArgsDigest == end.ArgsDigest {
 			d.votes = append(d.votes, vote.Digest)
 		}
 	}
 	return d
 }
 
+// approves reports whether the decision lets the call be made.
 func (d *standing) approves() bool {
 	return d.Kind == runs.DecisionApprove || d.Kind == runs.DecisionEdit
 }
 
-// CheckOpen refuses a request that needs an open interrupt, as a decision would be refused; nil =
-// the interrupt is open as far as the log knows.
+// CheckOpen returns nil if an interrupt is open, as far as the log knows. Otherwise it returns the
+// problem that a decision would get: 409 decided, 410 expired, or 404. A decision that the workflow
+// has just accepted may not be in the log yet, so only the workflow's answer is final.
 func (s *Service) CheckOpen(ctx context.Context, thread stream.Thread, q *Interrupt) error {
-	d, err := s.became(ctx, thread, q.Thread, &q.Interrupt)
+	d, err := s.findDecision(ctx, thread, q.Thread, &q.Interrupt)
 	switch {
 	case err != nil:
 		return err

@@ -15,7 +15,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// editPointer returns the pointer to edited arguments, which entries of resume name differently.
+// editPointer returns the JSON pointer to edited arguments. at is the pointer to the decision: ""
+// in a request of the approval routes, whose member is args; else an entry of resume, whose member
+// is editedArgs.
 func editPointer(at string) string {
 	if at == "" {
 		return "/args"
@@ -23,9 +25,10 @@ func editPointer(at string) string {
 	return at + "/editedArgs"
 }
 
-// aboutLimit completes such an edit: its arguments become all figures, with the allowed value that
-// it names, so that the same value is the same decision however it is written. It returns other
-// requests unchanged.
+// aboutLimit completes an edit of a soft limit. A client names only the new allowed value;
+// aboutLimit sets the arguments to all figures of the limit, with that value. So the same value is
+// the same decision, however the client writes it. It returns other requests unchanged. An invalid
+// value is a 422.
 func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (Request, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
@@ -50,8 +53,9 @@ func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt,
 	return v, nil
 }
 
-// namedFigure returns the allowed value that an edit names. Clients may also send the other
-// figures, unchanged.
+// namedFigure returns the allowed value that an edit of a soft limit names. arguments are those of
+// the interrupt, args those of the edit. A client may also send the other figures unchanged;
+// changing one is a 422.
 func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMessage, error) {
 	var was, edited map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &was); err != nil {
@@ -68,7 +72,8 @@ func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMes
 	return edited["allowed"], nil
 }
 
-// suitsLimit refuses an invalid decision about a limit.
+// suitsLimit returns a 422 for a decision that a soft limit does not have: an answer, or an
+// approval that is remembered.
 func (v Request) suitsLimit(at string) error {
 	switch {
 	case v.Decision == string(runs.DecisionAnswer):
@@ -79,8 +84,8 @@ func (v Request) suitsLimit(at string) error {
 	return nil
 }
 
-// contentPointer returns the position of an answer. An entry of resume for a question is nothing
-// but the answer.
+// contentPointer returns the JSON pointer to an answer. The payload of an entry of resume for a
+// question is the answer itself.
 func contentPointer(at string) string {
 	if at == "" {
 		return "/content"
@@ -88,23 +93,28 @@ func contentPointer(at string) string {
 	return at
 }
 
-// Request is a decision that a client asks for, as in the approval routes.
+// Request is a decision that a client requests, in the form of the approval routes. Entries of
+// resume are converted to it. Check validates its members; mayDecide validates it against its
+// interrupt.
 type Request struct {
 	Decision string          `json:"decision"` // approve, reject, edit, answer; cancel only in resume
 	Args     json.RawMessage `json:"args,omitempty"`
-	// Content is a text that replaces the call's result, or the answer to the tool's question.
+	// Content is the answer to a tool's question, or a JSON string that replaces the result of a
+	// call that is not made.
 	Content json.RawMessage `json:"content,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
-	// Remember is the scope of an approval that covers further calls.
+	// Remember is the scope of an approval that also covers further calls; "" = only this call.
 	Remember Remember `json:"remember,omitempty"`
-	// allowed is the figure of an edit about a soft limit.
+	// allowed is the new value of a soft limit, in the limit's units. Only normalized sets it.
 	allowed int64
 }
 
-// Remember is the scope of an approval that covers further calls, as a client writes it; "" = none.
+// Remember is the scope of an approval that covers further calls, as a client writes it:
+// "arguments" or true, "tool", or none ("", false, null).
 type Remember string
 
-// UnmarshalJSON reads true as the scope arguments. It accepts any value; isKnown checks the scope.
+// UnmarshalJSON implements json.Unmarshaler. true is the scope arguments. It never fails: an
+// invalid value becomes an unknown scope, which Check refuses with a pointer.
 func (r *Remember) UnmarshalJSON(raw []byte) error {
 	switch string(raw) {
 	case "true":
@@ -119,11 +129,13 @@ func (r *Remember) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// isKnown reports whether the scope is none or one that the workflow has.
 func (r Remember) isKnown() bool {
 	return r == "" || r == Remember(runs.RememberArguments) || r == Remember(runs.RememberTool)
 }
 
-// Check validates the members of a request; at is the pointer to it in the request.
+// Check validates the members of a request without its interrupt. at is the JSON pointer to the
+// request; errors are 422 invalid_answer.
 func (v Request) Check(at string) error {
 	switch {
 	case v.Decision == string(runs.DecisionEdit) && !isObject(v.Args):
@@ -144,8 +156,9 @@ func (v Request) Check(at string) error {
 	return InvalidAnswer(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
 }
 
-// normalized returns the request as it is proposed: an edit to the arguments that the model wrote
-// is an approval of them, and one about a soft limit has all figures.
+// normalized returns the request as it is proposed, so that equal decisions have equal digests. An
+// edit to the arguments that the model wrote becomes an approval; an edit of a soft limit gets all
+// figures. at is the JSON pointer to the request.
 func (v Request) normalized(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (Request, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil || v.Decision != string(runs.DecisionEdit) {
@@ -154,7 +167,8 @@ func (v Request) normalized(thread *snapshot.Snapshot, question *agui.Interrupt,
 	if asked.Step == pipeline.LimitPath {
 		return v.aboutLimit(thread, question, at)
 	}
-	// An edit that was decided has replaced the arguments in the conversation.
+	// Once an edit was carried out, the conversation has the edited arguments. Then the digest
+	// differs, and the comparison would be with the wrong ones.
 	written := findCall(thread, question.ToolCallID).Arguments
 	if runs.DigestArgs(written) == asked.ArgsDigest && sameText(v.Args, []byte(written)) {
 		return Request{Decision: string(runs.DecisionApprove), Reason: v.Reason}, nil
@@ -162,24 +176,30 @@ func (v Request) normalized(thread *snapshot.Snapshot, question *agui.Interrupt,
 	return v, nil
 }
 
-// sameText reports whether two JSON texts differ in white space only.
+// sameText reports whether two JSON texts are valid and differ in white space only. The order of
+// members counts.
 func sameText(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// InvalidAnswer returns the problem of a request that does not fit its interrupt.
+// InvalidAnswer returns the 422 for a decision that does not fit its interrupt. pointer names the
+// member.
 func InvalidAnswer(pointer, detail string) *problem.Problem {
 	p := problem.New(http.StatusUnprocessableEntity, "invalid_answer", detail)
 	p.Pointer = pointer
 	return p
 }
 
+// isObject reports whether JSON is an object, by its first character.
 func isObject(raw json.RawMessage) bool {
 	return len(bytes.TrimSpace(raw)) > 0 && bytes.TrimSpace(raw)[0] == '{'
 }
 
-// requestOf reads an entry of resume, whose payload has the form of the interrupt's responseSchema.
+// requestOf converts an entry of resume to a Request, and checks it. The payload has the form of
+// the interrupt's responseSchema: the answer itself for a question; approved, editedArgs, content,
+// reason and remember for an approval. A cancelled entry is the decision cancel. at is the JSON
+// pointer to the entry.
 func requestOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (Request, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:
@@ -195,6 +215,7 @@ func requestOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (Req
 		Reason     string          `json:"reason"`
 		Remember   Remember        `json:"remember"`
 	}
+	// approved has no default: a payload of another form must not become a rejection.
 	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
 		return Request{}, InvalidAnswer(at+"/payload", "must be an object as the question's responseSchema describes it, with approved true or false")
 	}

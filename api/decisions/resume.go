@@ -16,12 +16,18 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A thread whose last run ended with interrupts waits for answers. They come with the next input,
-// in resume, or one by one. The API checks what needs no workflow, and writes the answers to the
-// log. The workflow decides.
+// A thread whose last run ended with interrupts waits for decisions. They arrive with the next
+// input, as entries of resume and as tool messages, or one by one (decision.go). This file reads
+// those of an input. The API checks what needs no workflow, and writes the decisions to the log;
+// the workflow decides which of them count.
 
-// Resume returns the decisions of an input about what the thread waits for: entries of resume, and
-// results of client tools. It checks the decisions, and writes them to the log.
+// Resume returns the decisions of an input about what the thread waits for: its entries of resume,
+// and the results of client tools in its messages. The former it checks and proposes to the log;
+// the second result has their contents. It returns nothing if the thread's last run is active or
+// waits for nothing.
+//
+// An invalid entry, or one that the caller may not make, refuses the whole input, before anything
+// is written. Entries about unknown interrupts are ignored, with a warning in the log.
 func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, of stream.Thread, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		return nil, nil, nil
@@ -46,19 +52,20 @@ func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, of stre
 	return append(decisions, results(input.Messages, thread)...), told, nil
 }
 
-// answer is an entry of resume.
+// answer is a valid entry of resume, with its open interrupt.
 type answer struct {
 	question *agui.Interrupt
 	request  Request
 }
 
-// answers reads the entries of resume, and refuses all if one is invalid. Entries about unknown
-// interrupts are only counted.
+// answers converts and checks the entries of resume, and returns those about open interrupts. One
+// invalid entry, or two about the same interrupt, is an error. unknown counts entries about
+// interrupts that are not open.
 func (s *Service) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *snapshot.Snapshot) (answers []answer, unknown int, err error) {
 	answered := map[string]bool{}
 	for i, entry := range resume {
 		at := fmt.Sprintf("/resume/%d", i)
-		question := questionOf(thread.Interrupts, entry.InterruptID)
+		question := interruptByID(thread.Interrupts, entry.InterruptID)
 		if question == nil {
 			unknown++
 			continue
@@ -82,7 +89,9 @@ func (s *Service) answers(ctx context.Context, resume []agui.ResumeEntry, t stre
 	return answers, unknown, nil
 }
 
-// results returns those of client tools for calls that the thread waits for, one for each.
+// results returns a decision for each client tool result in the messages: the first new tool
+// message for each call of the last message with calls. The workflow ignores results that the
+// thread does not wait for. The contents stay in the input, so the decisions have no proposal.
 func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision {
 	open := map[string]bool{}
 	if at := lastCalls(thread); at >= 0 {
@@ -92,7 +101,7 @@ func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision
 	}
 	var decisions []runs.Decision
 	for _, m := range messages {
-		if m.Role != agui.RoleTool || !open[m.ToolCallID] || hasInterrupt(thread, m.ID) {
+		if m.Role != agui.RoleTool || !open[m.ToolCallID] || hasMessage(thread, m.ID) {
 			continue
 		}
 		delete(open, m.ToolCallID)
@@ -101,7 +110,9 @@ func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision
 	return decisions
 }
 
-// decisionOf returns a request as the log has it.
+// decisionOf converts a request to the form of the log. Arguments and answers are compacted, so
+// that white space makes no other decision. An answer to an approval becomes the tool message that
+// replaces the call's result.
 func decisionOf(question *agui.Interrupt, v Request) (*stream.Decision, error) {
 	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
@@ -130,16 +141,20 @@ func decisionOf(question *agui.Interrupt, v Request) (*stream.Decision, error) {
 	return d, nil
 }
 
-// propose writes the caller's decision about an interrupt to the log.
+// propose writes the caller's decision about an interrupt to the log, and returns it in the form of
+// the workflow: digests, and the sequence of the proposal. The same decision of the same caller is
+// the same proposal. channel is recorded for the audit. The proposal alone has no effect.
 func (s *Service) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
 	said, err := decisionOf(question, v)
 	if err != nil {
 		return runs.Decision{}, err
 	}
+	// The workflow gets digests instead of contents, because its history must stay small.
 	d := runs.Decision{CallID: said.CallID, Kind: runs.DecisionKind(v.Decision), Question: said.Question, By: voter(request.Caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
 	if len(said.Args) > 0 {
 		d.Args = runs.DigestArgs(string(said.Args))
 	}
+	// The digest comes first: said.By and said.Channel must not be part of it.
 	digest, err := digestOf(ctx, said)
 	if err != nil {
 		return d, err
@@ -150,12 +165,12 @@ func (s *Service) propose(ctx context.Context, run stream.Run, question *agui.In
 	return d, err
 }
 
-// LateAnswers returns the entries of resume about interrupts that were decided before. An invalid
-// one has no content.
+// LateAnswers returns the answers of resume to interrupts that are resolved already, so that the
+// run can show the decision that stands instead. An invalid answer is returned without content.
 func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.LateAnswer {
 	var late []stream.LateAnswer
 	for _, entry := range resume {
-		question := questionOf(thread.Answered, entry.InterruptID)
+		question := interruptByID(thread.Answered, entry.InterruptID)
 		if question == nil {
 			continue
 		}
@@ -172,21 +187,22 @@ func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.
 	return late
 }
 
-// answerOf returns the answer to an interrupt.
+// answerOf returns a request as the answer to an interrupt. An invalid request has no content.
 func answerOf(question *agui.Interrupt, v Request) stream.LateAnswer {
 	answer := stream.LateAnswer{InterruptID: question.ID}
 	if d, err := decisionOf(question, v); err == nil {
-		answer.Said = *d
+		answer.Decision = *d
 	}
 	return answer
 }
 
-// maxDecisionDigest is how many characters of a digest the workflow is told: enough to tell
-// decisions apart.
+// maxDecisionDigest is how many characters of a digest the workflow gets: enough to tell decisions
+// apart, and few bytes in its history.
 const maxDecisionDigest = 32
 
-// digestOf identifies a decision. The same decision of the same person is one, over whatever
-// channel and with whatever roles; those of two persons are two.
+// digestOf returns the digest that identifies a decision, by its content and the caller's tenant
+// and subject. The same decision of one person over two channels, or with other roles, is the same;
+// the decisions of two persons differ. said must not have By or Channel yet.
 func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
 	compared := *said
 	if by, ok := auth.From(ctx); ok {
@@ -199,13 +215,14 @@ func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, er
 	return sha256.Sum256(body), nil
 }
 
-// WithoutAnswers leaves out the tool messages that some clients send next to an answer: they repeat
-// the answer, and are not the call's result. Unless the input replaces the conversation, it also
-// leaves out results of calls that have another result by now.
+// WithoutAnswers returns an input's messages without tool messages that are not new results. Some
+// clients send one next to an answer in resume, for a call with an interrupt: it repeats the
+// answer. Unless the input replaces the conversation, results of calls that have another result are
+// left out too. Messages that the thread has stay.
 func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
-		if m.Role != agui.RoleTool || hasInterrupt(thread, m.ID) {
+		if m.Role != agui.RoleTool || hasMessage(thread, m.ID) {
 			return false
 		}
 		return history != snapshot.HistoryReplace && answersTwice(m, thread) ||
@@ -213,17 +230,19 @@ func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history 
 	})
 }
 
-// answersTwice reports whether a message is a result of a call that has one.
+// answersTwice reports whether a message is a new result of a call that already has one, which the
+// server recorded. A result that a client's input has added does not count.
 func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
-	if m.Role != agui.RoleTool || hasInterrupt(thread, m.ID) {
+	if m.Role != agui.RoleTool || hasMessage(thread, m.ID) {
 		return false
 	}
 	e := resultOf(thread, m.ToolCallID)
 	return e != nil && e.Sent == ""
 }
 
-// AnswersLate reports whether an input answers only what was decided before. Its run shows what was
-// decided.
+// AnswersLate reports whether all answers of an input come too late: all its entries of resume are
+// about resolved interrupts or, without entries, its only new messages are results of calls that
+// have one. The run of such an input shows the decisions that stand.
 func AnswersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 	if len(in.Resume) > 0 {
 		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
@@ -232,11 +251,13 @@ func AnswersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 	}
 	twice := func(m agui.Message) bool { return answersTwice(m, thread) }
 	return slices.ContainsFunc(in.Messages, twice) &&
-		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasInterrupt(thread, m.ID) && !twice(m) })
+		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasMessage(thread, m.ID) && !twice(m) })
 }
 
-// Requester returns the requester of a run. An input that only answers interrupts continues the
-// work of the run before it, so its requester stays: an approver does not become the one who asked.
+// Requester returns the principal that requested a run; nil = an anonymous caller. answers reports
+// that the input only answers interrupts. Such a run continues the run before, and keeps its
+// requester: otherwise an approver would become the requester, and notByRequester would apply to
+// the wrong person.
 func (s *Service) Requester(ctx context.Context, thread *snapshot.Snapshot, answers bool) (*auth.Principal, error) {
 	if !answers || thread.Input == 0 {
 		return request.Requester(ctx), nil

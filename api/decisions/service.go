@@ -10,22 +10,25 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 )
 
-// Schemas knows the schemas of tools. It is safe for concurrent use.
+// Schemas validates arguments and answers against the schemas of tools that workers have announced.
+// It is safe for concurrent use.
 type Schemas interface {
-	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is
-	// known to be wrong.
+	// Check validates the arguments of a call against the tool's schema. pointer is the JSON
+	// pointer to the wrong member, reason what is wrong with it. An empty reason means that the
+	// arguments are valid, or that the schema is unknown.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
-	// Fits returns what is wrong with the answer to a tool's question, by its schema.
+	// Fits validates the answer to a tool's question against the schema of the question, with the
+	// same results as Check.
 	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
 }
 
-// Service carries out decisions about interrupts, and takes results of client tool calls. It is
-// safe for concurrent use.
+// Service makes decisions about interrupts, and takes results of client tool calls. It has no state
+// of its own: the log and the workflows have it. It is safe for concurrent use, and needs no Close.
 type Service struct {
 	find     *lookup.Finder
 	commands *commands.Sender
 	catalog  *catalog.Catalog
-	schemas  Schemas      // nil = no schema is known
+	schemas  Schemas      // nil = no schema is known: the worker validates
 	index    *inbox.Index // nil = there is no inbox
 }
 

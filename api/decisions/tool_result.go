@@ -19,14 +19,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// ToolResult is the result of a client tool call, outside of an input.
+// ToolResult is the result of a client tool call that does not arrive with an input. The members
+// are raw, because message validates them as those of an AG-UI tool message.
 type ToolResult struct {
 	ToolCallID json.RawMessage `json:"toolCallId"`
 	Content    json.RawMessage `json:"content"`
 	Error      json.RawMessage `json:"error,omitempty"`
 }
 
-// message validates a result, and makes a tool message of it.
+// message validates a result and converts it to a tool message. An invalid result is a 422
+// invalid_tool_result with a pointer.
 func (r ToolResult) message() (*agui.Message, error) {
 	m, err := agui.DecodeToolResult(r.ToolCallID, r.Content, r.Error)
 	pointer, detail := "", ""
@@ -45,33 +47,40 @@ func (r ToolResult) message() (*agui.Message, error) {
 	return nil, p
 }
 
-// AcceptedResult is the answer to a result: it was taken, or which one stands.
+// AcceptedResult is the answer to a result: the thread has accepted it. In a problem it is the
+// result that stands instead.
 type AcceptedResult struct {
 	ToolCallID string `json:"toolCallId"`
-	Content    any    `json:"content,omitempty"` // of the standing result: text or parts
+	Content    any    `json:"content,omitempty"` // of the standing result: a string, or a list of parts
 	Error      string `json:"error,omitempty"`
-	// Truncated tells that content and error of the standing result are left out.
+	// Truncated tells that content and error of the standing result are left out, because they are
+	// too large. Repeated tells that the same result was recorded before.
 	Truncated bool `json:"truncated,omitempty"`
 	Repeated  bool `json:"repeated,omitempty"`
-	// Cursor is for waitFor: a reader that passes it on sees the effect of the result.
+	// Cursor is for waitFor: a reader that sends it sees the effect of the result.
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// A client may be faster than its run: it knows a call from its first event, and the run waits for
-// the result only when the model has finished. looks bounds how often an active run is asked again,
-// betweenLooks is the pause.
+// A client may be faster than its run: it knows a call from the call's first event, while the run
+// waits for the result only after the model has finished. resultTries bounds how often TakeResult
+// tries again while the run is active; betweenTries is the pause between two tries.
 const (
-	looks        = 20
-	betweenLooks = 100 * time.Millisecond
+	resultTries  = 20
+	betweenTries = 100 * time.Millisecond
 )
 
-// TakeResult offers a result to the run that waits for it. channel is how the result came.
+// TakeResult gives a result to the run that waits for it, and blocks until the thread's workflow
+// has accepted it. channel is recorded for the audit. A result that arrives before the run waits
+// for it is tried again for about two seconds.
+//
+// Errors: 404 unknown_tool_call, 409 answered with the result that stands, 410 abandoned, 422
+// invalid_tool_result.
 func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolResult, channel string) (AcceptedResult, error) {
 	m, err := r.message()
 	if err != nil {
 		return AcceptedResult{}, err
 	}
-	for look := 1; ; look++ {
+	for try := 1; ; try++ {
 		now, err := s.find.Snapshots.Latest(ctx, thread, 0)
 		if err != nil {
 			return AcceptedResult{}, err
@@ -81,17 +90,20 @@ func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolRe
 			answer.Cursor = s.find.EffectCursor(now, 0)
 		}
 		p, ok := errors.AsType[*problem.Problem](err)
-		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || look == looks {
+		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || try == resultTries {
 			return answer, err
 		}
 		select {
-		case <-time.After(betweenLooks):
+		case <-time.After(betweenTries):
 		case <-ctx.Done():
 			return AcceptedResult{}, err
 		}
 	}
 }
 
+// tryResult makes one attempt to deliver a result. It proposes the result to the log, and sends the
+// workflow its digest and sequence. A 404 unknown_tool_call means that the run does not wait for
+// the result, perhaps not yet.
 func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (AcceptedResult, error) {
 	if callOf(now, m.ToolCallID) < 0 {
 		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
@@ -128,8 +140,9 @@ func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run str
 	}
 }
 
-// resultStands refuses a result, because another one stands. One without a proposal came with an
-// input, or the call was given up.
+// resultStands returns the problem that another result stands. proposal is the record of that
+// result; 0 means that it arrived with an input, or that the call was abandoned, and the log tells
+// which.
 func (s *Service) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (AcceptedResult, error) {
 	if proposal == 0 {
 		return s.resultMissed(ctx, thread, m)
@@ -141,7 +154,10 @@ func (s *Service) resultStands(ctx context.Context, thread stream.Thread, m *agu
 	return AcceptedResult{}, errAnswered(said.Result)
 }
 
-// resultMissed answers from the log, if the thread has continued.
+// resultMissed returns the outcome of a result from the log, because the thread's workflow does not
+// wait for it. The result is a repetition if the conversation has the same one; another result is a
+// 409. Without a result the call is either not waited for yet (404), or the thread has continued
+// without it (410 abandoned).
 func (s *Service) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (AcceptedResult, error) {
 	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -151,20 +167,22 @@ func (s *Service) resultMissed(ctx context.Context, thread stream.Thread, m *agu
 		return answer, err
 	}
 	asked := slices.ContainsFunc(now.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+	// The call needs an approval, a worker makes it, or the run does not wait for it yet.
 	if asked || !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
-		return AcceptedResult{}, errUnknownCall(m.ToolCallID) // it needs an approval, is being made, or the run does not wait for it yet
+		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
 	}
 	return AcceptedResult{}, errAbandonedCall(m.ToolCallID)
 }
 
-// callOf returns the position of the message with a call; -1 = none.
+// callOf returns the index of the conversation's entry with a call; -1 = none.
 func callOf(now *snapshot.Snapshot, id string) int {
 	return slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool {
 		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 	})
 }
 
-// lastCalls returns the position of the last message with calls of the run's own agent; -1 = none.
+// lastCalls returns the index of the last entry with tool calls of the run's own agent, not of a
+// subagent; -1 = none.
 func lastCalls(now *snapshot.Snapshot) int {
 	last := -1
 	for i, e := range now.Entries {
@@ -175,7 +193,8 @@ func lastCalls(now *snapshot.Snapshot) int {
 	return last
 }
 
-// resultOf returns the entry with the result of a call; nil = none.
+// resultOf returns the entry with the result of a call; nil = none. It points into the snapshot,
+// which is immutable.
 func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
 	i := slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
 	if i < 0 {
@@ -184,13 +203,16 @@ func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
 	return &now.Entries[i]
 }
 
-// answeredBefore answers for a call that has a result in the conversation.
+// answeredBefore returns the outcome for a call that has a result in the conversation: a repetition
+// if the digests are equal, else a 409. known is false if the call has no result.
 func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer AcceptedResult, known bool, err error) {
 	e := resultOf(now, m.ToolCallID)
 	if e == nil {
 		return AcceptedResult{}, false, nil
 	}
 	digest, mine := stream.ResultDigest(m), stream.ResultDigest(&e.Message)
+	// The recorded digest is over what the client sent; the conversation's message may differ from
+	// that.
 	for _, d := range now.Decided {
 		if d.CallID == m.ToolCallID && d.Digest != "" {
 			mine = d.Digest
@@ -203,17 +225,21 @@ func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer AcceptedRes
 }
 
 // codeUnknownCall is the code of the problem that the thread does not wait for the result of a
-// call.
+// call. TakeResult tries again if it gets this code from an active run.
 const codeUnknownCall = "unknown_tool_call"
 
+// errUnknownCall returns that problem, a 404.
 func errUnknownCall(id string) *problem.Problem {
 	return problem.New(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread waits for no result of the tool call %.200q", id))
 }
 
+// errAbandonedCall returns the 410 for a call without a result with which the thread has continued.
 func errAbandonedCall(id string) *problem.Problem {
 	return problem.New(http.StatusGone, "abandoned", fmt.Sprintf("the thread has gone on without the result of the tool call %.200q", id))
 }
 
+// errAnswered returns the 409 for a call that has another result, which it contains unless it is
+// too large.
 func errAnswered(m *agui.Message) *problem.Problem {
 	p := problem.New(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q has another result", m.ToolCallID))
 	recorded := AcceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}

@@ -10,16 +10,17 @@ import (
 )
 
 // The workflow of a thread acknowledges a decision, and an activity writes its effect to the log a
-// moment later. The acknowledgement has a cursor. A reader that sends it as waitFor is answered
-// when the log shows the effect.
+// moment later. A client that reads at once could miss the effect of its own request. So the
+// acknowledgement has a cursor, and a reader that sends it as waitFor gets an answer only when the
+// log shows the effect.
 
-// effectPatience bounds how long a reader waits for an effect. Then it is answered with what the
-// log has.
+// effectPatience bounds how long a reader waits for an effect. Then the answer is what the log has.
 const effectPatience = 5 * time.Second
 
-// EffectCursor returns the cursor of an acknowledgement. proposal is the record of the decision if
-// the thread continues with it. 0 = the log will show no effect yet: the cursor is the position of
-// the thread.
+// EffectCursor returns the cursor of an acknowledgement, for waitFor. proposal is the record of the
+// decision if the thread continues with it. 0 means that the log will show no effect yet, for
+// instance because a quorum needs more votes; then the cursor is the position of the thread, and
+// nothing waits for it.
 func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64) string {
 	if proposal == 0 {
 		proposal = now.Seq
@@ -27,21 +28,23 @@ func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64) string {
 	return f.Log.CursorAt(proposal).String()
 }
 
-// AwaitEffect waits until the log shows that the thread continues with the decision of a cursor; ""
-// = none.
+// AwaitEffect blocks until the log shows that the thread continues with the decision at a cursor,
+// or for effectPatience. "" = no cursor, and no wait. The error is an invalid cursor, or the cause
+// of ctx.
 func (f *Finder) AwaitEffect(ctx context.Context, thread stream.Thread, cursor string) error {
 	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
 }
 
-// AwaitDecision is AwaitEffect for an input: it waits until the log has the decision itself, so
-// that an input that repeats the decision is recognized.
+// AwaitDecision is AwaitEffect for an input. It waits until the log has the decision itself, so
+// that the API recognizes an input which repeats the decision.
 func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor string) error {
 	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
-// waitUntil waits until the thread meets a condition of the decision. It fails only if the text is
-// not a cursor, or with ctx. A replaced log has nothing to wait for, and a late effect is no reason
-// to refuse a reader.
+// waitUntil blocks until the snapshot of a thread meets a condition of the decision at a cursor. It
+// fails only if text is not a cursor, or with the cause of ctx. A cursor of another log, a record
+// that is not a decision, a timeout and a failure of the log end the wait without an error, because
+// a late effect is no reason to refuse a reader. The latter two are logged.
 func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
 	if text == "" {
 		return nil

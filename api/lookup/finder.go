@@ -1,5 +1,5 @@
 // Package lookup finds threads and runs in the log for the handlers of the API, and waits until the
-// log shows what an answer has acknowledged.
+// log shows what an acknowledgement promised. It reads only.
 package lookup
 
 import (
@@ -11,27 +11,29 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Finder finds threads and runs. It is safe for concurrent use.
+// Finder finds threads and runs. All fields are required, and owned by the Server. It has no state
+// of its own, and is safe for concurrent use.
 type Finder struct {
 	Log       *stream.Log
 	Snapshots *snapshot.Store  // of Log
 	Follower  *stream.Follower // of Log
 	Logger    *slog.Logger
-	// Closed ends when the server stops. Nothing is waited for after that.
+	// Closed ends when the server drains. Waits end then.
 	Closed context.Context
 }
 
-// CheckRun refuses a run without a record. after is the reader's cursor, or nil: that its thread
-// was purged is reported first.
+// CheckRun returns a 404 if the log has no record of a run. after is the reader's cursor, or nil. A
+// cursor whose record was purged is reported first, as stream.ErrGone, because it tells the reader
+// that the thread was deleted.
 func (f *Finder) CheckRun(ctx context.Context, run stream.Run, after *stream.Cursor) error {
-	known, err := f.Log.Known(ctx, run)
+	known, err := f.Log.HasRun(ctx, run)
 	if err == nil && !known {
 		err = f.purgedOr(ctx, after, problem.NoRun(run))
 	}
 	return err
 }
 
-// CheckThread is CheckRun for a thread.
+// CheckThread returns a 404 if the log has no record of a thread, or stream.ErrGone like CheckRun.
 func (f *Finder) CheckThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
 	known, err := f.Log.KnownThread(ctx, thread)
 	if err == nil && !known {
@@ -40,7 +42,8 @@ func (f *Finder) CheckThread(ctx context.Context, thread stream.Thread, after *s
 	return err
 }
 
-// purgedOr reports that the record of a cursor was purged, or else another error.
+// purgedOr returns stream.ErrGone if the record of a cursor was purged, and otherwise the error
+// that it was given.
 func (f *Finder) purgedOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
 	if after == nil {
 		return otherwise
@@ -51,8 +54,9 @@ func (f *Finder) purgedOr(ctx context.Context, after *stream.Cursor, otherwise e
 	return otherwise
 }
 
-// LastSegment returns the last segment of a run. A run ID may stand for several runs, one after the
-// other: an input that answers the interrupts of a run under the same ID begins a segment.
+// LastSegment returns the last segment of a run. An input that answers the interrupts of a run
+// under the same run ID begins a segment, so a run ID may stand for several runs, one after the
+// other. A run without a second segment is returned unchanged, even if the log does not have it.
 func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, error) {
 	for n := 2; ; n++ {
 		begun, err := f.Log.Begun(ctx, run.Segment(n))
@@ -62,8 +66,9 @@ func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, e
 	}
 }
 
-// Position reads a cursor ("" = none) and a protocol version (nil = none), of any transport. A
-// cursor has its own profile.
+// Position parses a cursor ("" = none) and a protocol version (nil = none), of any transport. It
+// returns nil without a cursor. The profile counts only for readers without a cursor, because a
+// cursor contains its own.
 func (f *Finder) Position(after string, version *string) (*stream.Cursor, stream.Profile, error) {
 	var profile stream.Profile
 	if version != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// unauthenticated returns the problem for an Authenticator's error; nil = it is another error.
+// unauthenticated returns the problem for an error of an auth.Authenticator; nil = err is another
+// error. The details do not tell which check failed, because they would help an attacker.
 func unauthenticated(err error) *Problem {
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):
@@ -16,7 +17,7 @@ func unauthenticated(err error) *Problem {
 		return Unauthorized("invalid_token", "the credentials have expired")
 	case errors.Is(err, auth.ErrInvalid):
 		return Unauthorized("invalid_token", "the credentials are not accepted")
-	case errors.Is(err, auth.ErrUntrusted):
+	case errors.Is(err, auth.ErrUntrusted): // 401 would ask for credentials, which do not help
 		detail := "requests that come this way are not let in"
 		if named, ok := errors.AsType[*auth.UntrustedError](err); ok {
 			detail = named.Detail
@@ -30,7 +31,8 @@ func unauthenticated(err error) *Problem {
 	return nil
 }
 
-// Unauthorized returns the problem of a request without valid credentials.
+// Unauthorized returns the 401 for a request without valid credentials. code is the error of the
+// Bearer challenge (RFC 6750), such as invalid_token; "" = the request has no credentials.
 func Unauthorized(code, detail string) *Problem {
 	p := New(http.StatusUnauthorized, "unauthenticated", detail)
 	p.Challenge = `Bearer realm="perdure"`

@@ -2,13 +2,14 @@ package problem
 
 import "net/http"
 
-// CodeFull is the code of a node that has no room.
+// CodeFull is the code of the problem that a node has no room for another stream or WebSocket.
 const CodeFull = "node_full"
 
 // fullRetry is how many seconds a client should wait before it tries this or another node again.
 const fullRetry = 5
 
-// Full returns the problem of a node that has as many streams or sockets as it may.
+// Full returns the 503 for a node whose streams or WebSockets have reached their bound. Nothing was
+// begun, so another node may take the request.
 func Full() *Problem {
 	p := New(http.StatusServiceUnavailable, CodeFull, "this node has as much open as it may; nothing was begun, and another node may have room")
 	p.RetryAfter = fullRetry

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// invalidDefinition returns the problem with all mistakes in a definition, and their places; nil =
-// err is another error.
+// invalidDefinition returns the 400 invalid_agent for the errors of agents.Parse, with all mistakes
+// and their places; nil = err is another error. The problem itself has the first mistake.
 func invalidDefinition(err error) *Problem {
 	var mistakes []Mistake
 	for _, wrong := range definitionErrors(err) {
@@ -22,7 +22,8 @@ func invalidDefinition(err error) *Problem {
 	return p
 }
 
-// definitionErrors splits the errors that agents.Parse has joined.
+// definitionErrors returns all agents.DefinitionErrors among the errors that agents.Parse has
+// joined, in their order.
 func definitionErrors(err error) []*agents.DefinitionError {
 	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what is joined is looked at one by one
 		var list []*agents.DefinitionError
@@ -38,7 +39,8 @@ func definitionErrors(err error) []*agents.DefinitionError {
 	return nil
 }
 
-// Pointer returns a key such as state.predict[0].tool as a JSON pointer.
+// Pointer converts a key of a definition, such as state.predict[0].tool, to a JSON pointer,
+// /state/predict/0/tool. It cuts a key of more than maxPointerBytes.
 func Pointer(key string) string {
 	if key == "" {
 		return ""
@@ -47,5 +49,5 @@ func Pointer(key string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(key)
 }
 
-// maxPointerBytes bounds the key in a pointer.
+// maxPointerBytes bounds the key in a pointer: a hostile definition may have a key of a megabyte.
 const maxPointerBytes = 100

@@ -13,8 +13,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Of maps an error to its answer. It is the only place that decides this. An error without a
-// meaning for clients is 503: it may be unknown whether something happened, and repeating is safe.
+// Of maps an error to its answer. It is the only function that decides this. A *Problem anywhere in
+// the chain of err is returned as it is. An error without a meaning for clients becomes 503
+// unavailable: it may be unknown whether the request took effect, and sending it again is safe,
+// unless the handler says otherwise with [NotRepeatable]. err must not be nil.
 func Of(err error) *Problem {
 	var (
 		p       *Problem
@@ -24,6 +26,7 @@ func Of(err error) *Problem {
 		missing *catalog.UnknownError
 	)
 	switch {
+	// The order matters: err may wrap several of these.
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &tooLong):
@@ -33,7 +36,7 @@ func Of(err error) *Problem {
 	case errors.As(err, &field):
 		return BadRequest("invalid_schedule", field.Pointer, field.Detail)
 	case errors.Is(err, schedules.ErrUnknown):
-		return Unknown("schedule", "") // the pointer has its name
+		return Unknown("schedule", "") // scheduleroutes adds the name
 	case errors.Is(err, schedules.ErrChanged):
 		return New(http.StatusConflict, "schedule_changed", "somebody else has changed the schedule meanwhile; look at it again")
 	case errors.Is(err, stream.ErrInvalidCursor):
@@ -46,7 +49,7 @@ func Of(err error) *Problem {
 		return New(http.StatusGone, "gone", "what came behind the cursor may not be kept any more; list what is pending, and follow from there")
 	case errors.As(err, &missing) && missing.Revision == "":
 		return Unknown("agent", missing.Agent)
-	case missing != nil:
+	case missing != nil: // errors.As has set missing in the case above
 		return New(http.StatusNotFound, "unknown_revision", fmt.Sprintf("the agent %.100q has no revision %.100q", missing.Agent, missing.Revision))
 	case errors.Is(err, catalog.ErrMismatch):
 		return New(http.StatusPreconditionFailed, "revision_mismatch", "another revision is current than the request expects")
@@ -57,7 +60,31 @@ func Of(err error) *Problem {
 	if p := unauthenticated(err); p != nil {
 		return p
 	}
-	unavailable := New(http.StatusServiceUnavailable, "unavailable", "it is unknown whether this took effect; sending the same again is safe")
+	// Everything else is a failure of the log or of Temporal, a timeout or a defect, so the outcome
+	// is unknown.
+	unavailable := New(http.StatusServiceUnavailable, codeUnavailable, unknownOutcome+"sending the same again is safe")
 	unavailable.RetryAfter = 1
 	return unavailable
+}
+
+// codeUnavailable is the code of the problem that the outcome of a request is unknown, and
+// unknownOutcome the beginning of its detail.
+const (
+	codeUnavailable = "unavailable"
+	unknownOutcome  = "it is unknown whether this took effect; "
+)
+
+// NotRepeatable returns an error of a request that may have a second effect if it is sent again. If
+// [Of] maps err to 503 unavailable, the detail of the problem ends with advice instead, and err
+// stays the cause for the log. Other errors, and nil, are returned unchanged.
+func NotRepeatable(err error, advice string) error {
+	if err == nil {
+		return nil
+	}
+	p := *Of(err)
+	if p.Code != codeUnavailable {
+		return err
+	}
+	p.Detail = unknownOutcome + advice
+	return fmt.Errorf("%w: %w", &p, err)
 }

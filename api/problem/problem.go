@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Problem is an error answer (RFC 9457). Code is stable. Pointer (RFC 6901) names the wrong member
-// of the request.
+// Problem is an error answer (RFC 9457). Clients depend on Status and Code, which are stable; Title
+// and Detail are for people. Pointer (RFC 6901) names the wrong member of the request. A Problem is
+// an error; a function that returns one creates it, so the caller may change it.
 type Problem struct {
 	Type    string `json:"type"`
 	Title   string `json:"title"`
@@ -19,21 +20,22 @@ type Problem struct {
 	Pointer string `json:"pointer,omitempty"`
 	// Errors are all mistakes in an agent's definition. The problem itself has the first.
 	Errors []Mistake `json:"errors,omitempty"`
-	// ActiveRun is the run that keeps the thread busy.
+	// ActiveRun is the run that keeps the thread busy, or that ended with open interrupts.
 	ActiveRun string `json:"activeRun,omitempty"`
 	// PendingToolCallIDs are the calls whose results the thread waits for.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
-	// Recorded is the decision or the result that stands.
+	// Recorded is the decision or the result that stands instead of the request's.
 	Recorded any `json:"recorded,omitempty"`
-	// Counted tells that the decisions of an input were taken, although the input was not.
+	// Counted tells that the decisions of an input were counted, although the input was refused.
 	Counted bool `json:"counted,omitempty"`
-	// RetryAfter is sent as a header, in seconds.
+	// RetryAfter is sent as the header Retry-After, in seconds; 0 = no header.
 	RetryAfter int `json:"-"`
-	// Challenge is sent as the header WWW-Authenticate.
+	// Challenge is sent as the header WWW-Authenticate; "" = no header.
 	Challenge string `json:"-"`
 }
 
-// Mistake is one of several mistakes in a body, and its place. Line and Column count from 1.
+// Mistake is one of several mistakes in an agent's definition, and its place. Line and Column count
+// from 1; 0 = unknown.
 type Mistake struct {
 	Pointer string `json:"pointer,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -41,22 +43,24 @@ type Mistake struct {
 	Detail  string `json:"detail"`
 }
 
+// Error implements error.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
-// New returns a problem.
+// New returns a problem with the standard title of its status.
 func New(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
-// BadRequest returns the problem of an invalid member, by its JSON pointer; "" = the whole body, or
-// a parameter that detail names.
+// BadRequest returns a 400. pointer is the JSON pointer to the invalid member; "" = the whole body,
+// or a query parameter that detail names.
 func BadRequest(code, pointer, detail string) *Problem {
 	p := New(http.StatusBadRequest, code, detail)
 	p.Pointer = pointer
 	return p
 }
 
-// Unknown returns the problem of a thing that does not exist, by its name.
+// Unknown returns the 404 unknown_<what> for a thing that does not exist or belongs to another
+// tenant. name is the name in the request; "" = detail does not have it.
 func Unknown(what, name string) *Problem {
 	detail := "there is no such " + what
 	if name != "" {
@@ -65,13 +69,13 @@ func Unknown(what, name string) *Problem {
 	return New(http.StatusNotFound, "unknown_"+what, detail)
 }
 
-// NoRun returns the problem of a run that does not exist.
+// NoRun returns the 404 for a run that the thread does not have.
 func NoRun(run stream.Run) *Problem {
 	return New(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
 
-// InvalidCursor returns the problem with a cursor, and the cursor or the reason if the error has
-// it.
+// InvalidCursor returns the 400 for an error that wraps stream.ErrInvalidCursor. It takes the
+// reason from the text of the error, after that of the sentinel.
 func InvalidCursor(err error) *Problem {
 	detail := "this is not a cursor of this server, or its place is not in what is asked for"
 	if _, why, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
@@ -80,12 +84,17 @@ func InvalidCursor(err error) *Problem {
 	return BadRequest("invalid_cursor", "", detail)
 }
 
-// NoThread returns the problem of a thread that does not exist.
+// NoThread returns the 404 for a thread that does not exist or belongs to another tenant.
 func NoThread(t stream.Thread) *Problem { return Unknown("thread", t.ID) }
 
-// Within adds the part of the frame to the pointer of a problem.
+// Within maps an error in a part of a frame to a problem whose pointer begins with part, such as
+// "/input". It returns a copy, since the original may be shared. An error that is not about the
+// request, which [Of] maps to a 5xx, is returned unchanged: the edge logs it as the cause.
 func Within(part string, err error) error {
 	p := *Of(err)
+	if p.Status >= http.StatusInternalServerError {
+		return err
+	}
 	p.Pointer = part + p.Pointer
 	return &p
 }

@@ -9,14 +9,17 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Writer answers requests with problems.
+// Writer answers HTTP requests with problems. Handlers embed it. It is safe for concurrent use.
 type Writer struct{ logger *slog.Logger }
 
-// NewWriter returns a Writer that logs what fails without the client's fault.
+// NewWriter returns a Writer that logs the causes of 5xx answers.
 func NewWriter(logger *slog.Logger) Writer { return Writer{logger} }
 
-// Refuse answers with the problem of an error, and ends the chain of handlers. The cause of a 5xx
-// is logged, once.
+// Refuse answers with the problem of an error, and ends gin's chain of handlers. Nothing may have
+// been written to the response before.
+//
+// It logs the cause of a 5xx, once, because the answer does not contain it. It does not log a full
+// node, which would log most under load, or a failure after the client has disconnected.
 func (w Writer) Refuse(c *gin.Context, err error) {
 	p := Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Code != CodeFull && c.Request.Context().Err() == nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// CheckBodyKind refuses bodies that are declared as anything but plain JSON. A body without a type
-// is accepted.
+// CheckBodyKind returns a 415 for a body that is compressed, or whose Content-Type is not JSON. A
+// body without a Content-Type is accepted as JSON. A compressed body is refused because its size is
+// known only after the work of decompressing it.
 func CheckBodyKind(r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
@@ -32,8 +33,10 @@ func CheckBodyKind(r *http.Request) error {
 	return nil
 }
 
-// DecodeObject reads one JSON object into a pointer to a struct. It refuses members that the struct
-// does not have, so that a member with a typing error is not ignored. The problem names the member.
+// DecodeObject decodes one JSON object into a pointer to a struct. It refuses members that the
+// struct does not have, so that a member with a typing error is not ignored, as well as null and
+// text after the object. Errors are 400 invalid_input, and name the member where encoding/json
+// tells it.
 func DecodeObject(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -48,11 +51,12 @@ func DecodeObject(body []byte, into any) error {
 	case errors.As(err, &mistyped) && mistyped.Field == "":
 		return problem.BadRequest("invalid_input", "", "must be a JSON object")
 	case errors.As(err, &mistyped):
+		// Only the last member is named: encoding/json's path leaves out indexes of arrays.
 		path := strings.Split(mistyped.Field, ".")
-		kind, _, _ := strings.Cut(mistyped.Value, " ") // a number is followed by its digits
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // Value of a number contains its digits
 		return problem.BadRequest("invalid_input", "/"+path[len(path)-1], "has the wrong type: "+kind)
 	}
-	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the error has no type of its own
+	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // encoding/json has no type for this error
 		if name, err := strconv.Unquote(quoted); err == nil {
 			return unknownMember(name, into)
 		}
@@ -60,6 +64,8 @@ func DecodeObject(body []byte, into any) error {
 	return problem.BadRequest("invalid_input", "", "must be JSON")
 }
 
+// unknownMember returns the 400 for a member that the struct at into does not have. It lists the
+// members that the struct has.
 func unknownMember(name string, into any) *problem.Problem {
 	name = fmt.Sprintf("%.80s", name)
 	known := strings.Join(members(reflect.TypeOf(into).Elem()), ", ")
@@ -67,7 +73,7 @@ func unknownMember(name string, into any) *problem.Problem {
 	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is no member of this object, which may have %s", known))
 }
 
-// members returns the names of the JSON members of a struct, in its order.
+// members returns the names of the JSON members of a struct, including embedded ones, in its order.
 func members(of reflect.Type) []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(of) {

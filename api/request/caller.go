@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Caller returns the principal of a request, or an anonymous one of the default tenant.
+// Caller returns the principal of a request. Without one it returns an anonymous principal of the
+// default tenant. Code that must not run without a principal uses Principal.
 func Caller(ctx context.Context) auth.Principal {
 	if p, ok := auth.From(ctx); ok {
 		return p
@@ -16,8 +17,10 @@ func Caller(ctx context.Context) auth.Principal {
 	return auth.Principal{Tenant: auth.TenantDefault}
 }
 
-// ThreadIn returns a thread of the caller's tenant. It is the only way to a thread, so no caller
-// reaches another tenant's.
+// ThreadIn returns the thread with an ID in the caller's tenant. It is the only way in which
+// handlers address a thread, so no caller reaches a thread of another tenant: to the caller it does
+// not exist. ThreadIn checks neither the ID nor whether the thread exists. A request without a
+// principal gets 401.
 func ThreadIn(ctx context.Context, id string) (stream.Thread, error) {
 	p, err := Principal(ctx)
 	if err != nil {
@@ -26,7 +29,8 @@ func ThreadIn(ctx context.Context, id string) (stream.Thread, error) {
 	return stream.Thread{Tenant: p.Tenant, ID: id}, nil
 }
 
-// Requester returns the caller, for the log; nil = anonymous.
+// Requester returns the caller as the log records requesters and approvers; nil = the request has
+// no principal.
 func Requester(ctx context.Context) *auth.Principal {
 	if p, ok := auth.From(ctx); ok {
 		return &p
@@ -34,7 +38,7 @@ func Requester(ctx context.Context) *auth.Principal {
 	return nil
 }
 
-// Principal returns the principal of a request. A request without one gets 401.
+// Principal returns the principal of a request. The error is a 401 if the request has none.
 func Principal(ctx context.Context) (auth.Principal, error) {
 	p, ok := auth.From(ctx)
 	if !ok {

@@ -6,29 +6,30 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Channels are how decisions come. The log and the audit have them.
+// Channels are the ways in which a decision arrives. The log and the audit record them; they do not
+// change what the caller may decide.
 const (
 	ChannelInput  = "input"     // resume, or tool messages, of an input
-	ChannelHTTP   = "http"      // a route of its own
-	ChannelSocket = "websocket" // a frame
-	ChannelBatch  = "batch"
-	ChannelLink   = "link"
-	ChannelCLI    = "cli" // the command line, by headerChannel
+	ChannelHTTP   = "http"      // the route of an approval or a tool result
+	ChannelSocket = "websocket" // a frame of a WebSocket
+	ChannelBatch  = "batch"     // the route of a batch
+	ChannelLink   = "link"      // a link that decides
+	ChannelCLI    = "cli"       // the command line, which sends headerChannel
 )
 
-// headerChannel is the header in which a client names its channel. Only ChannelCLI is accepted in
-// it.
+// headerChannel is the header in which a client names its channel. It is not authenticated, so only
+// ChannelCLI is accepted in it; other values are ignored.
 const headerChannel = "Perdure-Channel"
 
-// channelKey is the key of a channel in a context.
+// channelKey is the context key of the channel.
 type channelKey struct{}
 
-// WithChannel returns a context with the channel of a decision.
+// WithChannel returns a context with the channel of a decision, for ChannelOf.
 func WithChannel(ctx context.Context, channel string) context.Context {
 	return context.WithValue(ctx, channelKey{}, channel)
 }
 
-// ChannelIn returns the channel of a request: the one that the client names, or that of the route.
+// ChannelIn returns the channel of a request: the one in headerChannel, or else that of the route.
 func ChannelIn(c *gin.Context, route string) string {
 	if c.GetHeader(headerChannel) == ChannelCLI {
 		return ChannelCLI
@@ -36,7 +37,7 @@ func ChannelIn(c *gin.Context, route string) string {
 	return route
 }
 
-// ChannelOf returns the channel of a context of WithChannel; ChannelHTTP without one.
+// ChannelOf returns the channel that WithChannel has put into the context; ChannelHTTP without one.
 func ChannelOf(ctx context.Context) string {
 	if channel, ok := ctx.Value(channelKey{}).(string); ok {
 		return channel

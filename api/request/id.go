@@ -11,13 +11,15 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxMessages and maxTools bound the lists of an input.
+// maxMessages and maxTools bound the lists of an input. The bound of the body alone would allow a
+// million entries.
 const (
 	maxMessages = 10_000
 	maxTools    = 1_000
 )
 
-// CheckInputIDs checks every ID of an input, and the length of its lists.
+// CheckInputIDs validates every ID of an input, and the length of its lists. The error is a 400
+// whose pointer names the member.
 func CheckInputIDs(in *agui.RunAgentInput) error {
 	switch {
 	case len(in.Messages) > maxMessages:
@@ -42,7 +44,7 @@ func CheckInputIDs(in *agui.RunAgentInput) error {
 	return nil
 }
 
-// CheckMessageIDs checks every ID of a message.
+// CheckMessageIDs validates every ID of a message. pointer is the JSON pointer to the message.
 func CheckMessageIDs(pointer string, m agui.Message) error {
 	if err := CheckID(pointer+"/id", m.ID); err != nil {
 		return err
@@ -58,7 +60,7 @@ func CheckMessageIDs(pointer string, m agui.Message) error {
 	return nil
 }
 
-// CheckOptionalID checks an ID unless it is empty.
+// CheckOptionalID validates an ID like CheckID unless it is empty.
 func CheckOptionalID(pointer, id string) error {
 	if id == "" {
 		return nil
@@ -66,7 +68,8 @@ func CheckOptionalID(pointer, id string) error {
 	return CheckID(pointer, id)
 }
 
-// CheckRun checks the IDs of a run and its thread.
+// CheckRun validates the IDs of a run and its thread. It refuses the mark of a segment, which only
+// the server puts into run IDs: otherwise a client could address a segment directly.
 func CheckRun(run stream.Run) error {
 	if err := CheckID("/threadId", run.Thread.ID); err != nil {
 		return err
@@ -77,19 +80,21 @@ func CheckRun(run stream.Run) error {
 	return CheckID("/runId", run.ID)
 }
 
-// CheckID checks an ID from outside. pointer is its place in the request.
+// CheckID validates an ID of a client. It must not be empty, have more than stream.MaxIDBytes, or
+// contain control characters or invalid UTF-8. pointer is the JSON pointer to the ID in the
+// request; "" = the ID is in the path.
 func CheckID(pointer, id string) error {
 	switch {
 	case id == "":
 		return problem.BadRequest("invalid_input", pointer, "must not be empty")
 	case len(id) > stream.MaxIDBytes:
 		return problem.BadRequest("invalid_input", pointer, "may have at most 1000 bytes")
-	case strings.ContainsFunc(id, isForbidden): // also if it is not UTF-8
+	case strings.ContainsFunc(id, isForbidden): // also if the ID is not UTF-8
 		return problem.BadRequest("invalid_input", pointer, "must be Unicode text without control characters")
 	}
 	return nil
 }
 
-// isForbidden reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that
-// differ only there would be equal.
+// isForbidden reports whether an ID must not have a rune. U+FFFD is forbidden because it replaces
+// invalid UTF-8: IDs that differ only there would be equal.
 func isForbidden(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// RunOf returns the run in the path.
+// RunOf returns the run in the path, {thread} and {run}, in the caller's tenant. It validates the
+// IDs, but not whether the run exists.
 func RunOf(c *gin.Context) (stream.Run, error) {
 	thread, err := ThreadIn(c.Request.Context(), Segment(c, "thread"))
 	if err != nil {
@@ -18,7 +19,8 @@ func RunOf(c *gin.Context) (stream.Run, error) {
 	return run, CheckRun(run)
 }
 
-// ThreadOf returns the thread in the path.
+// ThreadOf returns the thread in the path, {thread}, in the caller's tenant. It validates the ID,
+// but not whether the thread exists.
 func ThreadOf(c *gin.Context) (stream.Thread, error) {
 	thread, err := ThreadIn(c.Request.Context(), Segment(c, "thread"))
 	if err != nil {
@@ -27,7 +29,8 @@ func ThreadOf(c *gin.Context) (stream.Thread, error) {
 	return thread, CheckID("/threadId", thread.ID)
 }
 
-// Segment decodes one segment of the path.
+// Segment returns a parameter of the path, percent-decoded. "" = the route does not have it, or it
+// is invalid.
 func Segment(c *gin.Context, name string) string {
 	value, err := url.PathUnescape(c.Param(name))
 	if err != nil { // the URL was parsed, so it is valid

@@ -10,16 +10,17 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Bounds of the parameter limit: its default, and its maximum.
+// pageLimit is the default of the parameter limit, and maxPageLimit its maximum.
 const (
 	pageLimit    = 100
 	maxPageLimit = 500
 )
 
-// PageBytes bounds the items of a page, in bytes. The item that passes it is the last one.
+// PageBytes bounds the items of a page, in bytes. The item that exceeds it is the last one, so a
+// page always makes progress.
 const PageBytes = 4 << 20
 
-// Limit reads the parameter limit: how many items a page may have.
+// Limit reads the parameter limit: how many items a page may have. The error is a 400.
 func Limit(c *gin.Context) (int, error) {
 	text, ok := c.GetQuery("limit")
 	if !ok {
@@ -32,7 +33,8 @@ func Limit(c *gin.Context) (int, error) {
 	return limit, nil
 }
 
-// Flag reads a boolean parameter, which is missing if the request does not have it.
+// Flag reads a boolean parameter, true or false. missing is its value if the request does not have
+// the parameter, or has it empty. The error is a 400.
 func Flag(c *gin.Context, name string, missing bool) (bool, error) {
 	switch c.Query(name) {
 	case "":
@@ -45,10 +47,12 @@ func Flag(c *gin.Context, name string, missing bool) (bool, error) {
 	return false, problem.BadRequest("invalid_input", "", name+" must be true or false")
 }
 
-// CountCursor returns the cursor of a list that is counted from its beginning.
+// CountCursor returns the cursor of a list that only grows at one end: n is the number of items
+// before the next page, counted from the fixed end.
 func CountCursor(n int) string { return strconv.Itoa(n) }
 
-// ParseCount reads a cursor of CountCursor; "" = 0.
+// ParseCount parses a cursor of CountCursor; "" = 0. The error wraps stream.ErrInvalidCursor. The
+// number may exceed the list.
 func ParseCount(cursor string) (int, error) {
 	if cursor == "" {
 		return 0, nil

@@ -14,9 +14,10 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// Reader reads the bodies of requests within the bounds of a server.
+// Reader reads the bodies of requests within the bounds of a server. Handlers embed it. It is safe
+// for concurrent use.
 type Reader struct {
-	maxBody  int64
+	maxBody  int64 // in bytes
 	bodyTime time.Duration
 }
 
@@ -24,15 +25,17 @@ type Reader struct {
 func NewReader(maxBody int64, bodyTime time.Duration) Reader { return Reader{maxBody, bodyTime} }
 
 // LimitBodyTime is middleware that bounds how long a client may take to send its body, whether the
-// handler reads it or net/http discards it after the answer. net/http removes the bound at the
-// body's end, because streams may be silent.
+// handler reads it or net/http discards it after the answer. Without it, a client that sends a byte
+// a minute would hold a connection for ever. net/http removes the deadline at the end of the body,
+// so streams may be silent.
 func (r Reader) LimitBodyTime(c *gin.Context) {
 	if c.Request.Body != http.NoBody {
-		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(r.bodyTime)) // a recorder has none
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(r.bodyTime)) // a recorder of a test has none
 	}
 }
 
-// ReadJSONBody reads a body that is declared as JSON, or has no type.
+// ReadJSONBody reads a body of at most the server's bound that is declared as JSON, or has no
+// Content-Type. It does not parse the body.
 func (r Reader) ReadJSONBody(c *gin.Context) ([]byte, error) {
 	if err := CheckBodyKind(c.Request); err != nil {
 		return nil, err
@@ -40,7 +43,8 @@ func (r Reader) ReadJSONBody(c *gin.Context) ([]byte, error) {
 	return r.ReadBody(c, r.maxBody)
 }
 
-// ReadBody reads a body of any type of at most most bytes, and at most the bound of the server.
+// ReadBody reads a body of any type, of at most most bytes and at most the server's bound. Errors:
+// 413 too_large, 408 body_timeout, and 400 if the client breaks off.
 func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, min(most, r.maxBody)))
 	var tooLong *http.MaxBytesError
@@ -48,6 +52,7 @@ func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
 	case errors.As(err, &tooLong):
 		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
+		// The rest of the body cannot be read, so the connection cannot be reused.
 		c.Header("Connection", "close")
 		return nil, problem.New(http.StatusRequestTimeout, "body_timeout", fmt.Sprintf("the body did not come within %s", r.bodyTime))
 	case err != nil:
@@ -56,10 +61,11 @@ func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// ReadJSON reads a body that is one JSON object, or empty. The value null counts as empty, because
-// clients send it for a missing value.
+// ReadJSON decodes a body that is one JSON object into a struct, strictly (see DecodeObject). An
+// empty body leaves the struct unchanged, and so does null, which some clients send for a missing
+// value.
 func (r Reader) ReadJSON(c *gin.Context, into any) error {
-	if c.Request.ContentLength == 0 { // whatever its type
+	if c.Request.ContentLength == 0 { // an empty body needs no Content-Type
 		return nil
 	}
 	body, err := r.ReadJSONBody(c)

@@ -1,7 +1,9 @@
 // Package scheduleroutes serves the schedules of tenants under /v1/schedules.
 //
-// A schedule is in two places: its definition in a bucket, its times in Temporal. The definition is
-// written first and removed last, so Temporal fires nothing without a definition. A definition
-// without a schedule in Temporal does not count. Each request makes both agree, so repeating it is
-// safe.
+// A schedule is in two places: its definition in a key-value bucket, its times in Temporal. No
+// transaction covers both, so the order of writes matters. The definition is written first and
+// removed last; so Temporal fires nothing without a definition. A definition without a schedule in
+// Temporal does not count, and may be replaced. Each request makes both agree, so a client that
+// gets a 503 sends the same request again. The exceptions are a trigger, and a creation without an
+// ID.
 package scheduleroutes

@@ -21,41 +21,55 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// schedule is the answer about a schedule.
+// This file answers with schedules and their firings. A firing is one execution of the workflow
+// schedule.fire, which places a run. Temporal knows the latest firings; the log knows what became
+// of their runs.
+
+// schedule is the answer about a schedule: its definition, and its state in Temporal.
 type schedule struct {
 	schedules.Schedule
-	// ChangedBy is the caller that wrote the definition: the requester of its runs.
-	ChangedBy string    `json:"changedBy,omitempty"`
+	// ChangedBy is the subject of the caller that last changed the definition, and the requester of
+	// its runs; "" = anonymous.
+	ChangedBy string `json:"changedBy,omitempty"`
+	// CreatedAt is when the schedule was created, ChangedAt when its definition last changed.
+	// Paused tells that no time fires.
 	CreatedAt time.Time `json:"createdAt"`
 	ChangedAt time.Time `json:"changedAt"`
 	Paused    bool      `json:"paused"`
-	// PausedBecause is the reason, if a failed run has paused the schedule.
-	PausedBecause string      `json:"pausedBecause,omitempty"`
-	Next          []time.Time `json:"next"`
-	Fired         int         `json:"fired"`
-	// Missed counts the times that were too late to catch up, Skipped those at which the run before
-	// was active.
+	// PausedBecause is Temporal's note about the pause: the failure of a run, or that a request has
+	// paused the schedule. "" = it is not paused.
+	PausedBecause string `json:"pausedBecause,omitempty"`
+	// Next are the next times in the schedule, in UTC; never null. Fired counts the firings since
+	// the creation.
+	Next  []time.Time `json:"next"`
+	Fired int         `json:"fired"`
+	// Missed counts the times that were too late to catch up. Skipped counts those at which the run
+	// before was still active.
 	Missed  int `json:"missed"`
 	Skipped int `json:"skipped"`
-	// Recent are the latest firings, the last one first.
+	// Recent are the latest firings that Temporal remembers, the last one first. Lists omit them.
 	Recent []firing `json:"recent,omitempty"`
 }
 
-// firing is a time at which a schedule fired, and its run.
+// firing is one firing of a schedule, and its run. ScheduledAt is the time in the schedule, FiredAt
+// the time at which Temporal fired.
 type firing struct {
 	ScheduledAt time.Time `json:"scheduledAt"`
 	FiredAt     time.Time `json:"firedAt"`
-	ThreadID    string    `json:"threadId"`
-	RunID       string    `json:"runId"`
-	// Outcome and Code are those of the run; "" = it is active. "refused" = the thread did not take
-	// the run, "failed" = it could not be started.
+	// ThreadID and RunID are those of the firing's run, whether the run has begun or not.
+	ThreadID string `json:"threadId"`
+	RunID    string `json:"runId"`
+	// Outcome and Code are those of the run; "" = it is active, or unknown. "refused" = the thread
+	// did not accept the run, "failed" = the run could not be started.
 	Outcome string `json:"outcome,omitempty"`
 	Code    string `json:"code,omitempty"`
-	// Active reports whether the run, or one that continues it, is active.
+	// Active reports whether the firing's workflow is open, which lasts as long as the run or one
+	// that continues it.
 	Active bool `json:"active"`
 }
 
-// listSchedules lists the schedules of a tenant, without their inputs and firings.
+// listSchedules serves GET /v1/schedules: the schedules of the caller's tenant, without their
+// inputs and firings.
 func (s *Routes) listSchedules(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
@@ -66,7 +80,7 @@ func (s *Routes) listSchedules(c *gin.Context) {
 	limit, err := request.Limit(c)
 	who, unknown := request.Principal(ctx)
 	err = errors.Join(err, unknown)
-	var page []*schedules.Kept
+	var page []*schedules.Stored
 	if err == nil {
 		page, answer.NextCursor, err = s.Schedules.List(ctx, who.Tenant, c.Query("cursor"), limit)
 	}
@@ -83,9 +97,9 @@ func (s *Routes) listSchedules(c *gin.Context) {
 // descriptions bounds the concurrent requests to Temporal for one page.
 const descriptions = 8
 
-// describeSchedules adds the state that Temporal has. Schedules that Temporal does not know are
-// left out.
-func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*schedules.Kept) ([]*schedule, error) {
+// describeSchedules returns the schedules of a page with their state in Temporal. It omits those
+// that Temporal does not know: their creation or deletion was interrupted. So a page may be short.
+func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*schedules.Stored) ([]*schedule, error) {
 	all := make([]*schedule, len(page))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(descriptions)
@@ -96,6 +110,7 @@ func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*s
 				return err
 			}
 			if err == nil {
+				// Each index belongs to one goroutine, so all needs no lock.
 				all[i] = scheduleOf(k, d)
 				all[i].Input = nil
 			}
@@ -108,7 +123,8 @@ func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*s
 	return slices.DeleteFunc(all, func(known *schedule) bool { return known == nil }), nil
 }
 
-func scheduleOf(k *schedules.Kept, d *client.ScheduleDescription) *schedule {
+// scheduleOf returns the answer about a schedule without its firings.
+func scheduleOf(k *schedules.Stored, d *client.ScheduleDescription) *schedule {
 	out := &schedule{
 		Schedule: k.Schedule, CreatedAt: k.CreatedAt, ChangedAt: k.ChangedAt, Next: []time.Time{},
 		Fired: d.Info.NumActions, Missed: d.Info.NumActionsMissedCatchupWindow, Skipped: d.Info.NumActionsSkippedOverlap,
@@ -125,53 +141,59 @@ func scheduleOf(k *schedules.Kept, d *client.ScheduleDescription) *schedule {
 	return out
 }
 
-// showSchedule answers with a schedule and its latest firings.
+// showSchedule serves GET /v1/schedules/{schedule}: a schedule with its latest firings. An unknown
+// schedule is a 404.
 func (s *Routes) showSchedule(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	who, err := request.Principal(ctx)
-	var k *schedules.Kept
+	var k *schedules.Stored
 	if err == nil {
 		k, err = s.Schedules.Get(ctx, who.Tenant, request.Segment(c, "schedule"))
 	}
+	if err == nil {
+		err = s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
+	}
 	if err != nil {
 		s.Refuse(c, err)
-		return
 	}
-	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
 }
 
-func (s *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Kept) {
+// answerSchedule answers with a schedule, its state in Temporal, and its latest firings. After an
+// error it has answered nothing.
+func (s *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Stored) error {
 	d, err := s.Clock.Describe(ctx, tenant, k.ID)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	out := scheduleOf(k, d)
 	if out.Recent, err = s.firings(ctx, tenant, k, d); err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.JSON(status, out)
+	return nil
 }
 
-// firings returns the latest firings.
-func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) (list []firing, err error) {
+// firings returns the latest firings of a schedule, the last one first, with the outcomes of their
+// runs. It asks Temporal and the log for each one.
+func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Stored, d *client.ScheduleDescription) (list []firing, err error) {
 	for _, recent := range slices.Backward(d.Info.RecentActions) {
 		if recent.StartWorkflowResult == nil {
 			continue
 		}
 		id := recent.StartWorkflowResult.WorkflowID
-		at, ok := schedules.NominalOf(tenant, k.ID, id)
+		// The run is not in Temporal's list: it follows from the schedule and the nominal time in
+		// the workflow ID.
+		at, ok := schedules.NominalTime(tenant, k.ID, id)
 		if !ok {
 			continue
 		}
 		run := k.RunAt(tenant, at)
 		f := firing{ScheduledAt: at, FiredAt: recent.ActualTime.UTC(), ThreadID: run.Thread.ID, RunID: run.ID}
-		if f.Active, err = s.lasts(ctx, id); err != nil {
+		if f.Active, err = s.isActive(ctx, id); err != nil {
 			return nil, err
 		}
-		if f.Outcome, f.Code, err = s.becameOf(ctx, run, id, f.Active); err != nil {
+		if f.Outcome, f.Code, err = s.outcomeOf(ctx, run, id, f.Active); err != nil {
 			return nil, err
 		}
 		list = append(list, f)
@@ -179,8 +201,9 @@ func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Kept, 
 	return list, nil
 }
 
-// lasts reports whether a firing is active. Temporal does not tell that of overlapping ones.
-func (s *Routes) lasts(ctx context.Context, fire string) (bool, error) {
+// isActive reports whether the workflow of a firing is open. fire is its workflow ID. The
+// description of the schedule does not tell that of overlapping firings.
+func (s *Routes) isActive(ctx context.Context, fire string) (bool, error) {
 	d, err := s.Temporal.DescribeWorkflowExecution(ctx, fire, "")
 	var gone *serviceerror.NotFound
 	switch {
@@ -192,12 +215,15 @@ func (s *Routes) lasts(ctx context.Context, fire string) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// becameOf returns how the run of a firing ended, or why there is none.
-func (s *Routes) becameOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
+// outcomeOf returns the outcome and the error code of a firing's run: from the run's terminal
+// record, or else from the result of the firing's workflow, if no run has begun. Both are empty if
+// the run is active, or if Temporal has forgotten the firing.
+func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
 	end, err := s.Log.End(ctx, run)
 	if err != nil {
 		return "", "", err
 	}
+	// The log is asked first: it knows the outcome also after Temporal has forgotten the firing.
 	if end != nil {
 		ending, err := end.Ending(ctx)
 		return ending.Outcome, ending.Code, err
@@ -224,22 +250,24 @@ func (s *Routes) becameOf(ctx context.Context, run stream.Run, fire string, acti
 	return "", "", nil
 }
 
-// withdrawn returns the state of a run without an end whose firing was cancelled or terminated.
+// withdrawn returns the outcome of a run without an end whose firing was cancelled or terminated,
+// as overlap policies do: cancelled, unless the run has begun or is queued.
 func (s *Routes) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
 	begun, err := s.Log.Begun(ctx, run)
 	if err != nil || begun != nil {
 		return "", "", err
 	}
-	known, err := s.Log.Known(ctx, run)
+	// A proposal without a first record: the run is queued, unless a cancel was requested.
+	known, err := s.Log.HasRun(ctx, run)
 	if err == nil && known {
 		if asked, err := s.Log.CancelRequested(ctx, run); err != nil || !asked {
-			return "", "", err // it is queued
+			return "", "", err // the run is queued
 		}
 	}
 	return string(runs.OutcomeCancelled), "", err
 }
 
-// Outcomes of a firing without a run.
+// Outcomes of a firing that has no run.
 const (
 	outcomeRefused = "refused"
 	outcomeFailed  = "failed"

@@ -13,19 +13,20 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Routes serves the schedules of tenants. It is safe for concurrent use.
+// Routes serves the schedules of tenants. All fields are required. It has no state of its own, and
+// is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
 
 	Schedules *schedules.Store
-	Clock     *schedules.Clock
-	Catalog   *catalog.Catalog // watched
+	Clock     *schedules.Scheduler
+	Catalog   *catalog.Catalog // Catalog.Watch must be running
 	Log       *stream.Log
 	Temporal  client.Client
 }
 
-// Register adds the routes.
+// Register adds the routes to the group /v1, which authenticates.
 func (s *Routes) Register(v1 *gin.RouterGroup) {
 	v1.POST("/schedules", s.createSchedule)
 	v1.GET("/schedules", s.listSchedules)
@@ -37,7 +38,8 @@ func (s *Routes) Register(v1 *gin.RouterGroup) {
 	v1.POST("/schedules/:schedule/trigger", s.triggerSchedule)
 }
 
-// Refuse answers with the problem of an error. An unknown schedule is named.
+// Refuse answers with the problem of an error, like problem.Writer.Refuse. The 404 for an unknown
+// schedule gets the ID in the path.
 func (s *Routes) Refuse(c *gin.Context, err error) {
 	if errors.Is(err, schedules.ErrUnknown) {
 		err = problem.Unknown("schedule", request.Segment(c, "schedule"))

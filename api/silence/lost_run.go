@@ -14,23 +14,26 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A workflow may die before its run's first record: it is terminated while there is no worker, or
-// no worker can execute it. Then the log has only the run's proposed input. It looks the same
+// A run is lost if its workflow closes before it writes the run's first record: the workflow was
+// terminated while no worker was available, or no worker can execute it. The log then has only the
+// proposed input of the run. It has the same content
 //
 //   - while the client's POST is between the proposal and the start of the workflow,
 //   - if the POST never started the workflow: the client will repeat it, and that starts the run,
 //   - while the run is queued in its thread.
 //
-// The run is lost if an execution that has closed had taken it: began with it, had it in its queue,
-// or accepted it. Only such a run is begun and ended here.
+// The log cannot tell these cases apart, but Temporal's history can: a run is lost if an execution
+// that has closed had taken it, that is, began with it, had it in its queue, or accepted it. Only
+// such a run is begun and ended here.
 
-// lostSilences is how many silences pass before a run without a first record is checked: starting a
-// run may take a moment, and a queued run is silent.
+// lostSilences is how many silences pass before a run without a first record is checked. Starting a
+// run may take a moment, a queued run is silent too, and the check reads a whole history.
 const lostSilences = 6
 
-// checkLost begins and ends a run whose workflow has closed before its first record. The first
-// record is fenced: if the run has begun meanwhile, nothing happens, and a worker that begins it
-// later finds it ended.
+// checkLost begins and ends a run whose workflow has closed before the run's first record. It does
+// nothing if the workflow is open or unknown, or had not taken the run. The first record is fenced:
+// if a worker has begun the run meanwhile, checkLost writes nothing, and a worker that begins it
+// later finds that it has ended.
 func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 	description, err := w.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
 	var gone *serviceerror.NotFound
@@ -51,6 +54,7 @@ func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 	}
 	place := silencePlace(run, execution)
 	_, err = w.Find.Snapshots.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
+	// Another writer has begun the run, so it is not lost.
 	if errors.Is(err, stream.ErrFenced) {
 		return nil
 	}
@@ -60,7 +64,8 @@ func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 	return w.endFromOutside(ctx, place, status)
 }
 
-// takenBy returns a run among those that an execution had taken; nil = it had not taken it.
+// takenBy returns the run as the execution had taken it, from the execution's history; nil = the
+// execution had not taken it. It reads the history event by event, up to the one with the run.
 func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
 	events := w.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -81,7 +86,8 @@ func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string)
 	return nil, nil
 }
 
-// inputsIn lists the runs that an execution takes with one event of its history.
+// inputsIn returns the runs that an execution takes with one event of its history: at its start,
+// the run and its queue; with an accepted submit update, the offered run. Other events have none.
 func inputsIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
 	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		var parked runs.ParkedInput

@@ -1,9 +1,13 @@
-// Package silence ends runs whose workflow has closed without writing their end.
+// Package silence ends runs whose workflow has closed without writing a terminal record.
 //
-// The workflow of a run may be terminated, time out, or fail to replay. Then nothing writes the end
-// of the run. A node with a reader of a silent run asks Temporal. If the workflow has closed and
-// the log has no end, the node writes one, under the fence. Apart from proposals, cancels, forks,
-// and the opening of such a run, the API writes nothing.
+// A workflow may be terminated, time out, or fail to replay. Then no worker ends its run in the
+// log, and its readers would wait for ever. So a node that has a reader of a silent run asks
+// Temporal about the workflow. If the workflow has closed and the log has no end of the run, the
+// node writes one.
+//
+// Several nodes, and a late worker, may write concurrently: the fence of the main lane and the seal
+// of the run let exactly one end count. Apart from this, the API writes only proposals, requests to
+// cancel, and forks to the log.
 package silence
 
 import (
@@ -22,22 +26,24 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Watcher looks after silent runs. It is safe for concurrent use.
+// Watcher ends silent runs whose workflow has closed. A node has one, which remembers when it
+// checked each run. It is safe for concurrent use, and owns no goroutine: readers call LookAfter.
 type Watcher struct {
 	Find     *lookup.Finder
 	Temporal client.Client
-	looks    silences
+	checks   schedule
 }
 
-// NewWatcher returns a Watcher that looks after a run when it has been silent for some time, and
-// then less and less often.
+// NewWatcher returns a Watcher. after is the silence after which readers call LookAfter. The
+// Watcher checks a run at the first call, and then after pauses that double, up to a minute.
 func NewWatcher(find *lookup.Finder, temporal client.Client, after time.Duration) *Watcher {
-	return &Watcher{Find: find, Temporal: temporal, looks: silences{first: after, runs: map[stream.Run]look{}}}
+	return &Watcher{Find: find, Temporal: temporal, checks: schedule{first: after, runs: map[stream.Run]check{}}}
 }
 
-// LookAfter writes the end of a silent run if its workflow has closed without one. It is for a
-// reader of the run: it fails only with stream.ErrGone, if the thread was purged, and logs other
-// errors.
+// LookAfter writes the end of a silent run if its workflow has closed without one. Readers call it
+// each time they have received nothing for a while; it returns at once if the run is not due. It
+// fails only with stream.ErrGone, if the thread was purged: then the reader's stream ends. Other
+// failures are logged, because the reader can still wait for records.
 func (w *Watcher) LookAfter(ctx context.Context, run stream.Run) error {
 	err := w.check(ctx, run)
 	if errors.Is(err, stream.ErrGone) {
@@ -49,10 +55,10 @@ func (w *Watcher) LookAfter(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// check writes the end of a run whose workflow has closed without one. It returns stream.ErrGone if
-// the thread was purged.
+// check does the work of LookAfter and returns every error. A run that has begun is checked by the
+// execution that opened it; a run that has not begun may be lost (see checkLost).
 func (w *Watcher) check(ctx context.Context, run stream.Run) error {
-	waited, due := w.looks.due(run, time.Now())
+	waited, due := w.checks.due(run, time.Now())
 	if !due {
 		return nil
 	}
@@ -62,7 +68,8 @@ func (w *Watcher) check(ctx context.Context, run stream.Run) error {
 		return err
 	case begun == nil && w.purged(ctx, run.Thread):
 		return stream.ErrGone
-	case begun == nil && waited < lostSilences*w.looks.first:
+	// The client's POST may be about to start the workflow, or the run may be queued.
+	case begun == nil && waited < lostSilences*w.checks.first:
 		return nil
 	case begun == nil:
 		return w.checkLost(ctx, run)
@@ -74,33 +81,46 @@ func (w *Watcher) check(ctx context.Context, run stream.Run) error {
 	return w.endFromOutside(ctx, silencePlace(run, begun.Execution), status)
 }
 
+// purged reports whether the log has no record of a thread. An error counts as false: the thread is
+// then checked again later.
 func (w *Watcher) purged(ctx context.Context, thread stream.Thread) bool {
 	purged, err := w.Find.Log.Purged(ctx, thread)
 	return purged && err == nil
 }
 
+// silencePlace returns the place in the log at which this package writes for a run: the main lane,
+// under the fence of the execution.
 func silencePlace(run stream.Run, execution string) stream.Place {
 	return stream.Place{Run: run, Lane: stream.LaneMain, Step: "silence", Execution: execution}
 }
 
-// endFromOutside writes the end of a run that has begun.
+// endFromOutside writes the terminal record, RUN_ERROR with the code workflow_<status>, of a run
+// that has begun, and logs a warning. It first takes over the lane, which fences a late attempt and
+// retracts its unfinished answer. If the run has ended meanwhile, it writes and logs nothing.
 func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status string) error {
+	var end *stream.Record                         // the end that another writer has written; nil = none
 	err := w.Find.Log.Supersede(ctx, place, false) // an unfinished answer is not part of the conversation
 	if err == nil {
-		if thread, err := w.Find.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil { // else the list is a cache
+		// The terminal record names the agent for the index of threads. The index is a cache, so a
+		// failure here only makes an entry less exact.
+		if thread, err := w.Find.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil {
 			place.Agent = thread.Handed.To
 		}
-		_, _, err = w.Find.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the run's workflow ended from outside"})
+		_, end, err = w.Find.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the run's workflow ended from outside"})
 	}
 	if err != nil {
 		return fmt.Errorf("api: end run %q: %w", place.Run.ID, err)
+	}
+	if end != nil {
+		return nil
 	}
 	w.Find.Logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
 	return nil
 }
 
-// closedAs returns how a run's workflow closed: "" = it is open, "lost" = Temporal does not know
-// it. A run that continued as new is in the thread's current execution.
+// closedAs returns how the workflow of a run closed, as the suffix of an error code: "" = it is
+// open, "lost" = Temporal does not know it. If the execution continued as new, the thread's latest
+// execution has the run.
 func (w *Watcher) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
 	status, err := w.StatusOf(ctx, run, execution)
 	if err == nil && status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
@@ -116,13 +136,16 @@ func (w *Watcher) closedAs(ctx context.Context, run stream.Run, execution string
 	return closings[status], nil
 }
 
-// StatusOf returns the status of an execution; "" is the thread's latest.
+// StatusOf returns Temporal's status of an execution of the thread's workflow. execution is a
+// Temporal run ID; "" is the thread's latest execution. The error is a serviceerror.NotFound if
+// Temporal does not know it, for instance after its retention.
 func (w *Watcher) StatusOf(ctx context.Context, run stream.Run, execution string) (enums.WorkflowExecutionStatus, error) {
 	description, err := w.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), execution)
 	return description.GetWorkflowExecutionInfo().GetStatus(), err
 }
 
-// closings are the ways in which a workflow closes. One that continued as new is open.
+// closings are the names of the ways in which a workflow closes, as suffixes of error codes. A
+// status that is missing here, such as continued as new, counts as open.
 var closings = map[enums.WorkflowExecutionStatus]string{
 	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
 	enums.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",

@@ -8,7 +8,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// answer carries out a decision or a result, and puts its answer into the ack.
+// answer makes a decision, or delivers a result, by calling do with the frame's thread. The result
+// of do becomes the member result of the ack. The change completes even if the client closes the
+// WebSocket (changeInSlot).
 func (s *session) answer(ctx context.Context, r *clientFrame, do func(context.Context, stream.Thread) (any, error)) error {
 	if err := request.CheckID("/threadId", r.ThreadID); err != nil {
 		return err
@@ -23,7 +25,7 @@ func (s *session) answer(ctx context.Context, r *clientFrame, do func(context.Co
 	})
 }
 
-// decide is POST approvals.
+// decide serves a decide frame, the counterpart of POST …/approvals/{approval}.
 func (s *session) decide(ctx context.Context, r *clientFrame) error {
 	v, err := r.decision()
 	if err != nil {
@@ -34,12 +36,13 @@ func (s *session) decide(ctx context.Context, r *clientFrame) error {
 	})
 }
 
+// decision returns the decision in the frame, and checks its members.
 func (r *clientFrame) decision() (decisions.Request, error) {
 	v := decisions.Request{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason, Remember: r.Remember}
 	return v, v.Check("")
 }
 
-// toolResult is POST tool-results.
+// toolResult serves a tool_result frame, the counterpart of POST …/tool-results.
 func (s *session) toolResult(ctx context.Context, r *clientFrame) error {
 	said := decisions.ToolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {

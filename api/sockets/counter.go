@@ -10,17 +10,20 @@ import (
 	"github.com/perdure/perdure/api/streams"
 )
 
-// counter counts the open sockets of a server, so that it can wait for them.
+// counter counts the open WebSockets of a node, bounds them, and lets the node wait for the last
+// one. http.Server does not know hijacked connections, so it cannot wait for them. It is safe for
+// concurrent use.
 type counter struct {
-	room *semaphore.Weighted
+	room *semaphore.Weighted // one unit for each WebSocket that may still open
 
 	mu       sync.Mutex
 	open     int
-	draining bool
-	ended    chan struct{} // closed when no socket is open or can be opened; nil = nothing waits
+	draining bool          // set once: no WebSocket may open anymore
+	ended    chan struct{} // closed when the last WebSocket has ended after drain; nil = nothing waits
 }
 
-// enter reports whether another socket may be opened.
+// enter counts a WebSocket, or returns an error: streams.ErrDrain while the node drains, or a 503
+// node_full. After nil the caller calls leave at the end.
 func (c *counter) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,6 +37,7 @@ func (c *counter) enter() error {
 	return nil
 }
 
+// leave ends what enter has counted.
 func (c *counter) leave() {
 	c.room.Release(1)
 	c.mu.Lock()
@@ -42,13 +46,14 @@ func (c *counter) leave() {
 	c.settle()
 }
 
+// drain makes enter refuse all further WebSockets.
 func (c *counter) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
 }
 
-// settle closes ended if no socket is open.
+// settle wakes wait if no WebSocket is open and none can be opened. The caller holds mu.
 func (c *counter) settle() {
 	if c.open == 0 && c.draining && c.ended != nil {
 		close(c.ended)
@@ -56,6 +61,7 @@ func (c *counter) settle() {
 	}
 }
 
+// wait blocks until no WebSocket is open after drain, or until ctx ends.
 func (c *counter) wait(ctx context.Context) error {
 	c.mu.Lock()
 	if c.ended == nil {

@@ -1,3 +1,7 @@
-// Package sockets serves WebSockets: clients send frames that start runs, subscribe to them, steer,
-// cancel and decide, and get events and answers as frames. One socket carries any number of them.
+// Package sockets serves WebSockets (docs/reference/websocket.md). Clients send frames that start
+// runs, subscribe to events, steer, cancel and decide; they get events and answers as frames. One
+// WebSocket carries any number of requests concurrently.
+//
+// A frame has the same effect as its HTTP route, through the same packages: this one only decodes
+// frames, limits them, and multiplexes the answers.
 package sockets

@@ -16,8 +16,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// clientFrame is a frame of a client, with the members of all types (see membersOf). ID is chosen
-// by the client, and is in every answer.
+// clientFrame is a frame of a client. The struct has the members of all types of frames; membersOf
+// lists those of each type, and checkMembers refuses the others. The client chooses ID, and every
+// answer has it.
 type clientFrame struct {
 	Type     string  `json:"type"`
 	ID       string  `json:"id"`
@@ -37,7 +38,7 @@ type clientFrame struct {
 	Reason string `json:"reason"`
 	// Of steer.
 	Message json.RawMessage `json:"message"`
-	// Of decide, beside reason and content.
+	// Of decide, together with reason and content.
 	ApprovalID string             `json:"approvalId"`
 	Decision   string             `json:"decision"`
 	Args       json.RawMessage    `json:"args"`
@@ -47,12 +48,12 @@ type clientFrame struct {
 	Content    json.RawMessage `json:"content"`
 	Error      json.RawMessage `json:"error"`
 
-	// result is the result in the ack.
+	// result is set by the handler, and becomes the member result of the ack.
 	result any
 }
 
-// decodeRequest decodes a frame. It returns what it could read of an invalid one as well, so that
-// the refusal has its ID.
+// decodeRequest decodes and validates a frame. It returns a frame in any case: that of an invalid
+// one has what could be read, so that the refusal can have its ID. Errors are 400 invalid_frame.
 func decodeRequest(frame []byte) (*clientFrame, error) {
 	r := new(clientFrame)
 	err := json.Unmarshal(frame, r)
@@ -61,7 +62,7 @@ func decodeRequest(frame []byte) (*clientFrame, error) {
 	case errors.As(err, &mistyped) && mistyped.Field == "":
 		return r, invalidFrame("", "must be a JSON object")
 	case errors.As(err, &mistyped):
-		kind, _, _ := strings.Cut(mistyped.Value, " ") // of a number it has all the digits
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // Value of a number contains its digits
 		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+kind)
 	case err != nil:
 		return r, invalidFrame("", "must be JSON: "+err.Error())
@@ -71,13 +72,13 @@ func decodeRequest(frame []byte) (*clientFrame, error) {
 	case r.ID == "":
 		return r, invalidFrame("/id", "must be a string that is not empty")
 	}
-	if p, ok := errors.AsType[*problem.Problem](request.DecodeObject(frame, new(clientFrame))); ok { // only an unknown member is left to find
+	if p, ok := errors.AsType[*problem.Problem](request.DecodeObject(frame, new(clientFrame))); ok { // syntax and types are valid by now; only an unknown member is left
 		return r, invalidFrame(p.Pointer, p.Detail)
 	}
 	return r, r.checkMembers(frame)
 }
 
-// membersOf are the members of each type of frame, besides type and id.
+// membersOf are the members of each type of frame, in addition to type and id.
 var membersOf = map[string][]string{
 	"ping":        {},
 	"unsubscribe": {},
@@ -89,8 +90,9 @@ var membersOf = map[string][]string{
 	"tool_result": {"threadId", "toolCallId", "content", "error"},
 }
 
-// checkMembers refuses a member that belongs to frames of other types. An unknown type is refused
-// where it is dispatched.
+// checkMembers refuses a member that belongs to frames of other types, and thus a client that
+// expects an effect which the frame does not have. null counts as missing. An unknown type is
+// refused later, by session.handle.
 func (r *clientFrame) checkMembers(frame []byte) error {
 	known, ok := membersOf[r.Type]
 	if !ok {
@@ -108,11 +110,13 @@ func (r *clientFrame) checkMembers(frame []byte) error {
 	return nil
 }
 
+// invalidFrame returns the 400 for a frame that is not valid by itself. Many in a row close the
+// WebSocket (maxFaults).
 func invalidFrame(pointer, detail string) *problem.Problem {
 	return problem.BadRequest("invalid_frame", pointer, detail)
 }
 
-// thread returns the thread of the frame, of the caller's tenant.
+// thread returns the thread of the frame, in the caller's tenant.
 func (r *clientFrame) thread(ctx context.Context) (stream.Thread, error) {
 	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {
@@ -121,7 +125,7 @@ func (r *clientFrame) thread(ctx context.Context) (stream.Thread, error) {
 	return thread, request.CheckID("/threadId", r.ThreadID)
 }
 
-// run returns the run of the frame.
+// run returns the run of the frame, in the caller's tenant. A missing or invalid ID is an error.
 func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
 	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {
@@ -134,10 +138,12 @@ func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
 	return run, request.CheckRun(run)
 }
 
-// follows reports whether a thread is followed after its active run.
+// follows reports whether the stream of a thread continues after the active run, which is the
+// default.
 func (r *clientFrame) follows() bool { return r.Follow == nil || *r.Follow }
 
-// acknowledgement tells that a request was taken, and is durable if it changes something.
+// acknowledgement is the ack frame: the server has accepted the request. If the request changes
+// something, the change is durable. Request is the type of the request's frame.
 type acknowledgement struct {
 	Type     string `json:"type"`
 	ID       string `json:"id"`
@@ -148,19 +154,21 @@ type acknowledgement struct {
 	Result   any    `json:"result,omitempty"` // of a decide and a tool_result
 }
 
+// ack returns the acknowledgement of a frame. run is the run that it is about; zero = none.
 func ack(r *clientFrame, run stream.Run) acknowledgement {
 	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown(), Result: r.result}
 }
 
-// ending tells that the stream of a request is complete.
+// ending is the end frame: all events of the request's stream were sent.
 type ending struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 }
 
+// end returns the end frame for a request.
 func end(r *clientFrame) ending { return ending{Type: "end", ID: r.ID} }
 
-// refusal is a problem as a frame.
+// refusal is the error frame: a problem, with the ID of the request. The WebSocket stays open.
 type refusal struct {
 	Type       string `json:"type"`
 	ID         string `json:"id,omitempty"`
@@ -170,21 +178,27 @@ type refusal struct {
 	Pointer    string `json:"pointer,omitempty"`
 	ActiveRun  string `json:"activeRun,omitempty"`
 	RetryAfter int    `json:"retryAfter,omitempty"`
-	// PendingToolCallIDs and Recorded are those of the problem.
+	// PendingToolCallIDs, Recorded and Counted are those of the problem.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 	Recorded           any      `json:"recorded,omitempty"`
+	Counted            bool     `json:"counted,omitempty"`
 }
 
+// refuse returns the error frame for a request.
 func refuse(r *clientFrame, p *problem.Problem) refusal {
 	return refusal{
 		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
 		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter, PendingToolCallIDs: p.PendingToolCallIDs, Recorded: p.Recorded,
+		Counted: p.Counted,
 	}
 }
 
-// envelope puts events into frames. The event is sent byte for byte, as over SSE.
+// envelope wraps the events of one run into event frames. The constant parts are encoded once,
+// because a token of a model is a frame. The event is copied byte for byte, so it equals that of
+// SSE.
 type envelope struct{ head, middle []byte }
 
+// newEnvelope returns the envelope for a run's events. frame is the ID of the request.
 func newEnvelope(frame string, run stream.Run) (envelope, error) {
 	id, err := json.Marshal(frame)
 	if err != nil {
@@ -204,7 +218,8 @@ func newEnvelope(frame string, run stream.Run) (envelope, error) {
 	}, nil
 }
 
-// wrap appends the frame of an event. A cursor needs no escapes; there is none inside a prelude.
+// wrap appends the event frame of f to a buffer, and returns the buffer. A cursor needs no
+// escaping; inside a prelude there is none.
 func (e envelope) wrap(to []byte, f view.Frame) []byte {
 	to = append(to, e.head...)
 	if cursor := f.Cursor.String(); cursor != "" {

@@ -3,6 +3,7 @@ package sockets
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -47,6 +48,39 @@ func TestRememberScopesInFrames(t *testing.T) {
 		p, refused := errors.AsType[*problem.Problem](err)
 		if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != "/remember") || !refused && string(v.Remember) != want {
 			t.Errorf("%s: %q, %v", text, v.Remember, err)
+		}
+	}
+}
+
+// An error frame has every member of a problem, except those of RFC 9457 that a frame has no use
+// for, and the mistakes in a definition, which no frame publishes.
+func TestARefusalHasTheMembersOfAProblem(t *testing.T) {
+	t.Parallel()
+	p := problem.Problem{
+		Type: "about:blank", Title: "Conflict", Status: 409, Code: "interrupted", Detail: "detail", Pointer: "/input", Errors: []problem.Mistake{{Detail: "x"}},
+		ActiveRun: "r1", PendingToolCallIDs: []string{"c1"}, Recorded: "recorded", Counted: true, RetryAfter: 1, Challenge: "Bearer",
+	}
+	if fields := reflect.ValueOf(p); true {
+		for i := range fields.NumField() {
+			if fields.Field(i).IsZero() {
+				t.Fatalf("the test does not set %s", fields.Type().Field(i).Name)
+			}
+		}
+	}
+	members := func(v any) (m map[string]any) {
+		body, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(body, &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	sent := members(refuse(&clientFrame{ID: "1"}, &p))
+	for name, want := range members(p) {
+		if name != "type" && name != "title" && name != "errors" && !reflect.DeepEqual(sent[name], want) {
+			t.Errorf("the frame has %s %v, want %v", name, sent[name], want)
 		}
 	}
 }

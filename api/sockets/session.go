@@ -17,53 +17,64 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// session serves one client over one socket. One goroutine reads. Each request that takes time has
-// a goroutine of its own, and does not block others:
+// session serves one client over one WebSocket. One goroutine reads frames. Each request that takes
+// time has a goroutine of its own, and does not block the others:
 //
 //	read ──ping, unsubscribe, refusals──► answered at once
-//	  └───run, subscribe, cancel──► live, one goroutine each ──slot──► begun ──► pump ──► the socket
+//	  └───run, subscribe, cancel──► open, one goroutine each ──slot──► begun ──► pump ──► the socket
 //
-// There is no queue: a stream holds the part of the log that it sends, and reads the next part when
-// the client has taken it. So a socket costs no more than its streams, however slow its client is.
+// There is no queue of frames to send: a stream holds the part of the log that it sends, and reads
+// the next part when the client has taken it. So a WebSocket costs no more memory than its streams,
+// however slow its client is. conn orders the frames of concurrent writers.
+//
+// serve owns the session and ends it. The goroutines end with the context of serve, which lost
+// cancels.
 type session struct {
 	*Sockets
 
 	conn  *socket.Conn
-	slots chan struct{}
-	work  sync.WaitGroup
-	lost  context.CancelCauseFunc // ends the session
+	slots chan struct{}           // held while a request begins; see slotsPerSocket
+	work  sync.WaitGroup          // all goroutines of the session but the reader
+	lost  context.CancelCauseFunc // ends all requests of the session, with the cause
 
 	mu   sync.Mutex
-	live map[string]*started
+	open map[string]*openRequest // the open requests by the IDs of their frames
 }
 
-// started is a request that is being served.
-type started struct {
-	stop context.CancelCauseFunc
-	left bool // an unsubscribe waits for its end
+// openRequest is an open request. session.mu guards it.
+type openRequest struct {
+	stop context.CancelCauseFunc // ends the request's context
+	left bool                    // an unsubscribe waits for the end of the request
 }
 
 const (
-	// slotsPerSocket bounds how many requests of a socket begin concurrently: until a run is
-	// placed, a past is read, or a cancel is durable.
+	// slotsPerSocket bounds how many requests of a WebSocket begin concurrently, that is, until a
+	// run is placed, the past of a stream is read, or a change is durable. A client could otherwise
+	// send 64 expensive requests at once. Open streams hold no slot.
 	slotsPerSocket = 8
-	// maxFaults bounds the invalid frames in a row.
+	// maxFaults bounds the invalid frames in a row. A client that sends nothing else is defective
+	// or hostile.
 	maxFaults = 100
-	// lastWords is how long a request may take that a client sent before it closed the socket.
-	lastWords = 2 * time.Second
+	// closeGrace is how long a request may continue that the client sent before it closed the
+	// WebSocket: a cancel that is sent just before a page closes shall take effect.
+	closeGrace = 2 * time.Second
 )
 
 var (
+	// errLeft: the WebSocket has ended. errUnsubscribed: the client has ended this stream, which
+	// does not abandon the run. errFaults: the client has sent maxFaults invalid frames.
 	errLeft         = errors.New("api: the socket has ended")
 	errUnsubscribed = errors.New("api: the client has unsubscribed")
 	errFaults       = errors.New("api: too many invalid frames")
 )
 
+// newSession returns a session for an open connection. serve must be called.
 func newSession(of *Sockets, conn *socket.Conn) *session {
-	return &session{Sockets: of, conn: conn, slots: make(chan struct{}, slotsPerSocket), live: map[string]*started{}}
+	return &session{Sockets: of, conn: conn, slots: make(chan struct{}, slotsPerSocket), open: map[string]*openRequest{}}
 }
 
-// serve serves the socket to its end, and returns its close code.
+// serve serves the WebSocket until it ends, and returns its close code, for metrics. It returns
+// after all goroutines of the session.
 func (s *session) serve(ctx context.Context) int {
 	ctx, s.lost = context.WithCancelCause(ctx)
 	s.work.Go(func() { s.keepAlive(ctx) })
@@ -73,12 +84,14 @@ func (s *session) serve(ctx context.Context) int {
 	} else {
 		s.conn.Close(socket.CodeOf(err), "")
 	}
+	// Requests end with the WebSocket, except for changes, which continue for closeGrace.
 	s.lost(errLeft)
 	s.work.Wait()
 	return s.conn.Wait()
 }
 
-// keepAlive sends pings, and closes the socket when the server stops.
+// keepAlive sends pings, and closes the WebSocket when the server drains (1001) or the credentials
+// expire (3000). It runs in a goroutine of its own until ctx ends.
 func (s *session) keepAlive(ctx context.Context) {
 	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
@@ -98,7 +111,8 @@ func (s *session) keepAlive(ctx context.Context) {
 	}
 }
 
-// read reads frames until the socket ends.
+// read reads and handles frames until the WebSocket ends, and returns the reason. It does not block
+// on the work of a request. Refusals are answered, and only errFaults ends the loop by itself.
 func (s *session) read(ctx context.Context) error {
 	faults := 0
 	for {
@@ -116,6 +130,7 @@ func (s *session) read(ctx context.Context) error {
 		}
 		p := problem.Of(err)
 		s.send(refuse(r, p))
+		// Refusals of valid frames, such as a busy thread, are no faults.
 		if p.Code != "invalid_frame" {
 			faults = 0
 		} else if faults++; faults == maxFaults {
@@ -124,9 +139,9 @@ func (s *session) read(ctx context.Context) error {
 	}
 }
 
-// handle answers a request, or starts it.
+// handle answers a request, or starts a goroutine that does. An error is a refusal that read sends.
 func (s *session) handle(ctx context.Context, r *clientFrame) error {
-	if errors.Is(context.Cause(ctx), streams.ErrExpired) { // the socket is about to close
+	if errors.Is(context.Cause(ctx), streams.ErrExpired) { // the WebSocket is about to close
 		return streams.ErrExpired
 	}
 	switch r.Type {
@@ -134,7 +149,7 @@ func (s *session) handle(ctx context.Context, r *clientFrame) error {
 		s.send(ack(r, stream.Run{}))
 	case "unsubscribe":
 		if !s.unsubscribe(r) {
-			s.send(ack(r, stream.Run{})) // it has ended by itself
+			s.send(ack(r, stream.Run{})) // the request has ended already
 		}
 	case "run":
 		return s.start(ctx, r, s.streaming(s.run))
@@ -154,8 +169,9 @@ func (s *session) handle(ctx context.Context, r *clientFrame) error {
 	return nil
 }
 
-// start serves a request in a goroutine. serve returns nil for an ack, io.EOF for the end, and any
-// other error for a refusal.
+// start serves a request in a goroutine. serve returns nil for an ack, io.EOF if it has sent its
+// last answer but the end frame, and any other error for a refusal. The error of start is that the
+// ID is in use, or that too many requests are open.
 func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	if err := s.enter(r.ID, stop); err != nil {
@@ -165,6 +181,7 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 	s.work.Go(func() {
 		defer stop(nil)
 		ctx, end := telemetry.Frame(ctx, r.Type)
+		// The span names the run if the frame has one. An error here is reported by serve.
 		if run, err := r.run(ctx); err == nil {
 			ctx = request.WithRun(ctx, run, "")
 		}
@@ -173,7 +190,8 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 	return nil
 }
 
-// streaming is serve for a request with a stream, if the node has room for it.
+// streaming wraps serve for a request with a stream: it counts the stream of the node, and refuses
+// the request on a full node.
 func (s *session) streaming(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
 	return func(ctx context.Context, r *clientFrame) error {
 		if err := s.Streams.Enter(); err != nil {
@@ -184,7 +202,8 @@ func (s *session) streaming(serve func(context.Context, *clientFrame) error) fun
 	}
 }
 
-// guard recovers from a panic, as the routes do.
+// guard calls serve, and turns a panic into a 500, as the routes do. One frame must not end the
+// process.
 func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -195,8 +214,10 @@ func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.
 	return serve(ctx, r)
 }
 
-// conclude sends the last frame of a request. Its ID is free by then: the client may use it again
-// at once.
+// conclude sends the last frame of a request: ack, end or error. It frees the ID first, because the
+// client may use the ID again as soon as it gets that frame. It returns the status and the code of
+// a refusal for telemetry; 0 and "" otherwise. A client that has unsubscribed gets the ack of that,
+// too.
 func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (status int, code string) {
 	gone := ctx.Err() != nil
 	left := s.releaseID(r.ID)
@@ -206,7 +227,7 @@ func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (stat
 		s.send(ack(r, run))
 	case errors.Is(err, io.EOF):
 		s.send(end(r))
-	case gone: // nobody waits for an answer
+	case gone: // the client has unsubscribed or disconnected
 	default:
 		p := problem.Of(err)
 		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted && p.Code != problem.CodeFull {
@@ -221,35 +242,38 @@ func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (stat
 	return status, code
 }
 
+// enter registers a request. The error is a 409 duplicate_id, or a 429 too_many_streams. After nil,
+// conclude frees the ID.
 func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.live[id] != nil:
+	case s.open[id] != nil:
 		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket; what it stands for goes on")
 		p.Pointer = "/id"
 		return p
-	case len(s.live) >= s.PerSocket:
+	case len(s.open) >= s.PerSocket:
 		return problem.New(http.StatusTooManyRequests, "too_many_streams", "this socket has as much open as it may; end something first, or open another socket")
 	}
-	s.live[id] = &started{stop: stop}
+	s.open[id] = &openRequest{stop: stop}
 	return nil
 }
 
-// releaseID frees an ID, and reports whether an unsubscribe waits for that.
+// releaseID frees the ID of a request, and reports whether an unsubscribe waits for that.
 func (s *session) releaseID(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.live[id].left
-	delete(s.live, id)
+	left := s.open[id].left
+	delete(s.open, id)
 	return left
 }
 
-// unsubscribe stops a request. It returns false if there is none.
+// unsubscribe stops the open request with the frame's ID; conclude sends the ack when it has
+// stopped. It returns false if no such request is open.
 func (s *session) unsubscribe(r *clientFrame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.live[r.ID]
+	at := s.open[r.ID]
 	if at == nil {
 		return false
 	}
@@ -258,7 +282,8 @@ func (s *session) unsubscribe(r *clientFrame) bool {
 	return true
 }
 
-// send sends a frame. After a failure the socket is cut, which the reader notices.
+// send sends a frame, and blocks while the client is slow. After a failure conn is cut, and the
+// reader ends the session, so send has no error.
 func (s *session) send(frame any) {
 	if body, err := json.Marshal(frame); err == nil {
 		_ = s.conn.Write(body)

@@ -22,32 +22,40 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// subprotocol is the name of the frames in frame.go. Clients need not ask for it.
+// subprotocol is the name of the frames in frame.go. The server selects it if the client offers it;
+// clients need not.
 const subprotocol = "ag-ui.perdure.v1"
 
-// Runs starts the runs that frames ask for.
+// Runs places the runs that run frames start, and finds those that subscribe frames name. Package
+// api implements it, since it has the path of an input.
 type Runs interface {
-	// Accept checks the input of a run as far as no thread is needed, and follows its run. The
-	// caller closes it. The error points into the frame, which has the input in its member input.
+	// Accept validates the input of a run as far as no thread is needed, and attaches a view to its
+	// run. The caller closes the result. The pointer of an error begins with /input, the member of
+	// the frame.
 	Accept(ctx context.Context, agent string, input json.RawMessage) (Run, error)
+	// Segment returns the segment of a run that a reader with the options is shown, and the options
+	// for its view. The error stream.ErrInvalidCursor means that the cursor belongs to no segment.
+	Segment(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error)
 }
 
-// Run is a run that a frame asks for.
+// Run is the accepted input of a run frame, and its run. One request owns it and calls its methods
+// from one goroutine.
 type Run interface {
-	// Place finds the run, or starts it.
+	// Place finds the run, or starts it. It blocks up to the end of ctx; then the outcome is
+	// unknown.
 	Place(ctx context.Context) error
-	// Run and Agent name it. A run may become a later segment in Place.
+	// Run and Agent name the run. Place may change the run to a later segment of its ID.
 	Run() stream.Run
 	Agent() string
-	// View shows it from its first record.
+	// View shows the run from its first record. Place may replace it, so call View after Place.
 	View() *view.View
-	// Steered is the answer if Place has told an active run what the input says; nil = the input
-	// has its own run.
+	// Steered is the answer if Place has sent the input to an active run as steering; nil = the
+	// input has a run of its own.
 	Steered() *commands.Steered
-	// Abandon cancels the run if its input asks for that, and ctx has ended because the client is
-	// gone.
+	// Abandon cancels the run if its input has set cancelOnDisconnect and ctx has ended because the
+	// client is gone.
 	Abandon(ctx context.Context)
-	// Close ends the view.
+	// Close ends the view. The run continues.
 	Close()
 }
 
@@ -61,44 +69,51 @@ type Config struct {
 	Streams   *streams.Streams
 	Views     view.Viewer
 	Runs      Runs
-	// Closed ends when sockets have to end.
+	// Closed ends when the server drains: all WebSockets close then, with 1001.
 	Closed context.Context
 	// MaxMessage bounds a message of a client, in bytes, and MessageTime how long it may take to
 	// arrive.
 	MaxMessage  int64
 	MessageTime time.Duration
-	// Heartbeat is the interval of pings, Patience how long a client may take no bytes.
+	// Heartbeat is the interval of pings. Patience is how long a client may take no bytes, or leave
+	// a ping without an answer, before its connection is cut.
 	Heartbeat, Patience time.Duration
-	// PerSocket bounds the open requests of a socket, Most the open sockets.
+	// PerSocket bounds the open requests of one WebSocket, Most the open WebSockets of the node.
 	PerSocket, Most int
 }
 
-// Sockets serves WebSockets. It is safe for concurrent use.
+// Sockets serves the WebSockets of a node. It is safe for concurrent use. Serve runs one session
+// for each WebSocket; to stop, call Drain, end Config.Closed, and call Wait.
 type Sockets struct {
 	Config
 
-	open counter
+	counter counter
 }
 
-// New returns Sockets without an open one.
+// New returns Sockets without an open WebSocket.
 func New(cfg Config) *Sockets {
-	return &Sockets{Config: cfg, open: counter{room: semaphore.NewWeighted(int64(cfg.Most))}}
+	return &Sockets{Config: cfg, counter: counter{room: semaphore.NewWeighted(int64(cfg.Most))}}
 }
 
-// Drain refuses new sockets. Open ones end when Closed does.
-func (s *Sockets) Drain() { s.open.drain() }
+// Drain refuses new WebSockets with 503. It does not close open ones: Config.Closed does.
+func (s *Sockets) Drain() { s.counter.drain() }
 
-// Wait waits, after Drain, for the end of the last socket, or of ctx.
-func (s *Sockets) Wait(ctx context.Context) error { return s.open.wait(ctx) }
+// Wait blocks, after Drain, until the last WebSocket has ended, or until ctx ends, whose cause it
+// returns.
+func (s *Sockets) Wait(ctx context.Context) error { return s.counter.wait(ctx) }
 
-// Serve turns the request into a WebSocket and serves it. It returns when all goroutines of the
-// socket have ended.
+// Serve serves GET /v1/ws: it upgrades the request to a WebSocket and serves it. It blocks until
+// the WebSocket and all of its goroutines have ended. The caller has authenticated the request and
+// checked its origin; the principal in the request's context is that of all frames.
+//
+// Errors before the upgrade: 426 upgrade_required without a WebSocket handshake, 503 node_full, 503
+// while the node drains.
 func (s *Sockets) Serve(c *gin.Context) {
-	if err := s.open.enter(); err != nil {
+	if err := s.counter.enter(); err != nil {
 		s.Problems.Refuse(c, err)
 		return
 	}
-	defer s.open.leave()
+	defer s.counter.leave()
 	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
 		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, Patience: s.Patience,
 	})

@@ -15,7 +15,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// run is POST runs: it starts a run, or finds it, and shows it.
+// run serves a run frame, the counterpart of POST /v1/agents/{agent}/runs: it places the run and
+// sends its events. If the input becomes steering, it sends the acknowledgement and ends. It
+// returns io.EOF at the end of the stream.
 func (s *session) run(ctx context.Context, r *clientFrame) error {
 	in, err := s.Runs.Accept(ctx, r.Agent, r.Input)
 	if err != nil {
@@ -37,64 +39,85 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 		return io.EOF
 	}
 	err = s.show(ctx, r, in.Run(), in.View(), nil)
+	// An unsubscribe ends the stream, but is no disconnect.
 	if !errors.Is(context.Cause(ctx), errUnsubscribed) {
 		in.Abandon(ctx)
 	}
 	return err
 }
 
-// subscribe is GET events: it shows a run, or a thread.
+// subscribe serves a subscribe frame, the counterpart of GET events: it sends the events of a run
+// or, without runId, of a thread. It reads the first frames before it acknowledges, so that an
+// invalid cursor is a refusal. It returns io.EOF at the end of the view; if nothing follows the
+// cursor, without an ack.
 func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
-	run, after, reader, err := s.attach(ctx, r)
+	run, o, err := s.attachment(ctx, r)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
+	var reader *view.View
 	var frames []view.Frame
 	err = s.inSlot(ctx, func() error {
 		if err := s.Find.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
 			return problem.Within("/waitFor", err)
 		}
-		switch {
-		case r.RunID != nil:
-			err = s.Find.CheckRun(ctx, run, after)
-		case !r.follows():
-			err = s.Find.CheckThread(ctx, run.Thread, after)
-		}
-		if err == nil {
+		if run, reader, err = s.attach(ctx, r, run, o); err == nil {
 			frames, err = reader.NextPast(ctx)
 		}
 		return err
 	})
+	if reader != nil {
+		defer reader.Close()
+	}
 	if err != nil {
 		return err
 	}
 	return s.show(ctx, r, run, reader, frames)
 }
 
-// attach makes the view that a frame asks for. Without a runId the run is empty.
-func (s *session) attach(ctx context.Context, r *clientFrame) (stream.Run, *stream.Cursor, *view.View, error) {
-	run, err := r.run(ctx)
+// attachment returns the run that a subscribe frame names, and the options of its view. Without a
+// runId the run has a thread only.
+func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Run, o view.Options, err error) {
 	if r.RunID == nil {
 		run.Thread, err = r.thread(ctx)
+	} else {
+		run, err = r.run(ctx)
 	}
-	if err != nil {
-		return run, nil, nil, err
+	if err == nil {
+		o.After, o.Profile, err = s.Find.Position(r.After, r.ProtocolVersion)
 	}
-	after, profile, err := s.Find.Position(r.After, r.ProtocolVersion)
-	switch {
-	case err != nil:
-		return run, nil, nil, err
-	case r.RunID == nil:
-		o := view.ThreadOptions{After: after, Profile: profile, Follow: r.follows()}
-		return run, after, s.Views.Thread(run.Thread, o), nil
-	case r.Join && after != nil:
-		return run, nil, nil, invalidFrame("/join", "is for clients without a cursor: send either join or after")
+	if err == nil && r.RunID != nil && r.Join && o.After != nil {
+		err = invalidFrame("/join", "is for clients without a cursor: send either join or after")
 	}
-	return run, after, s.Views.Run(run, view.Options{After: after, Join: r.Join, Profile: profile}), nil
+	o.Join = r.Join
+	return run, o, err
 }
 
-// cancel is POST cancel.
+// attach creates the view that a subscribe frame requests, and returns its run, which is the
+// segment that the reader is shown, and the view. The caller closes the view, which is nil only
+// with an error. A run that the log does not have is a 404, and so is a thread that does not exist
+// if its stream would end at once.
+func (s *session) attach(ctx context.Context, r *clientFrame, run stream.Run, o view.Options) (stream.Run, *view.View, error) {
+	if r.RunID == nil {
+		// The view is attached before the check: a record that is written between the two is not
+		// missed.
+		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Profile: o.Profile, Follow: r.follows()})
+		if r.follows() {
+			return run, reader, nil
+		}
+		return run, reader, s.Find.CheckThread(ctx, run.Thread, o.After)
+	}
+	if err := s.Find.CheckRun(ctx, run, o.After); err != nil {
+		return run, nil, err
+	}
+	run, o, err := s.Runs.Segment(ctx, run, o)
+	if err != nil {
+		return run, nil, err
+	}
+	return run, s.Views.Run(run, o), nil
+}
+
+// cancel serves a cancel frame, the counterpart of POST …/cancel.
 func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	run, err := r.run(ctx)
 	if err != nil {
@@ -106,7 +129,8 @@ func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	return s.changeInSlot(ctx, func(ctx context.Context) error { return s.Commands.Cancel(ctx, run, r.Reason) })
 }
 
-// steer is POST messages. It is answered by an ack with the cursor, and ends.
+// steer serves a steer frame, the counterpart of POST …/messages. It sends an ack with the cursor
+// and the run, and returns io.EOF for the end frame.
 func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	thread, err := r.thread(ctx)
 	if err != nil {
@@ -124,13 +148,16 @@ func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	return io.EOF
 }
 
+// steeredAck returns the acknowledgement of a message to an active run. It may answer a steer or a
+// run frame.
 func steeredAck(r *clientFrame, thread stream.Thread, answer commands.Steered) acknowledgement {
 	a := ack(r, stream.Run{Thread: thread, ID: answer.RunID})
 	a.Cursor = answer.Cursor
 	return a
 }
 
-// inSlot runs the beginning of a request when it has a slot.
+// inSlot calls begin when a slot is free, and returns its error. It returns the cause of ctx if
+// that ends first.
 func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -141,23 +168,28 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	return begin()
 }
 
-// changeInSlot is inSlot for a change: it is carried out even if the client closes the socket after
-// sending it. It is bounded like a request.
+// changeInSlot is inSlot for a request that changes something. The change continues for closeGrace
+// after the client has closed the WebSocket, and in any case takes at most request.Patience.
 func (s *session) changeInSlot(ctx context.Context, change func(context.Context) error) error {
+	// The context of the request ends with the WebSocket. longer outlives it by closeGrace, so that
+	// work which the client has sent is not lost in a page that closes.
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Patience)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeGrace, cancel) })()
 	return s.inSlot(longer, func() error { return change(longer) })
 }
 
-// codeInterrupted is the code of a stream that broke off before its run ended.
+// codeInterrupted is the code of the error frame for a stream that was cut before its end.
 const codeInterrupted = "interrupted"
 
-// show acknowledges the request and sends its events. It returns io.EOF at the end of the view.
+// show acknowledges a request and sends the events of its view. frames were read from the view
+// already. It returns io.EOF at the end of the view, and otherwise a 503 interrupted, after which
+// the client subscribes again with its last cursor.
 func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, frames []view.Frame) error {
+	// The ack precedes all events. The client may wait for it before it shows the run as started.
 	s.send(ack(r, run))
 	if current, ok := view.Run(); ok {
-		run = current // of a thread, the run in which the client goes on
+		run = current // a stream of a thread may begin in the active run
 	}
 	envelope, err := newEnvelope(r.ID, run)
 	if err != nil {
@@ -170,20 +202,22 @@ func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view
 	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
 }
 
-// subscription is the transport of one stream of a socket. It needs no heartbeats: the session
-// sends pings.
+// subscription is the streams.Transport of one stream of a WebSocket. It needs no heartbeats,
+// because the session sends pings. The goroutine of the request owns it.
 type subscription struct {
 	session  *session
 	id       string
-	run      stream.Run // whose events are sent; a thread goes on to others
+	run      stream.Run // the run whose events are sent; a thread's stream moves on to later runs
 	envelope envelope
-	buf      []byte
+	buf      []byte // reused for each frame
 }
 
-// maxKept bounds the buffer that a stream keeps: one large event must not occupy memory for hours.
+// maxKept bounds the buffer that a stream keeps, in bytes: after one large event it must not occupy
+// memory for hours.
 const maxKept = 64 << 10
 
-// Send sends each event as a frame of its own. Streams take turns by the frame.
+// Send implements streams.Transport. Each event is a message of its own, so that concurrent streams
+// of the WebSocket take turns event by event.
 func (t *subscription) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		if err := t.turnTo(f); err != nil {
@@ -191,7 +225,7 @@ func (t *subscription) Send(frames []view.Frame) error {
 		}
 		t.buf = t.envelope.wrap(t.buf[:0], f)
 		if err := t.session.conn.Write(t.buf); err != nil {
-			t.session.lost(err) // all of its streams end, and none for reasons of its own
+			t.session.lost(err) // the connection is broken: all streams end with the same cause
 			return err
 		}
 	}
@@ -201,7 +235,7 @@ func (t *subscription) Send(frames []view.Frame) error {
 	return nil
 }
 
-// turnTo notes the next run of the thread.
+// turnTo changes to the envelope of the thread's next run, if the frame is that run's RUN_STARTED.
 func (t *subscription) turnTo(f view.Frame) error {
 	if f.Type != agui.EventRunStarted {
 		return nil

@@ -14,11 +14,14 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// binary is the transport of a response in AG-UI's binary format. It has no heartbeats: the format
-// has no frame that clients skip. They refuse an empty frame, and refuse an unknown event or warn
-// about it. TCP keep-alive finds clients that are gone.
+// binary is the transport of a response in AG-UI's binary format: Protocol Buffers messages, each
+// after its length. It has no heartbeats, because the format has no frame that clients skip: they
+// reject an empty frame, and reject an unknown event or warn about it. TCP keep-alive finds clients
+// that are gone. One goroutine uses it.
 type binary struct{ w *live.Writer }
 
+// Send implements Transport. It omits events that the format does not have, which clients would
+// ignore, and flushes a full buffer early, so that a long past does not fill memory.
 func (b binary) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		e, err := agui.Decode(f.Event)
@@ -27,7 +30,7 @@ func (b binary) Send(frames []view.Frame) error {
 		}
 		to := b.w.Buffer()
 		*to, err = protobuf.AppendFrame(*to, e)
-		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // a client would ignore it
+		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // a client would ignore the event
 			return err
 		}
 		if b.w.Full() {
@@ -39,8 +42,9 @@ func (b binary) Send(frames []view.Frame) error {
 	return b.w.Flush()
 }
 
-// WantsBinary reports whether a request names the binary format. The specification would use it for
-// */* too; but then the output of curl would be unreadable.
+// WantsBinary reports whether a request names the binary format in its Accept header, with a
+// quality above 0. The specification would use the format for */* too; but then the output of curl
+// would be unreadable.
 func WantsBinary(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(accept, ",") {
@@ -53,7 +57,8 @@ func WantsBinary(r *http.Request) bool {
 	return false
 }
 
-// admits reports whether a quality value is greater than 0. An invalid value counts as missing.
+// admits reports whether a quality value of an Accept header is greater than 0. An invalid or
+// missing value counts as 1.
 func admits(q string) bool {
 	value, err := strconv.ParseFloat(q, 64)
 	return err != nil || value > 0

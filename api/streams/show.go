@@ -15,7 +15,10 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Show answers with the frames of a view, until the view ends or the client is gone.
+// Show answers an HTTP request with the frames of a view, until the view ends or the client is
+// gone. frames are frames that the caller has already read from the view; nil = none. It chooses
+// the transport by the Accept header. While the node drains it answers 503. The caller closes the
+// view, and has counted the stream with Enter or as a GET request.
 func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if s.Closed.Err() != nil { // an empty stream would look like a run that has ended
 		s.Problems.Refuse(c, ErrDrain)
@@ -27,14 +30,17 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	}
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
+	// A failed heartbeat ends ctx: otherwise a dead client would keep its view until the run's next
+	// event.
 	if to, ok := to.(events); ok {
 		defer to.w.KeepAlive(s.Heartbeat, cancel)()
 	}
 	_ = s.Pump(ctx, view, frames, to) // the client knows how it ended
 }
 
-// respond begins the response. Clients before AG-UI 1.0 cannot read their own binary format once it
-// has a tool result.
+// respond sends the header of the response and returns its transport. Clients before AG-UI 1.0 get
+// SSE even if they name the binary format: they cannot read their own format once it has a tool
+// result. An error means that the client is gone.
 func (s *Streams) respond(c *gin.Context, profile stream.Profile) (Transport, error) {
 	if profile == stream.Profile1 && WantsBinary(c.Request) {
 		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
@@ -44,9 +50,12 @@ func (s *Streams) respond(c *gin.Context, profile stream.Profile) (Transport, er
 	return events{w}, err
 }
 
-// events is the transport of an SSE response.
+// events is the transport of an SSE response. KeepAlive writes heartbeats from another goroutine;
+// sse.Writer orders the two.
 type events struct{ w *sse.Writer }
 
+// Send implements Transport. The ID of each event is its cursor; without one the browser keeps the
+// ID before.
 func (e events) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		if err := e.w.Event(f.Cursor.String(), f.Event); err != nil {
@@ -61,9 +70,13 @@ func (e events) Send(frames []view.Frame) error {
 	return e.w.Flush()
 }
 
-// Pump sends the frames of a view, those at hand first. It returns io.EOF when the view has ended.
-// After another error the stream ends, perhaps without a terminal event, and the client continues
-// with its last cursor.
+// Pump sends the frames of a view to a transport until the view ends, and blocks meanwhile. It
+// sends frames first, which the caller has read from the view. If the run writes nothing for
+// Silence, Pump has the watcher check the run's workflow, since a dead workflow writes no end.
+//
+// It returns io.EOF when the view has ended. After another error the stream ends, perhaps without a
+// terminal event, and the client continues with its last cursor. The cause is ErrDrain, ErrExpired,
+// live.ErrSlow, or that of ctx. Pump counts the stream in the metrics, with the reason of its end.
 func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, to Transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -79,12 +92,14 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 				break
 			}
 		}
+		// No frames without an error: the run was silent for Silence.
 		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
 			if run, ok := view.Run(); ok {
 				err = s.Watcher.LookAfter(ctx, run)
 			}
 		}
 	}
+	// An operation that the end of ctx has interrupted reports only that. The cause tells why.
 	if ctx.Err() != nil && !errors.Is(err, io.EOF) && !errors.Is(err, live.ErrSlow) {
 		err = context.Cause(ctx)
 	}
@@ -92,7 +107,8 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 	return err
 }
 
-// Ending returns why a view ended, for telemetry.
+// Ending returns the reason of a stream's end as a label of metrics, from the error of Pump or of a
+// similar loop. It logs the ends that are defects or unexpected; a client that leaves is neither.
 func (s *Streams) Ending(ctx context.Context, err error) string {
 	var forbidden *breach
 	switch {

@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Causes with which the contexts of requests end.
+// Causes with which the context of a request or a stream ends, besides a client that is gone.
 var (
-	// ErrDrain: the server is shutting down. The client comes back to another node.
+	// ErrDrain: the server is shutting down. The client reconnects to another node.
 	ErrDrain = errors.New("api: the server is shutting down")
-	// ErrExpired: the credentials have expired. The client comes back with new ones, and its last
-	// event ID.
+	// ErrExpired: the credentials have expired during the request. The client reconnects with new
+	// ones and its last event ID.
 	ErrExpired = fmt.Errorf("api: under way: %w", auth.ErrExpired)
 )
 
@@ -28,31 +28,34 @@ type Config struct {
 	Problems problem.Writer
 	Logger   *slog.Logger
 	Watcher  *silence.Watcher
-	// Closed ends when streams have to end.
+	// Closed ends when the server drains: all streams end then, with ErrDrain.
 	Closed context.Context
-	// Heartbeat is the longest silence of a stream before a comment is sent, Silence that of a run
-	// before its workflow is looked at.
+	// Heartbeat is the longest time in which an SSE stream sends no bytes; then it sends a comment.
+	// Silence is how long a run may write nothing before Watcher checks its workflow.
 	Heartbeat, Silence time.Duration
-	// Strict ends a stream before an event that AG-UI forbids.
+	// Strict ends a stream before an event that AG-UI forbids. Only tests set it.
 	Strict bool
-	// Most bounds the open streams.
+	// Most bounds the open streams of the node.
 	Most int
 }
 
-// Streams sends events to clients. It is safe for concurrent use.
+// Streams sends events to clients, and counts the open streams. A node has one, which HTTP handlers
+// and WebSockets share. It is safe for concurrent use, owns no goroutine, and needs no Close:
+// Config.Closed ends its streams.
 type Streams struct {
 	Config
 
+	// room has one unit for each stream that may still open.
 	room *semaphore.Weighted
 }
 
-// New returns Streams without an open one.
+// New returns Streams without an open stream.
 func New(cfg Config) *Streams {
 	return &Streams{cfg, semaphore.NewWeighted(int64(cfg.Most))}
 }
 
-// Enter counts a stream. The error is the problem of a full node. The caller calls Leave after its
-// stream.
+// Enter counts a stream of the node. It does not wait: on a full node it returns a 503 node_full.
+// After nil, the caller must call Leave at the end of its stream.
 func (s *Streams) Enter() error {
 	if !s.room.TryAcquire(1) {
 		return problem.Full()
@@ -60,5 +63,5 @@ func (s *Streams) Enter() error {
 	return nil
 }
 
-// Leave ends what Enter has counted.
+// Leave releases the stream that one call of Enter has counted.
 func (s *Streams) Leave() { s.room.Release(1) }

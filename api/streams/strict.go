@@ -8,15 +8,15 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// strict is a transport that refuses events which AG-UI forbids. It is meant for tests: such an
-// event is a defect of this project.
+// strict is a transport that ends its stream before an event that AG-UI forbids. Such an event is a
+// defect of this project, so only tests use it. One goroutine uses it.
 type strict struct {
 	Transport
 	resumed bool
-	guard   *agui.Guard // from the first event on
+	guard   *agui.Guard // nil before the first event, which decides how the guard starts
 }
 
-// breach is an event that must not be sent.
+// breach is the error about an event that breaks a rule of AG-UI. The event was not sent.
 type breach struct {
 	cursor stream.Cursor
 	cause  error
@@ -27,13 +27,15 @@ func (b *breach) Error() string { return fmt.Sprintf("api: event %s: %v", b.curs
 // Unwrap returns the rule that the event breaks.
 func (b *breach) Unwrap() error { return b.cause }
 
-// strictly wraps a transport. A view that starts after a cursor continues with the messages that
-// the view before has opened, unless the cursor is at a run's end.
+// strictly wraps a transport. resumed reports that the view starts after a cursor: then messages
+// and tool calls may be open that the events before the cursor began, unless the first event is a
+// RUN_STARTED.
 func strictly(to Transport, resumed bool) *strict {
 	return &strict{Transport: to, resumed: resumed}
 }
 
-// Send sends the frames before the first breach, and returns the breach.
+// Send sends the frames before the first breach, and returns a *breach for it. The frames after it
+// are dropped.
 func (s *strict) Send(frames []view.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {
@@ -46,6 +48,7 @@ func (s *strict) Send(frames []view.Frame) error {
 	return s.Transport.Send(frames)
 }
 
+// check verifies the next event against the rules. It returns the broken rule, or nil.
 func (s *strict) check(event []byte) error {
 	e, err := agui.Decode(event)
 	if err != nil {

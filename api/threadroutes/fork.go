@@ -15,14 +15,17 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// forked is the answer to a fork.
+// forked is the answer to a fork: the new thread, and its origin.
 type forked struct {
 	ThreadID   string `json:"threadId"`
 	ForkedFrom origin `json:"forkedFrom"`
 }
 
-// forkRun begins a thread as a fork of another one at the end of a run. The same request again is
-// the same fork.
+// forkRun serves POST /v1/threads/{thread}/runs/{run}/fork: it creates a thread that begins with
+// the conversation and the state at the end of a run, and answers 201. The same request with the
+// same threadId returns the same fork. Without threadId each request creates another thread.
+//
+// Errors: 404 unknown_run, 409 run_active or thread_exists.
 func (s *Routes) forkRun(c *gin.Context) {
 	from, err := request.RunOf(c)
 	var body struct {
@@ -38,19 +41,27 @@ func (s *Routes) forkRun(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	if body.ThreadID == "" {
+	// The ID is random, so a client that repeats the request after a 503 gets a second fork. A
+	// client avoids that by choosing the ID.
+	chosen := body.ThreadID != ""
+	if !chosen {
 		body.ThreadID = "thread_" + strings.ToLower(rand.Text())
 	}
 	ctx, end := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer end()
-	if err := s.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID}); err != nil {
+	err = s.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID})
+	if !chosen {
+		err = problem.NotRepeatable(err, "the same request again may make a second fork: with threadId it makes one")
+	}
+	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusCreated, forked{body.ThreadID, origin{from.Thread.ID, from.ID}})
 }
 
-// Fork forks the last segment of a run.
+// Fork creates the thread to as a fork of the last segment of a run. to must be of the same tenant.
+// It may be repeated. The errors are those of forkRun.
 func (s *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
 	from, err := s.find.LastSegment(ctx, from)
 	if err != nil {

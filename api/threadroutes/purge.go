@@ -16,11 +16,14 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// deleteThread deletes a thread: it stops what runs, and removes everything that is stored about
-// it. Cursors of the thread become invalid, and its ID may be used again. Inputs that arrive during
-// the deletion may be deleted too. An incomplete deletion is repeated.
+// deleteThread serves DELETE /v1/threads/{thread}: it stops the active and the queued runs, and
+// removes everything that is stored about the thread. It answers 204 when nothing is left, which
+// takes up to a minute. Cursors of the thread become invalid, and its ID may be used again.
+//
+// A 503 means that the deletion may be incomplete; the same request continues it. An input that
+// arrives during the deletion may be deleted too.
 func (s *Routes) deleteThread(c *gin.Context) {
-	thread, now, err := s.threadAsItIs(c)
+	thread, now, err := s.latestThread(c)
 	if err == nil {
 		ctx, end := context.WithTimeout(c.Request.Context(), purgePatience)
 		defer end()
@@ -33,9 +36,13 @@ func (s *Routes) deleteThread(c *gin.Context) {
 	c.Status(http.StatusNoContent)
 }
 
-// purgePatience bounds a deletion: a long thread has many blobs.
+// purgePatience bounds a deletion. It exceeds request.Patience because a long thread has many
+// blobs.
 const purgePatience = time.Minute
 
+// purge stops the workflow of a thread, and removes its interrupts from the inbox and then its
+// records. The order matters: an active worker would write records after the purge, and the inbox
+// finds its entries by the audit in the log.
 func (s *Routes) purge(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	if err := s.stop(ctx, thread, now); err != nil {
 		return err
@@ -48,21 +55,22 @@ func (s *Routes) purge(ctx context.Context, thread stream.Thread, now *snapshot.
 	return s.find.Snapshots.Purge(ctx, thread)
 }
 
-// stopPatience is how long a workflow may take to become idle, and then to close; restCheck is the
+// stopPatience is how long a workflow may take to become idle, and again to close. restCheck is the
 // pause between two checks.
 const (
 	stopPatience = 5 * time.Second
 	restCheck    = 50 * time.Millisecond
 )
 
-// stop ends a thread's workflow. It waits for active activities, because Temporal forgets
-// activities that outlive their workflow, and they would write after the purge. A workflow that
-// does not close, because there is no worker, is terminated.
+// stop ends a thread's workflow, and returns nil if there is none. It waits for active activities,
+// because Temporal forgets activities that outlive their workflow, and they would write after the
+// purge. A workflow that does not close in time, because no worker is available, is terminated.
 func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
 	if err := s.stopRuns(ctx, thread, now); err != nil {
 		return err
 	}
+	// A workflow without an active run may idle wait for decisions, or be parked.
 	err := s.watcher.Temporal.CancelWorkflow(ctx, id, "")
 	if isNotFound(err) {
 		return nil
@@ -71,7 +79,7 @@ func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 		return fmt.Errorf("api: cancel workflow: %w", err)
 	}
 	closing, end := context.WithTimeout(ctx, stopPatience)
-	_ = s.watcher.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // only that it closes matters
+	_ = s.watcher.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // only that it closes matters, not its result
 	end()
 	status, err := s.watcher.StatusOf(ctx, stream.Run{Thread: thread}, "")
 	switch {
@@ -88,28 +96,31 @@ func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 	return nil
 }
 
-// stopRuns cancels the active run, so that its readers see it end, and the queued runs. Then it
-// waits for some time until the workflow is idle or closed.
+// stopRuns cancels the active run, so that its readers see it end, and then each run that starts
+// from the queue. It returns when the workflow is idle or closed, or after stopPatience without an
+// error: stop then continues with stronger means.
 func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
-	resting, end := context.WithTimeout(ctx, stopPatience)
+	stopping, end := context.WithTimeout(ctx, stopPatience)
 	defer end()
-	look := time.NewTicker(restCheck)
-	defer look.Stop()
+	tick := time.NewTicker(restCheck)
+	defer tick.Stop()
 	cancelled := ""
 	for {
+		// Each run is cancelled once. A queued run begins when the run before it ends, and is
+		// cancelled then.
 		if now.Status() == stream.StatusRunning && now.RunID != cancelled {
 			cancelled = now.RunID
 			if err := s.commands.Cancel(ctx, stream.Run{Thread: thread, ID: cancelled}, "the thread is deleted"); err != nil {
 				return err
 			}
 		}
-		still, err := s.rests(ctx, thread)
-		if still || err != nil {
+		idle, err := s.isIdle(ctx, thread)
+		if idle || err != nil {
 			return err
 		}
 		select {
-		case <-look.C:
-		case <-resting.Done():
+		case <-tick.C:
+		case <-stopping.Done():
 			return ctx.Err()
 		}
 		if now, err = s.find.Snapshots.Latest(ctx, thread, 0); err != nil {
@@ -118,8 +129,9 @@ func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapsh
 	}
 }
 
-// rests reports whether a thread's workflow is idle, or does not exist.
-func (s *Routes) rests(ctx context.Context, thread stream.Thread) (bool, error) {
+// isIdle reports whether a thread's workflow is idle: it has closed, does not exist, or has neither
+// activities, child workflows nor a workflow task.
+func (s *Routes) isIdle(ctx context.Context, thread stream.Thread) (bool, error) {
 	d, err := s.watcher.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(thread), "")
 	if isNotFound(err) {
 		return true, nil
@@ -127,10 +139,12 @@ func (s *Routes) rests(ctx context.Context, thread stream.Thread) (bool, error) 
 	if err != nil {
 		return false, fmt.Errorf("api: describe workflow: %w", err)
 	}
+	// A workflow task may schedule further activities, so a pending one counts as work.
 	works := len(d.GetPendingActivities())+len(d.GetPendingChildren()) > 0 || d.GetPendingWorkflowTask() != nil
 	return !works || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
+// isNotFound reports whether Temporal does not know the workflow.
 func isNotFound(err error) bool {
 	var gone *serviceerror.NotFound
 	return errors.As(err, &gone)

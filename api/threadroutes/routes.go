@@ -19,13 +19,14 @@ type Config struct {
 	Find     *lookup.Finder
 	Commands *commands.Sender
 	Watcher  *silence.Watcher
-	// Index is the list of threads. nil = there is no route for it.
+	// Index is the index of threads, in memory. nil = the route that lists threads is missing.
 	Index *threads.Index
-	// Inbox has the open interrupts of all threads, which a deletion removes. nil = there is none.
+	// Inbox has the open interrupts of all threads; a deletion removes those of its thread. nil =
+	// there is no inbox.
 	Inbox *inbox.Store
 }
 
-// Routes serves threads. It is safe for concurrent use.
+// Routes serves threads. It has no state of its own, and is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
@@ -42,7 +43,7 @@ func New(cfg Config) *Routes {
 	return &Routes{cfg.Problems, cfg.Bodies, cfg.Find, cfg.Commands, cfg.Watcher, cfg.Index, cfg.Inbox}
 }
 
-// Register adds the routes.
+// Register adds the routes to the group /v1, which authenticates.
 func (s *Routes) Register(v1 *gin.RouterGroup) {
 	if s.index != nil {
 		v1.GET("/threads", s.listThreads)

@@ -14,21 +14,24 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// supersededTail is what the input of one run removed from a thread's conversation.
+// supersededTail describes the messages that the input of one run removed from a thread's
+// conversation, by an edit, a regeneration or a replacement.
 type supersededTail struct {
 	// RunID is the run of the input.
 	RunID        string    `json:"runId"`
 	SupersededAt time.Time `json:"supersededAt"`
-	// AfterMessageID is the message before the superseded ones; "" = they began the conversation.
+	// AfterMessageID is the message before the removed ones; "" = they began the conversation.
 	AfterMessageID string `json:"afterMessageId,omitempty"`
-	// Messages is how many messages were superseded.
+	// Messages is the number of removed messages.
 	Messages int `json:"messages"`
-	// Fork is the run whose fork continues the conversation before; nil = no run ended with it.
+	// Fork is the run to fork in order to continue the conversation as it was before the removal;
+	// nil = no run ended with that conversation.
 	Fork *origin `json:"fork,omitempty"`
 }
 
-// listSuperseded lists what inputs removed from a thread's conversation, the newest first. A cursor
-// counts the runs that are older than the page.
+// listSuperseded serves GET /v1/threads/{thread}/superseded: one entry for each input that removed
+// messages, the newest first. The cursor is the number of runs before the next page, counted from
+// the first run, so it stays valid when runs are added.
 func (s *Routes) listSuperseded(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var older int
@@ -38,7 +41,7 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 	var thread stream.Thread
 	var now *snapshot.Snapshot
 	if err == nil {
-		thread, now, err = s.threadAsItIs(c)
+		thread, now, err = s.latestThread(c)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -49,9 +52,11 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 		NextCursor string           `json:"nextCursor,omitempty"`
 	}{Items: []supersededTail{}}
 	runs := now.Runs
+	// 0 is the first page, which begins with the newest run.
 	if older > 0 {
 		runs = runs[:min(older, len(runs))]
 	}
+	// i counts from the first run, because runs is a prefix of now.Runs.
 	for i, n := range slices.Backward(runs) {
 		if n.Superseded == nil {
 			continue
@@ -68,7 +73,8 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
-// forkBefore returns the run that ended with the conversation as it was before a run began.
+// forkBefore returns the run that ended with the conversation as it was before the i-th run began;
+// nil = there is none. Before the first run of a fork it is the origin.
 func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 	if i == 0 {
 		if now.Origin == nil {
@@ -77,13 +83,15 @@ func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 		return &origin{now.Origin.Thread, now.Origin.Run}
 	}
 	before := stream.ShownRunID(now.Runs[i-1].ID)
-	if before == stream.ShownRunID(now.Runs[i].ID) { // an earlier segment of the same run: a fork would begin at its end
+	if before == stream.ShownRunID(now.Runs[i].ID) { // an earlier segment of the same run ID: a fork would begin at the end of the last one
 		return nil
 	}
 	return &origin{thread.ID, before}
 }
 
-// showSuperseded answers with the messages that the input of a run removed from the conversation.
+// showSuperseded serves GET /v1/threads/{thread}/superseded/{run}: the messages that the input of a
+// run removed, oldest first. An unknown run is a 404; a run that removed none has an empty page.
+// The cursor is the number of messages on earlier pages.
 func (s *Routes) showSuperseded(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var from int
@@ -115,12 +123,15 @@ func (s *Routes) showSuperseded(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
+// superseded returns the messages that all segments of a run removed. For an old run it reads the
+// thread from its first record.
 func (s *Routes) superseded(c *gin.Context, run stream.Run) ([]agui.Message, error) {
-	_, now, err := s.threadAsItIs(c)
+	_, now, err := s.latestThread(c)
 	if err != nil {
 		return nil, err
 	}
 	var messages []agui.Message
+	// A run ID may have several segments, and each may have removed messages.
 	known := false
 	for _, n := range now.Runs {
 		if stream.ShownRunID(n.ID) != run.ID {

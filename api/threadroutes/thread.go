@@ -21,7 +21,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// listThreads lists the threads of the caller's tenant, the last changed first.
+// listThreads serves GET /v1/threads: the threads of the caller's tenant, the last updated first,
+// from the index in memory. The index may lag behind the log for a moment.
 func (s *Routes) listThreads(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var f threads.Filter
@@ -39,6 +40,7 @@ func (s *Routes) listThreads(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
+// threadFilter reads the filter of a list from the query. Invalid values are 400.
 func threadFilter(c *gin.Context) (threads.Filter, error) {
 	f := threads.Filter{Agent: c.Query("agent"), Status: stream.Status(c.Query("status"))}
 	switch f.Status {
@@ -53,7 +55,7 @@ func threadFilter(c *gin.Context) (threads.Filter, error) {
 	return f, err
 }
 
-// timeIn reads a time from a parameter; zero = it is missing.
+// timeIn reads an RFC 3339 time from a parameter; zero = the parameter is missing.
 func timeIn(c *gin.Context, name string) (time.Time, error) {
 	text, ok := c.GetQuery(name)
 	if !ok {
@@ -66,15 +68,18 @@ func timeIn(c *gin.Context, name string) (time.Time, error) {
 	return at, nil
 }
 
-// threadSummary is the answer of GET thread.
+// threadSummary is the answer of GET /v1/threads/{thread}.
 type threadSummary struct {
-	ThreadID string        `json:"threadId"`
-	Agent    string        `json:"agent,omitempty"`
-	Status   stream.Status `json:"status"`
+	ThreadID string `json:"threadId"`
+	// Agent is the agent that has the thread, after handoffs.
+	Agent  string        `json:"agent,omitempty"`
+	Status stream.Status `json:"status"`
 	// RunID is the last run. It is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
-	// Waiting has the open interrupts and client tool calls, also those of a held run.
-	Waiting    *openInterrupts          `json:"waiting,omitempty"`
+	// Waiting has the open interrupts and client tool calls, also those of a held run; nil = none.
+	Waiting *openInterrupts `json:"waiting,omitempty"`
+	// Runs and Messages are counts. Usage is the sum over all runs, with one entry for each model;
+	// Estimated is the part of it that is estimated.
 	Runs       int                      `json:"runs"`
 	Messages   int                      `json:"messages"`
 	Usage      []agui.TokenUsage        `json:"usage,omitempty"`
@@ -83,22 +88,24 @@ type threadSummary struct {
 	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
 
-// openInterrupts are what a thread waits for.
+// openInterrupts are the interrupts that a thread waits for: approvals and questions, and the IDs
+// of client tool calls without a result.
 type openInterrupts struct {
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
 	ToolCallIDs []string         `json:"toolCallIds,omitempty"`
 }
 
-// origin is the run that a thread is a fork of.
+// origin is the run at whose end a thread was forked.
 type origin struct {
 	ThreadID string `json:"threadId"`
 	RunID    string `json:"runId"`
 }
 
-// decidedInterrupts returns the interrupts of a thread that the audit has as decided. The log has a
-// decision only after the thread continues with it.
+// decidedInterrupts returns for each interrupt of a thread, by its ID, whether it is decided or
+// expired according to the audit. The snapshot has a decision only after the thread continues with
+// it, so a summary would list decided interrupts as open.
 func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
-	past, err := inbox.History(ctx, s.find.Log, thread)
+	past, err := inbox.ReadHistory(ctx, s.find.Log, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +116,13 @@ func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (m
 	return ids, nil
 }
 
-// openToolCalls returns the client tool calls without a result. The thread's workflow knows results
-// that came before the thread continues; the log does not. If the workflow does not answer, all
-// calls are listed.
+// openToolCalls returns those of the client tool calls that have no result yet. The thread's
+// workflow knows results that arrived before the thread continued; the log does not. If the
+// workflow does not answer within lookPatience, all calls are returned.
 func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	_, err := s.commands.Dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run asks what the thread waits for
+	_, err := s.commands.Dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run: the refusal contains the calls that wait
 	var active runs.Active
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || !slices.Contains([]string{runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorBusy}, refused.Type()) || refused.Details(&active) != nil {
@@ -124,6 +131,8 @@ func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls 
 	return slices.DeleteFunc(slices.Clone(calls), func(id string) bool { return !slices.Contains(active.Waiting, id) })
 }
 
+// summaryOf returns the summary of a snapshot. answered has the interrupts that are decided
+// already, and toolCalls the client tool calls that wait.
 func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]bool, toolCalls []string) threadSummary {
 	sum := threadSummary{
 		ThreadID: thread.ID, Agent: r.Agent(), Status: r.Status(), RunID: stream.ShownRunID(r.RunID),
@@ -139,13 +148,17 @@ func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]b
 	return sum
 }
 
-// lookPatience bounds how long a summary waits for the workflow.
+// lookPatience bounds how long a summary waits for Temporal or the workflow. A summary without them
+// is less exact, but not wrong.
 const lookPatience = 2 * time.Second
 
-// showThread answers with the summary of a thread. A run whose workflow has died is ended first.
+// showThread serves GET /v1/threads/{thread}: the summary of a thread. If the thread seems to run
+// although its workflow has died, showThread ends the run first, so it writes to the log in this
+// case. An unknown thread is a 404.
 func (s *Routes) showThread(c *gin.Context) {
-	thread, now, err := s.threadAsItIs(c)
+	thread, now, err := s.latestThread(c)
 	if err == nil && now.Status() == stream.StatusRunning {
+		// The watcher asks Temporal only if the run is due, so this rarely takes time.
 		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
 		_ = s.watcher.LookAfter(ctx, stream.Run{Thread: thread, ID: now.RunID})
 		end()
@@ -155,6 +168,7 @@ func (s *Routes) showThread(c *gin.Context) {
 	if err == nil && len(now.Interrupts) > 0 {
 		answered, err = s.decidedInterrupts(c.Request.Context(), thread)
 	}
+	// The snapshot does not know of pauses; the index of threads does.
 	paused := false
 	if err == nil && now.Status() == stream.StatusRunning {
 		paused, err = s.find.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: now.RunID})
@@ -174,9 +188,10 @@ func (s *Routes) showThread(c *gin.Context) {
 	c.JSON(http.StatusOK, sum)
 }
 
-// threadAsItIs returns the snapshot of the thread in the path, which shows the effect of what the
-// parameter waitFor is the cursor of.
-func (s *Routes) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
+// latestThread returns the thread in the path and its latest snapshot. If the query has waitFor, it
+// first waits until the log shows the effect of the acknowledged request. A thread without a record
+// is a 404.
+func (s *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
 		return thread, nil, err
@@ -191,9 +206,10 @@ func (s *Routes) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	return thread, now, err
 }
 
-// showState answers with the state after all finished steps.
+// showState serves GET /v1/threads/{thread}/state: the state after all finished steps. Changes of a
+// step in progress are missing.
 func (s *Routes) showState(c *gin.Context) {
-	_, now, err := s.threadAsItIs(c)
+	_, now, err := s.latestThread(c)
 	if err != nil {
 		s.Refuse(c, err)
 		return
@@ -201,13 +217,16 @@ func (s *Routes) showState(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"state": now.State})
 }
 
-// messagesPage is a page of a conversation, as of its first page.
+// messagesPage is a page of a conversation. All pages show the conversation at the record of the
+// first page.
 type messagesPage struct {
 	Items      []agui.Message `json:"items"`
 	NextCursor string         `json:"nextCursor,omitempty"`
 }
 
-// showMessages answers with the conversation, from its beginning.
+// showMessages serves GET /v1/threads/{thread}/messages: the conversation from its beginning, in
+// pages. The cursor has the record of the first page and an index, so later pages do not shift when
+// the conversation changes. If the record was purged, a later page is a 410 gone.
 func (s *Routes) showMessages(c *gin.Context) {
 	limit, err := request.Limit(c)
 	if err != nil {
@@ -226,7 +245,7 @@ func (s *Routes) showMessages(c *gin.Context) {
 			p.NextCursor = fmt.Sprintf("%012x-%x", now.Seq, from+i)
 			break
 		}
-		if e.Hidden() {
+		if e.Hidden() { // reasoning without text, which clients never see
 			continue
 		}
 		bytes += e.Weight()
@@ -235,12 +254,12 @@ func (s *Routes) showMessages(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-// conversationAt returns the thread of a page, and where the page begins: at the thread's last
-// record or, with a cursor, at the record of the first page.
+// conversationAt returns the snapshot that a page shows, and the index of its first entry: the
+// latest snapshot without a cursor, else the one at the record in the cursor.
 func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
-		_, now, err := s.threadAsItIs(c)
+		_, now, err := s.latestThread(c)
 		return now, 0, err
 	}
 	thread, err := request.ThreadOf(c)
@@ -249,6 +268,7 @@ func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 	}
 	var seq uint64
 	var from int
+	// Sscanf ignores text after the numbers. Only the text that showMessages writes is a cursor.
 	if n, err := fmt.Sscanf(cursor, "%012x-%x", &seq, &from); n != 2 || err != nil || from < 0 || fmt.Sprintf("%012x-%x", seq, from) != cursor {
 		return nil, 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
@@ -256,32 +276,37 @@ func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 	return then, from, err
 }
 
-// runItem is a run in a list.
+// runItem is a run in the list of a thread's runs. A run that is active has no EndedAt and no
+// Outcome.
 type runItem struct {
 	RunID string `json:"runId"`
-	// Segment counts the segments of a run ID, from 1.
-	Segment   int        `json:"segment"`
-	Agent     string     `json:"agent"`
-	Revision  string     `json:"revision,omitempty"`
+	// Segment is the number of the run among those with the same ID, from 1.
+	Segment  int    `json:"segment"`
+	Agent    string `json:"agent"`
+	Revision string `json:"revision,omitempty"`
+	// Continues is the run that this one continues without an input of its own; "" = none. Outcome
+	// is success, interrupt, cancelled or error; Code is that of the error.
 	Continues string     `json:"continues,omitempty"`
 	StartedAt time.Time  `json:"startedAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Outcome   string     `json:"outcome,omitempty"`
 	Code      string     `json:"code,omitempty"`
-	// Cancel is the request that cancelled the run.
+	// Cancel is the request that cancelled the run; nil = none.
 	Cancel *cancelItem `json:"cancel,omitempty"`
-	// Usage and Estimated are those of the run's last event.
+	// Usage is the usage in the run's last event, and Estimated the part of it that is estimated.
 	Usage     []agui.TokenUsage        `json:"usage,omitempty"`
 	Estimated *snapshot.EstimatedUsage `json:"estimated,omitempty"`
 }
 
-// cancelItem is a request to cancel a run.
+// cancelItem is a request to cancel a run. By is the subject of the caller; "" = an anonymous
+// caller or the server.
 type cancelItem struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
 }
 
+// runItemOf returns the item of a run.
 func runItemOf(n snapshot.RunNote) runItem {
 	item := runItem{
 		RunID: stream.ShownRunID(n.ID), Segment: n.Segment(), Agent: n.Agent, Revision: n.Revision, Continues: stream.ShownRunID(n.Continues),
@@ -300,8 +325,8 @@ func runItemOf(n snapshot.RunNote) runItem {
 	return item
 }
 
-// listRuns lists the runs of a thread, the newest first. A cursor is the number of runs that are
-// older than the page.
+// listRuns serves GET /v1/threads/{thread}/runs: the runs of a thread, the newest first. The cursor
+// is the number of runs that are older than the page, so it stays valid when runs are added.
 func (s *Routes) listRuns(c *gin.Context) {
 	limit, err := request.Limit(c)
 	var older int
@@ -310,7 +335,7 @@ func (s *Routes) listRuns(c *gin.Context) {
 	}
 	var now *snapshot.Snapshot
 	if err == nil {
-		_, now, err = s.threadAsItIs(c)
+		_, now, err = s.latestThread(c)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -321,6 +346,7 @@ func (s *Routes) listRuns(c *gin.Context) {
 		NextCursor string    `json:"nextCursor,omitempty"`
 	}{Items: []runItem{}}
 	runs := now.Runs
+	// 0 is the first page, which begins with the newest run.
 	if older > 0 {
 		runs = runs[:min(older, len(runs))]
 	}

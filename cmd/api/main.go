@@ -1,5 +1,6 @@
-// Command api serves Perdure's HTTP surface. It is stateless: start as many as you like, on the
-// same NATS and Temporal. "api --help" lists its flags and environment variables.
+// Command api serves Perdure's HTTP API. It is stateless: start any number of nodes on the same
+// NATS and Temporal. "api --help" lists its flags and environment variables, and "api probe" checks
+// whether a node on this machine is ready.
 package main
 
 import (
@@ -32,11 +33,14 @@ func main() {
 	}
 }
 
-// searchAttributes are those that runs are started with, for Temporal's own UI.
-var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun", "PerdureStatus"}
+// searchAttributes are the search attributes that the API creates if the namespace lacks them. Runs
+// set PerdureTenant, PerdureAgent and PerdureRun, for Temporal's UI; a start with an unknown search
+// attribute fails.
+var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun"}
 
-// run serves until ctx ends, then lets open requests end. It logs to out, and nowhere else. With
-// the first argument "probe" it asks an api that is configured like this whether it is ready.
+// run serves the API until ctx ends, and then lets open requests end. It writes its log, and
+// nothing else, to out. If the first argument is "probe", it only checks a node with the same
+// configuration.
 func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
 	asks := len(args) > 0 && args[0] == "probe"
 	if asks {
@@ -56,6 +60,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
 	}
+	// Definitions and authentication are checked before the connections, so that a mistake in them
+	// is reported without the wait for NATS and Temporal.
 	folder := &agents.Folder{}
 	if cfg.Agents != "" {
 		if folder, err = agents.LoadDir(cfg.Agents); err != nil {
@@ -68,6 +74,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 
+	// Deferred calls run in the opposite order: telemetry ends after the connections whose use it
+	// reports.
 	tel, err := telemetry.Start(ctx, "perdure-api", cfg.Getenv)
 	if err != nil {
 		return err
@@ -80,6 +88,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 	defer connections.Close()
+	// Temporal refuses to start a workflow with an unknown search attribute, so they are created
+	// before the API accepts inputs.
 	if err := connect.EnsureSearchAttributes(ctx, connections.Temporal, connections.Namespace, searchAttributes, logger); err != nil {
 		return err
 	}
@@ -92,6 +102,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
+	// A node that has started closes the listener when it stops.
 	node, err := apinode.Start(ctx, apinode.Config{
 		Listener:    listener,
 		Snapshots:   snapshot.NewStore(log),
@@ -120,6 +131,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	return node.Stop(context.WithoutCancel(ctx))
 }
 
+// listen opens the listener of the API. Errors: *config.VariableError.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

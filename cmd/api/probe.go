@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// probe asks the api that listens on addr whether it is ready, for health checks in images that
-// have nothing else to ask with.
+// probe checks whether the API that listens on addr is ready, by GET /readyz. It is the health
+// check of container images that have no HTTP client.
 func probe(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

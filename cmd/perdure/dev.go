@@ -49,10 +49,11 @@ type devOptions struct {
 	allowPrivateHosts      bool
 	noWorker               bool
 	known                  []string
-	privateGiven           bool // by its flag, which wins over the variable
+	privateGiven           bool // --allow-private-hosts was given; it has precedence over the variable
 	logLevel               slog.Level
 }
 
+// devCommand returns the command "perdure dev".
 func devCommand(environ []string) *cobra.Command {
 	var o devOptions
 	level := "warn"
@@ -69,7 +70,7 @@ one directory. After a crash, start it again with the same directory: every run 
 			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
 			err := runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if toldToEnd := cmd.Context().Err() != nil && errors.Is(err, context.Canceled); toldToEnd {
-				err = nil // before it was up
+				err = nil // a signal during the start is no failure
 			}
 			return err
 		},
@@ -90,7 +91,8 @@ one directory. After a crash, start it again with the same directory: every run 
 	return cmd
 }
 
-// addresses stand in <data>/addresses.json while the process runs.
+// addresses are the contents of <data>/addresses.json, a file that exists while the process is
+// ready. Tests and scripts read it to find the ports.
 type addresses struct {
 	API       string `json:"api"`
 	Temporal  string `json:"temporal"`
@@ -98,7 +100,8 @@ type addresses struct {
 	NATS      string `json:"nats"`
 }
 
-// runDev brings everything up, in the order in which one thing needs the other, and down again.
+// runDev starts everything in the order of dependencies, waits until ctx ends, and stops everything
+// in the opposite order. out is for the user, errOut for the log.
 func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.Writer) (err error) {
 	cfg, err := config.Load(config.Dev, nil, environ, out)
 	if err != nil {
@@ -106,7 +109,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	}
 	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
 	if cfg.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // the embedded Temporal server makes much garbage and keeps little
+		debug.SetGCPercent(400) // the embedded Temporal server produces much garbage and keeps little memory
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
 	tel, err := telemetry.Start(ctx, "perdure", cfg.Getenv)
@@ -123,11 +126,13 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
 		}
 	}
+	// Mistakes in definitions, and addresses in use, are reported before the embedded servers
+	// start, which takes a second or more.
 	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
 	if err != nil {
 		return err
 	}
-	defer set.Close() // behind the nodes, whose calls are made with it
+	defer set.Close() // after the nodes, whose tool calls use it
 	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, o.allowPrivateHosts)
 	if err != nil {
 		return err
@@ -147,14 +152,15 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 			return fmt.Errorf("--pprof: %w", err)
 		}
 	}
+	// Deferred calls stop everything in the opposite order: nodes, connections, servers.
 	servers, err := devserver.Start(ctx, devserver.Options{Data: o.data, TemporalPort: o.temporalPort, NATSPort: o.natsPort, Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Stop(context.WithoutCancel(ctx))) }()
 
-	// A process that was killed leaves its addresses behind; they mean nothing until this one is
-	// ready.
+	// A process that was killed leaves its file in the directory. It is removed first, so that the
+	// file exists only while this process is ready.
 	file := filepath.Join(o.data, "addresses.json")
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("addresses: %w", err)
@@ -181,13 +187,16 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	return nil
 }
 
-// connections are shared by worker and api: eager starts need one Temporal client for both.
+// connections are the connections of both nodes. They share one Temporal client, because an eager
+// workflow start requires a worker of the same client.
 type connections struct {
 	nats      *nats.Conn
 	temporal  client.Client
 	telemetry *telemetry.Telemetry
 }
 
+// connect connects to the embedded servers. The caller closes the connections before it stops the
+// servers.
 func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.Logger) (*connections, error) {
 	nc, err := servers.ConnectNATS(nats.Name("perdure dev"))
 	if err != nil {
@@ -195,7 +204,7 @@ func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.L
 	}
 	options := client.Options{
 		HostPort: servers.TemporalAddress(), Namespace: servers.Namespace(),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // it does not leave the machine
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // the traffic stays on this machine
 		DataConverter:     runs.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
 	}
 	tel.Instrument(&options)
@@ -207,13 +216,16 @@ func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.L
 	return &connections{nats: nc, temporal: tc, telemetry: tel}, nil
 }
 
+// close closes both connections.
 func (c *connections) close() {
 	c.temporal.Close()
 	c.nats.Close()
 }
 
-// startNodes starts worker and api. What the process before this one left running is failed, so
-// that it is taken up at once: its owner is dead, since this process owns the directory.
+// startNodes starts the worker and the API concurrently. It also fails the activities that the
+// previous process of the data directory has left running, so that Temporal retries them at once:
+// that process is dead, because this process has the lock of the directory. stop stops both nodes;
+// if startNodes fails, it has stopped them itself.
 func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, o devOptions, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{})
 	if err != nil {
@@ -222,7 +234,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	if err := checkNames(ctx, log, folder, o, logger); err != nil {
 		return nil, err
 	}
-	snapshots := snapshot.NewStore(log) // shared by worker and API
+	snapshots := snapshot.NewStore(log) // shared, because both nodes use the same cache of snapshots
 	prices, err := budget.LoadIf(cfg.Prices)
 	if err != nil {
 		return nil, err
@@ -232,6 +244,8 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		a *apinode.Node
 		g errgroup.Group
 	)
+	// The two nodes and FailOrphans do not depend on each other: a run that the API accepts before
+	// the worker polls waits in its task queue.
 	g.Go(func() (err error) {
 		if o.noWorker {
 			return nil
@@ -276,9 +290,9 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	return stop, nil
 }
 
-// checkNames refuses names in definitions that nobody knows: neither the folder, nor the worker of
-// this process, nor those who have published agents here. A worker of the user's own may know them:
-// then they are only logged.
+// checkNames refuses unknown names in definitions: names that neither the folder, nor the built-in
+// tools, nor earlier publications, nor --known have. With --no-worker another worker may have them,
+// so they are only logged.
 func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o devOptions, logger *slog.Logger) error {
 	c, err := catalog.Open(ctx, log)
 	if err != nil {
@@ -299,11 +313,11 @@ func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o d
 	return nil
 }
 
-// devOrigins are pages served from this machine.
+// devOrigins are the origins of pages that this machine serves.
 var devOrigins = []string{"http://localhost:*", "http://127.0.0.1:*"}
 
-// origins adds devOrigins to those that are configured. "*" stays alone, since only then it means
-// all.
+// origins adds devOrigins to the configured ones. "*" stays alone, because it means all origins
+// only when it is alone.
 func origins(configured []string) []string {
 	if slices.Contains(configured, "*") {
 		return configured
@@ -311,6 +325,7 @@ func origins(configured []string) []string {
 	return slices.Concat(devOrigins, configured)
 }
 
+// writeAddresses writes the file of addresses. It may be read by its owner only.
 func writeAddresses(file string, a addresses) error {
 	body, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
@@ -322,7 +337,7 @@ func writeAddresses(file string, a addresses) error {
 	return nil
 }
 
-// announce says where everything is and how to talk to it.
+// announce prints the addresses, and an example request for the first agent that needs no API key.
 func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.Definition, getenv func(string) string) {
 	names := make([]string, len(definitions))
 	first := ""
@@ -358,7 +373,8 @@ Perdure is ready.
 `, a.API, first, time.Now().Unix())
 }
 
-// providers says which models can be used: the demo's without a key, others with theirs.
+// providers describes which model providers can be used: scripted always, the others with an API
+// key or a base URL.
 func providers(getenv func(string) string) string {
 	list := []string{"scripted"}
 	for _, name := range []string{"openai", "anthropic", "gemini"} {

@@ -1,5 +1,5 @@
-// Command perdure runs durable AG-UI agents: "perdure dev" is everything in one process, the other
-// commands ask a node that runs.
+// Command perdure runs durable AG-UI agents. "perdure dev" runs all parts in one process; the other
+// commands use the API of a running node.
 package main
 
 import (
@@ -16,11 +16,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second one ends the process, whatever it does
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(cli.Execute(ctx, command(os.Environ())))
 }
 
-// command returns the whole command line.
+// command returns the command line with all commands. environ has the form of os.Environ.
 func command(environ []string) *cobra.Command {
 	root := &cobra.Command{Use: "perdure", Short: "Durable AG-UI agents", Version: version.Read().Version}
 	root.SetVersionTemplate(version.Read().Text("perdure"))

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// serveProfiles serves /debug/pprof until ctx ends. Only on loopback: profiles tell command line
-// and code to whoever asks.
+// serveProfiles serves /debug/pprof on addr until ctx ends. It refuses an address that is not on
+// loopback, because profiles show command line and code. It returns when the server listens; its
+// goroutine ends with ctx.
 func serveProfiles(ctx context.Context, addr string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

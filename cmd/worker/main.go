@@ -1,6 +1,6 @@
-// Command worker runs Perdure's workflows and activities: it calls models and tools. Start as many
-// as you like, on the same NATS and Temporal. "worker --help" lists its flags and environment
-// variables. A worker with Go tools and programs of one's own is package worker's.
+// Command worker runs Perdure's workflows and activities, which call models and tools. Start any
+// number of workers on the same NATS and Temporal. "worker --help" lists its flags and environment
+// variables. For a worker with your own Go tools and programs, see package worker.
 package main
 
 import "github.com/perdure/perdure/worker"

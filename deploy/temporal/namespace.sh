@@ -14,6 +14,6 @@ until temporal operator search-attribute list --namespace default; do
   sleep 1
 done
 
-for name in PerdureTenant PerdureAgent PerdureRun PerdureStatus; do
+for name in PerdureTenant PerdureAgent PerdureRun; do
   temporal operator search-attribute create --namespace default --name "$name" --type Keyword
 done

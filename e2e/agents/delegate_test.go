@@ -14,20 +14,20 @@ import (
 
 const lead = "/v1/agents/lead/runs"
 
-// work is a run that hands tasks to another agent, which calculates before it answers.
-type work struct {
+// delegatedRun is a run that hands tasks to another agent, which calculates before it answers.
+type delegatedRun struct {
 	in           kit.Input
 	tasks, finds []string
 	answer       string
 }
 
-func newWork(t *testing.T, tasks int) *work {
+func newDelegatedRun(t *testing.T, tasks int) *delegatedRun {
 	t.Helper()
-	w := &work{in: kit.NewInput(kit.Say("Find out.")), answer: kit.Say("That is all.")}
+	w := &delegatedRun{in: kit.NewInput(kit.Marked("Find out.")), answer: kit.Marked("That is all.")}
 	yes, no := true, false
 	var calls []kit.ModelCall
 	for range tasks {
-		task, finds := kit.Say("What is it?"), kit.Long(300)
+		task, finds := kit.Marked("What is it?"), kit.LongText(300)
 		w.tasks, w.finds = append(w.tasks, task), append(w.finds, finds)
 		arguments, err := json.Marshal(map[string]string{"task": task})
 		if err != nil {
@@ -46,7 +46,7 @@ func newWork(t *testing.T, tasks int) *work {
 }
 
 // check holds what the model server was asked, and what a client has in the end.
-func (w *work) check(t *testing.T, got []kit.Message) {
+func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	t.Helper()
 	asked := kit.SharedModel.Calls(t, w.in.Messages[0].Content)
 	last := asked[len(asked)-1].Body.Messages
@@ -75,11 +75,11 @@ func (w *work) check(t *testing.T, got []kit.Message) {
 // two do as it goes on, each told from the other, and the next run continues from what they have.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		w := newWork(t, 2)
-		next, answer := kit.User(kit.Say("And now?")), kit.Say("Now this.")
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		w := newDelegatedRun(t, 2)
+		next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
 		kit.SharedModel.AnswerWith(t, next.Content, answer)
-		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url(lead), ThreadID: w.in.ThreadID, Messages: w.in.Messages, Runs: []kit.ScriptedRun{{RunID: w.in.RunID}, {RunID: "run-2", Add: []kit.Message{next}}}})
+		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.URL(lead), ThreadID: w.in.ThreadID, Messages: w.in.Messages, Runs: []kit.ScriptedRun{{RunID: w.in.RunID}, {RunID: "run-2", Add: []kit.Message{next}}}})
 		ends := d.Finish(t)
 		w.check(t, ends[0].Messages)
 		if n := len(d.Events(0, "SUBAGENT_FINISHED")); n != 2 {
@@ -101,13 +101,13 @@ func TestCancelReachesSubagents(t *testing.T) {
 	// Not in parallel: it measures.
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
-			in, task, answer := kit.NewInput(kit.Say("Find out.")), kit.Say("Slowly, please."), kit.Long(4000)
+			in, task, answer := kit.NewInput(kit.Marked("Find out.")), kit.Marked("Slowly, please."), kit.LongText(4000)
 			arguments := fmt.Sprintf(`{"task":%q}`, task)
 			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{ToolCalls: []kit.ModelCall{
 				{Name: "researcher", Arguments: arguments}, {Name: "researcher", Arguments: arguments},
 			}}})
-			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: task}, Response: kit.Pours(answer).Response, ChunkSize: 8, Latency: 25})
-			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url(lead), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
+			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: task}, Response: kit.SlowAnswer(answer).Response, ChunkSize: 8, Latency: 25})
+			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.URL(lead), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
 			d.Until(t, "TEXT_MESSAGE_CONTENT", 10)
 			asked := time.Now()
 			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
@@ -138,15 +138,15 @@ func TestCancelReachesSubagents(t *testing.T) {
 // finished is done again.
 func TestKillSubagents(t *testing.T) {
 	p := kit.Setup(t)
-	var works []*work
+	var works []*delegatedRun
 	var readers []*kit.Follower
 	for range 6 {
-		w := newWork(t, 2)
+		w := newDelegatedRun(t, 2)
 		works, readers = append(works, w), append(readers, p.FollowAgent(t, lead, w.in))
 	}
 	for kill := range 2 {
 		for i, r := range readers {
-			r.Contents(t, 5*(i+1)+10*kill)
+			r.UntilContent(t, 5*(i+1)+10*kill)
 		}
 		p.Kill()
 		p.Start(t)
@@ -154,7 +154,7 @@ func TestKillSubagents(t *testing.T) {
 	for i, r := range readers {
 		r.Finish(t)
 		w := works[i]
-		w.check(t, kit.Show(t, w.in.Messages, r.Events))
+		w.check(t, kit.ShownMessages(t, w.in.Messages, r.Events))
 		for n, task := range w.tasks {
 			calculated := 0
 			for _, c := range kit.SharedModel.Calls(t, task) {

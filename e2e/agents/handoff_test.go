@@ -19,17 +19,17 @@ func startHandoffs(t *testing.T, env ...string) *kit.Perdure {
 	t.Helper()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents, p.Env = filepath.Join("testdata", "handoff"), env
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	return p
 }
 
-// handsIn returns the hand-offs that clients are told of.
-func handsIn(t *testing.T, events []kit.Event) (all []string) {
+// handoffsIn returns the hand-offs that clients are told of.
+func handoffsIn(t *testing.T, events []kit.Event) (all []string) {
 	t.Helper()
 	for _, e := range events {
 		if kit.IsCustom(e) && e.Member("name") == "perdure.handoff" {
-			h := kit.Custom[struct{ From, To string }](t, e, "perdure.handoff")
+			h := kit.CustomValue[struct{ From, To string }](t, e, "perdure.handoff")
 			all = append(all, h.From+">"+h.To)
 		}
 	}
@@ -42,7 +42,7 @@ func handsIn(t *testing.T, events []kit.Event) (all []string) {
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
-	c := p.Converse()
+	c := p.NewConversation()
 	for _, say := range []struct{ agent, text, hands, last string }{
 		{toFront, "hello", "", "The front answers."},
 		{toFront, "hand over", "front>desk", "The desk answers."},
@@ -54,21 +54,21 @@ func TestHandoff(t *testing.T) {
 		{toOther, "hello", "", "The other answers."},
 		{toFront, "hello", "", "The front answers."},
 	} {
-		events := c.Says(t, say.agent, say.text)
-		if got := strings.Join(handsIn(t, events), " "); got != say.hands {
+		events := c.Send(t, say.agent, say.text)
+		if got := strings.Join(handoffsIn(t, events), " "); got != say.hands {
 			t.Errorf("%q to %s: %q is handed over, want %q", say.text, say.agent, got, say.hands)
 		}
-		c.Want(t, say.last)
+		c.WantLast(t, say.last)
 	}
-	d := p.Converse()
-	d.Says(t, toFront, "hand over")
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	d := p.NewConversation()
+	d.Send(t, toFront, "hand over")
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	for { // the list may lag
 		var list struct {
 			Items []struct{ ThreadID, Agent string }
 		}
-		if p.Ask(t, "/v1/threads?agent=desk", &list); len(list.Items) == 1 && list.Items[0].ThreadID == d.In.ThreadID {
+		if p.GetJSON(t, "/v1/threads?agent=desk", &list); len(list.Items) == 1 && list.Items[0].ThreadID == d.In.ThreadID {
 			return
 		}
 		if ctx.Err() != nil {
@@ -81,9 +81,9 @@ func TestHandoff(t *testing.T) {
 func TestHandoffForStockClients(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		in, next := kit.NewInput(kit.Say("hand over")), kit.User(kit.Say("hello"))
-		d := g.Drive(t, p, kit.Script{URL: p.Url(toFront), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Add: []kit.Message{next}}}})
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		in, next := kit.NewInput(kit.Marked("hand over")), kit.UserMessage(kit.Marked("hello"))
+		d := g.Drive(t, p, kit.Script{URL: p.URL(toFront), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Add: []kit.Message{next}}}})
 		for i, end := range d.Finish(t) {
 			if last := end.Messages[len(end.Messages)-1]; last.Content != "The desk answers." {
 				t.Errorf("run %d ends with %+v", i, last)
@@ -102,32 +102,32 @@ func TestExampleTriage(t *testing.T) {
 		{{"A nice shop!", "I am a script. How nice of you to say so."}, {"My bill of 40 is wrong.", "I am a script. You get 4 back."}, {"Thank you.", "I am a script. What else about your bill?"}},
 		{{"My kettle is broken.", "I am a script. Have you turned it off and on again?"}, {"I have.", "I am a script. And now, does it work?"}, {"And my bill of 70?", "I am a script. You get 7 back."}},
 	} {
-		c := p.Converse()
+		c := p.NewConversation()
 		for _, said := range says {
-			c.Says(t, triage, said[0])
-			c.Want(t, said[1])
+			c.Send(t, triage, said[0])
+			c.WantLast(t, said[1])
 		}
 	}
 	in := kit.NewInput("My bill of 120 is wrong.")
 	f := p.FollowAgent(t, triage, in)
 	f.Finish(t)
 	f.Approve(t)
-	messages := kit.Show(t, in.Messages, f.Events)
+	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; last.Content != "I am a script. A tenth of 120 is on its way." {
 		t.Errorf("at last it says %q", last.Content)
 	}
-	p.CheckRecorded(t, "triage")
+	p.CheckRecordedRuns(t, "triage")
 }
 
 // Two agents that throw a thread to and fro come to an end.
 func TestHandoffsEnd(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
-	c := p.Converse()
-	if got := handsIn(t, c.Says(t, toFront, "to and fro")); len(got) != runs.MaxHandoffs {
+	c := p.NewConversation()
+	if got := handoffsIn(t, c.Send(t, toFront, "to and fro")); len(got) != runs.MaxHandoffs {
 		t.Errorf("%d hand-offs, want %d", len(got), runs.MaxHandoffs)
 	}
-	if last := c.Had[len(c.Had)-1]; !strings.HasPrefix(last.Content, "The front keeps it: The conversation was not handed over") {
+	if last := c.Messages[len(c.Messages)-1]; !strings.HasPrefix(last.Content, "The front keeps it: The conversation was not handed over") {
 		t.Errorf("the last word is %+v", last)
 	}
 }
@@ -136,25 +136,25 @@ func TestHandoffsEnd(t *testing.T) {
 func TestHandoffThroughKills(t *testing.T) {
 	p := startHandoffs(t)
 	for i, at := range []string{"STEP_STARTED", "TOOL_CALL_END", "TOOL_CALL_RESULT", "CUSTOM", "TEXT_MESSAGE_START"} {
-		in := kit.NewInput(kit.Say("hand over"))
+		in := kit.NewInput(kit.Marked("hand over"))
 		f := p.FollowAgent(t, toFront, in)
 		f.Until(t, func(e kit.Event) bool { return e.Type == at })
 		p.Kill()
 		p.Start(t)
 		f.Finish(t)
 		// What the attempt that died had said is withdrawn, by a snapshot.
-		messages := kit.Show(t, in.Messages, f.Events, kit.Withdrawn)
+		messages := kit.ShownMessages(t, in.Messages, f.Events, kit.RetractWarning)
 		if last := messages[len(messages)-1]; last.Content != "The desk answers." {
 			t.Errorf("%d: killed at %s the last word is %+v", i, at, last)
 		}
-		if got := handsIn(t, f.Events); !slices.Equal(got, []string{"front>desk"}) {
+		if got := handoffsIn(t, f.Events); !slices.Equal(got, []string{"front>desk"}) {
 			t.Errorf("%d: killed at %s clients are told %q", i, at, got)
 		}
 		again := in
-		said := kit.User(kit.Say("hello"))
+		said := kit.UserMessage(kit.Marked("hello"))
 		again.RunID, again.Messages = "run-2", append(again.Messages, said)
 		next := p.RunAgent(t, toFront, again)
-		if all := kit.Show(t, append(messages, said), next); all[len(all)-1].Content != "The desk answers." {
+		if all := kit.ShownMessages(t, append(messages, said), next); all[len(all)-1].Content != "The desk answers." {
 			t.Errorf("%d: the next run ends with %+v", i, all[len(all)-1])
 		}
 	}
@@ -171,14 +171,14 @@ func TestHandoffAndApprovals(t *testing.T) {
 		{"with care", `{"decision":"reject","reason":"no"}`, "", `The front keeps it: A person did not approve this call. It was not made. They said: "no"`},
 		{"with care", `{"decision":"edit","args":{}}`, "front>desk", "The desk answers."},
 	} {
-		in := kit.NewInput(kit.Say(ask.text))
+		in := kit.NewInput(kit.Marked(ask.text))
 		f := p.FollowAgent(t, toFront, in)
 		f.Finish(t)
 		asked := kit.InterruptsOf(t, f.Events)
-		if len(asked) != 1 || len(handsIn(t, f.Events)) > 0 {
-			t.Fatalf("%s: it asks %+v, and hands over %q", ask.text, asked, handsIn(t, f.Events))
+		if len(asked) != 1 || len(handoffsIn(t, f.Events)) > 0 {
+			t.Fatalf("%s: it asks %+v, and hands over %q", ask.text, asked, handoffsIn(t, f.Events))
 		}
-		kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+		kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 		p.Kill()
 		p.Start(t)
 		all := p.FollowThread(t, in) // before the decision: a client that joins a run later is not told of its handoff
@@ -186,19 +186,19 @@ func TestHandoffAndApprovals(t *testing.T) {
 			t.Fatalf("%s: %d %v", ask.text, status, a)
 		}
 		all.UntilSuccess(t)
-		messages := kit.Show(t, in.Messages, all.Events)
+		messages := kit.ShownMessages(t, in.Messages, all.Events)
 		if last := messages[len(messages)-1]; last.Content != ask.last {
 			t.Errorf("%s: the last word is %q, want %q", ask.text, last.Content, ask.last)
 		}
-		if got := strings.Join(handsIn(t, all.Events), " "); got != ask.hands {
+		if got := strings.Join(handoffsIn(t, all.Events), " "); got != ask.hands {
 			t.Errorf("%s: %q is handed over, want %q", ask.text, got, ask.hands)
 		}
 	}
-	c := p.Converse()
-	c.Says(t, toFront, "hand over")
-	asked := kit.InterruptsOf(t, c.Says(t, toFront, "ask me"))
-	kit.AwaitType(t, p.Endpoint, c.In, runs.TypeParked)
+	c := p.NewConversation()
+	c.Send(t, toFront, "hand over")
+	asked := kit.InterruptsOf(t, c.Send(t, toFront, "ask me"))
+	kit.AwaitWorkflowType(t, p.Endpoint, c.In, runs.TypeParked)
 	c.In.RunID, c.In.Resume = "run-3", []any{map[string]any{"interruptId": asked[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
-	c.Has(t, p.RunAgent(t, toFront, c.In))
-	c.Want(t, "The desk has 10.")
+	c.Apply(t, p.RunAgent(t, toFront, c.In))
+	c.WantLast(t, "The desk has 10.")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Stock clients of both generations are asked, answer, and see the calls made, edited, refused or
-// answered; a call that nobody need approve is made meanwhile.
+// Stock clients of both generations approve, edit, reject and answer tool calls, and see the
+// results. A call that needs no approval runs meanwhile.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -27,11 +27,11 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kit.Each(t, func(t *testing.T, g kit.Generation) {
-				prompt, done := kit.Say("Work it out."), kit.Say("There.")
-				kit.WorksOut(t, prompt, done, "7+7", "1+1")
+			kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+				prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+				kit.ScriptCalculations(t, prompt, done, "7+7", "1+1")
 				d := g.Drive(t, kit.Shared, kit.Script{
-					URL: kit.Shared.Url(kit.Careful), Messages: []kit.Message{kit.User(prompt)},
+					URL: kit.Shared.URL(kit.CarefulPath), Messages: []kit.Message{kit.UserMessage(prompt)},
 					Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: tt.payload}},
 				})
 				ends := d.Finish(t)
@@ -42,7 +42,7 @@ func TestApproval(t *testing.T) {
 				if n := len(last); n != 5 || last[n-1].Content != done {
 					t.Errorf("at the end the client has %+v", last)
 				}
-				if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{"2", tt.want}) && !slices.Equal(got, []string{tt.want, "2"}) {
+				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"2", tt.want}) && !slices.Equal(got, []string{tt.want, "2"}) {
 					t.Errorf("the model heard the results %q", got)
 				}
 			})
@@ -50,14 +50,14 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Nobody gives up a question by not answering it, and what does not fit is refused before anything
-// happens.
+// An input that does not answer an interrupt does not give it up. An invalid answer is refused and
+// has no effect.
 func TestQuestionsStayOpen(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "7+7", "7+0")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7", "7+0")
 	first := kit.NewInput(prompt)
-	asked := kit.Shared.FollowAgent(t, kit.Careful, first)
+	asked := kit.Shared.FollowAgent(t, kit.CarefulPath, first)
 	asked.Finish(t)
 	questions := kit.InterruptsOf(t, asked.Events)
 	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[0].ToolCallID == "" || questions[0].ID == questions[1].ID {
@@ -71,8 +71,8 @@ func TestQuestionsStayOpen(t *testing.T) {
 		t.Helper()
 		in := first
 		in.RunID, in.Resume = "run-2", resume
-		resp, err := kit.Shared.Post(t.Context(), kit.Careful, in)
-		if p := kit.Refused(t, resp, err); p.Code != code || p.Status != status {
+		resp, err := kit.Shared.Post(t.Context(), kit.CarefulPath, in)
+		if p := kit.ReadProblem(t, resp, err); p.Code != code || p.Status != status {
 			t.Errorf("refused with %d %s, want %d %s", p.Status, p.Code, status, code)
 		}
 	}
@@ -82,9 +82,9 @@ func TestQuestionsStayOpen(t *testing.T) {
 	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", "yes"), entry(questions[1].ID, "resolved", yes))
 	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", map[string]any{"approved": true, "editedArgs": 1}))
 	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", yes), entry(questions[0].ID, "resolved", yes))
-	said := first.After("run-2", "reject", kit.User(kit.Say("Well?")))
-	resp, err := kit.Shared.Post(t.Context(), kit.Careful, said)
-	if p := kit.Refused(t, resp, err); p.Code != "interrupted" {
+	said := first.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("Well?")))
+	resp, err := kit.Shared.Post(t.Context(), kit.CarefulPath, said)
+	if p := kit.ReadProblem(t, resp, err); p.Code != "interrupted" {
 		t.Errorf("to go on is refused with %+v", p)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
@@ -93,30 +93,30 @@ func TestQuestionsStayOpen(t *testing.T) {
 	then := first
 	then.RunID, then.Resume = "run-2", []any{entry(questions[0].ID, "cancelled", nil), entry(questions[1].ID, "resolved", yes)}
 	delete(then.Resume[0].(map[string]any), "payload")
-	f := kit.Shared.FollowAgent(t, kit.Careful, then)
+	f := kit.Shared.FollowAgent(t, kit.CarefulPath, then)
 	f.Finish(t)
-	results := kit.ResultsOf(t, prompt)
+	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if len(results) != 2 || results[0] != "7" || !strings.HasPrefix(results[1], "Whoever was asked") {
 		t.Errorf("the model heard %q", results)
 	}
-	kit.Same(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, kit.Careful, then))
+	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, kit.CarefulPath, then))
 }
 
-// Decisions come over REST while nobody is connected, and the process is killed between question
-// and answer: the thread goes on by itself, and whoever follows it sees that.
+// Decisions arrive over REST while no client is connected, and the process is killed between
+// interrupt and decision. The thread continues, and clients that follow it see that.
 func TestApprovalWithoutItsClient(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "7+7", "7+1")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7", "7+1")
 	in := kit.NewInput(prompt)
-	asked := p.FollowAgent(t, kit.Careful, in)
+	asked := p.FollowAgent(t, kit.CarefulPath, in)
 	asked.Finish(t)
 	questions := kit.InterruptsOf(t, asked.Events)
-	kit.AwaitType(t, p.Endpoint, in, "thread.parked.v1")
+	kit.AwaitWorkflowType(t, p.Endpoint, in, "thread.parked.v1")
 	p.Kill()
 	p.Start(t)
 	status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`)
@@ -145,16 +145,16 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
-	messages := kit.Show(t, nil, f.Events)
+	messages := kit.ShownMessages(t, nil, f.Events)
 	if n := len(messages); n != 5 || messages[n-1].Content != done || messages[1].ToolCalls[1].Function.Arguments != `{"expression":"20+1"}` {
 		t.Errorf("the thread has %+v", messages)
 	}
-	results := kit.ResultsOf(t, prompt)
+	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if !slices.Equal(results, []string{"14", "21"}) {
 		t.Errorf("the model heard %q", results)
 	}
-	// The thread has gone on: what was decided is still told.
+	// The thread has continued. A repeated decision still gets the recorded one.
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
 		t.Errorf("approve at the end: %d %v", status, answer)
 	}
@@ -164,31 +164,31 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	}
 }
 
-// Nobody answers in time: the model is told so, and the thread goes on by itself.
+// An approval expires. The model is told, and the thread continues by itself.
 func TestApprovalExpires(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "8+8")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "8+8")
 	in := kit.NewInput(prompt)
-	asked := kit.Shared.FollowAgent(t, kit.Careful, in)
+	asked := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
 	asked.Finish(t)
 	if q := kit.InterruptsOf(t, asked.Events)[0]; q.ExpiresAt == "" {
 		t.Errorf("the question is %+v", q)
 	}
 	f := kit.Shared.FollowThread(t, in)
 	f.UntilSuccess(t)
-	if got := kit.ResultsOf(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
 		t.Errorf("the model heard %q", got)
 	}
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, kit.InterruptsOf(t, asked.Events)[0].ID, `{"decision":"approve"}`); status != http.StatusGone {
 		t.Errorf("approve what has expired: %d %v", status, answer)
 	}
-	// Its client answers at last, and is shown what became of it.
+	// The client answers after the expiry, and is shown the outcome.
 	late := in
-	late.RunID, late.Messages = "run-2", kit.Show(t, in.Messages, asked.Events)
+	late.RunID, late.Messages = "run-2", kit.ShownMessages(t, in.Messages, asked.Events)
 	late.Resume = []any{map[string]any{"interruptId": kit.InterruptsOf(t, asked.Events)[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
-	events := kit.Shared.RunAgent(t, kit.Careful, late)
-	messages := kit.Show(t, late.Messages, events)
+	events := kit.Shared.RunAgent(t, kit.CarefulPath, late)
+	messages := kit.ShownMessages(t, late.Messages, events)
 	if n := len(messages); n != 4 || messages[n-1].Content != done || kit.Outcome(events[len(events)-1]) != "success" {
 		t.Errorf("the client that was late has %+v", messages)
 	}
@@ -196,7 +196,7 @@ func TestApprovalExpires(t *testing.T) {
 	if told < 0 {
 		t.Fatal("the client that was late is not told what was decided")
 	}
-	if got := kit.Custom[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
+	if got := kit.CustomValue[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
 		t.Errorf("the client that was late is told %v", got)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
@@ -204,14 +204,14 @@ func TestApprovalExpires(t *testing.T) {
 	}
 }
 
-// Of two questions somebody else has decided one before the client answers both: what was decided
-// first counts, and the client is told.
+// Another approver decides one of two interrupts before the client answers both. The first decision
+// counts, and the client is told.
 func TestApprovalDecidedOtherwise(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "7+7", "9+9")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7", "9+9")
 	in := kit.NewInput(prompt)
-	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.Careful, in))
+	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.CarefulPath, in))
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject","reason":"No."}`); status != http.StatusOK {
 		t.Fatalf("reject: %d %v", status, answer)
 	}
@@ -220,35 +220,35 @@ func TestApprovalDecidedOtherwise(t *testing.T) {
 	for _, q := range questions {
 		then.Resume = append(then.Resume, map[string]any{"interruptId": q.ID, "status": "resolved", "payload": map[string]any{"approved": true}})
 	}
-	events := kit.Shared.RunAgent(t, kit.Careful, then)
+	events := kit.Shared.RunAgent(t, kit.CarefulPath, then)
 	var told []map[string]any
 	for _, e := range events {
 		if kit.IsCustom(e) {
-			told = append(told, kit.Custom[map[string]any](t, e, "perdure.decision"))
+			told = append(told, kit.CustomValue[map[string]any](t, e, "perdure.decision"))
 		}
 	}
 	if len(told) != 1 || told[0]["interruptId"] != questions[0].ID || told[0]["decision"] != "reject" || told[0]["reason"] != "No." {
 		t.Errorf("the client is told %v", told)
 	}
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if len(got) != 2 || got[0] != "18" || got[1] == "14" {
 		t.Errorf("the model heard %q", got)
 	}
 }
 
-// Two people decide about the same ten calls at once, each in an order of their own: each call is
-// decided once, and made once with what was decided.
+// Two people decide the same ten calls concurrently, in different orders. Each call has one
+// decision and is made once as decided.
 func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
 	var expressions []string
 	for i := range 8 {
 		expressions = append(expressions, fmt.Sprintf("7*1%d", i))
 	}
-	kit.WorksOut(t, prompt, done, expressions...)
+	kit.ScriptCalculations(t, prompt, done, expressions...)
 	in := kit.NewInput(prompt)
-	asked := kit.Shared.FollowAgent(t, kit.Careful, in)
+	asked := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
 	asked.Finish(t)
 	questions := kit.InterruptsOf(t, asked.Events)
 	var mu sync.Mutex
@@ -283,7 +283,7 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	for _, q := range questions {
 		want = append(want, taken[q.ID])
 	}
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -291,34 +291,34 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	}
 }
 
-// CopilotKit answers under the id of the run that asked, and sends what the person said as a tool
-// message besides: that is no result of the call.
+// CopilotKit answers under the id of the run that asked, and adds a tool message with the person's
+// answer. Perdure does not take it as the result of the call.
 func TestApprovalUnderTheSameRunID(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "7+7")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7")
 	first := kit.NewInput(prompt)
-	asked := kit.Shared.FollowAgent(t, kit.Careful, first)
+	asked := kit.Shared.FollowAgent(t, kit.CarefulPath, first)
 	asked.Finish(t)
 	question := kit.InterruptsOf(t, asked.Events)[0]
 	again := first
-	again.Messages = append(kit.Show(t, first.Messages, asked.Events), kit.Message{ID: "m-1", Role: "tool", ToolCallID: question.ToolCallID, Content: `{"approved":true}`})
+	again.Messages = append(kit.ShownMessages(t, first.Messages, asked.Events), kit.Message{ID: "m-1", Role: "tool", ToolCallID: question.ToolCallID, Content: `{"approved":true}`})
 	again.Resume = []any{map[string]any{"interruptId": question.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
-	then := kit.Shared.FollowAgent(t, kit.Careful, again)
+	then := kit.Shared.FollowAgent(t, kit.CarefulPath, again)
 	then.Finish(t)
 	if started := then.Events[0]; started.Member("runId") != first.RunID {
 		t.Errorf("it goes on with %s", started.Data)
 	}
-	messages := kit.Show(t, again.Messages, then.Events)
+	messages := kit.ShownMessages(t, again.Messages, then.Events)
 	if n := len(messages); n != 4 || messages[n-1].Content != done || messages[2].Content != "14" {
 		t.Errorf("the client has %+v", messages)
 	}
-	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{"14"}) {
+	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"14"}) {
 		t.Errorf("the model heard %q", got)
 	}
-	kit.Same(t, "the question again", asked.Events, kit.Shared.RunAgent(t, kit.Careful, first))
-	kit.Same(t, "the answer again", then.Events, kit.Shared.RunAgent(t, kit.Careful, again))
-	behind := kit.Shared.Behind(t, first, asked.Events)
+	kit.WantSameEvents(t, "the question again", asked.Events, kit.Shared.RunAgent(t, kit.CarefulPath, first))
+	kit.WantSameEvents(t, "the answer again", then.Events, kit.Shared.RunAgent(t, kit.CarefulPath, again))
+	behind := kit.Shared.FollowAfter(t, first, asked.Events)
 	behind.Finish(t)
-	kit.Same(t, "behind the question", then.Events, behind.Events[len(asked.Events):])
+	kit.WantSameEvents(t, "behind the question", then.Events, behind.Events[len(asked.Events):])
 }

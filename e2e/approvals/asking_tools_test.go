@@ -20,10 +20,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// shippers is what a folder says of tools on other people's servers that ask where to: one by HTTP,
-// one of an MCP server that ends its calls with questions, and one of an older MCP server, which
-// asks over the connection.
-const shippers = `name: shipper
+// shipperAgents is an agent with three remote tools that ask for a city: an HTTP tool, a tool of an
+// MCP server that ends its calls with a question, and one of an older MCP server that asks over the
+// connection.
+const shipperAgents = `name: shipper
 model: openai/scripted-by-the-test
 tools: [ship, "mcp:web/*", "mcp:desk/ship"]
 ---
@@ -46,20 +46,20 @@ elicitation: true
 
 var whereTo = json.RawMessage(`{"type":"object","required":["city"],"properties":{"city":{"type":"string"}}}`)
 
-// docks are the servers, which keep what they have shipped.
-type docks struct {
+// shippingServers are the three tool servers, which record what they ship.
+type shippingServers struct {
 	mu      sync.Mutex
 	shipped []string
 }
 
-func (d *docks) ship(what, city string) string {
+func (d *shippingServers) ship(what, city string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shipped = append(d.shipped, what)
 	return what + " goes to " + city + "."
 }
 
-func (d *docks) times(what string) (n int) {
+func (d *shippingServers) count(what string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.shipped {
@@ -70,8 +70,8 @@ func (d *docks) times(what string) (n int) {
 	return n
 }
 
-// parcel is what is to be shipped, address where somebody says.
-type parcel struct {
+// shipment has the arguments of a tool, and address the answer.
+type shipment struct {
 	What string `json:"what"`
 }
 
@@ -79,9 +79,9 @@ type address struct {
 	City string `json:"city"`
 }
 
-// ServeHTTP is the tool by HTTP: it asks with 202, and is asked anew with the answers.
-func (d *docks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var p parcel
+// ServeHTTP is the HTTP tool: it asks with 202, and is called again with the answers.
+func (d *shippingServers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var p shipment
 	var answers []struct {
 		Status  string  `json:"status"`
 		Content address `json:"content"`
@@ -103,10 +103,10 @@ func (d *docks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, d.ship(p.What, answers[0].Content.City))
 }
 
-// call returns the tool of the MCP server: it ends with its question, and is called anew with the
+// call is the tool of the MCP server: it ends with its question, and is called again with the
 // answer.
-func (d *docks) call(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var p parcel
+func (d *shippingServers) call(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var p shipment
 	if err := json.Unmarshal(req.Params.Arguments, &p); err != nil {
 		return nil, err
 	}
@@ -118,8 +118,8 @@ func (d *docks) call(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallTool
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: d.ship(p.What, fmt.Sprint(answer.Content["city"]))}}}, nil
 }
 
-// openDocks starts the servers and a process whose agent has their tools.
-func openDocks(t *testing.T) (*docks, *kit.Perdure) {
+// setupShipping starts the servers and a process whose agent has their tools.
+func setupShipping(t *testing.T) (*shippingServers, *kit.Perdure) {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -129,7 +129,7 @@ func openDocks(t *testing.T) (*docks, *kit.Perdure) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &docks{}
+	d := &shippingServers{}
 	server := mcp.NewServer(&mcp.Implementation{Name: "docks", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "ship", Description: "Ships.", InputSchema: json.RawMessage(`{"type":"object"}`)}, d.call)
 	mux := http.NewServeMux()
@@ -137,26 +137,26 @@ func openDocks(t *testing.T) (*docks, *kit.Perdure) {
 	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	front := httptest.NewServer(mux)
 	t.Cleanup(front.Close)
-	return d, kit.SetupWith(t, fmt.Sprintf(shippers, front.URL, front.URL+"/mcp", node, script))
+	return d, kit.SetupWith(t, fmt.Sprintf(shipperAgents, front.URL, front.URL+"/mcp", node, script))
 }
 
-// Tools on other people's servers ask, the process is killed, and then the answers come: over REST,
-// from a stock client and from CopilotKit. Each tool hears its answer, and does what it does once.
-func TestToolsOfOthersAsk(t *testing.T) {
+// Remote tools ask, the process is killed, and the answers arrive: over REST, from a stock client
+// and from CopilotKit. Each tool receives its answer and ships once.
+func TestRemoteToolsAsk(t *testing.T) {
 	t.Parallel()
-	d, p := openDocks(t)
-	page := kit.LaunchCopilotKit(t, "shipper", p.Proxy(t)+kit.Shipper)
+	d, p := setupShipping(t)
+	page := kit.StartCopilotKit(t, "shipper", p.Proxy(t)+kit.ShipperPath)
 	var answers []func(t *testing.T)
 	for _, tool := range []string{"ship", "web_ship", "desk_ship"} {
 		for way, ask := range map[string]func(t *testing.T, prompt string) (asked kit.Interrupt, answer func(t *testing.T)){
-			"REST":      p.AskREST,
-			"HttpAgent": p.AskStock,
+			"REST":      p.AskOverREST,
+			"HttpAgent": p.AskStockClient,
 			"CopilotKit": func(t *testing.T, prompt string) (kit.Interrupt, func(t *testing.T)) {
-				return p.AskPage(t, page, prompt)
+				return p.AskBrowserPage(t, page, prompt)
 			},
 		} {
-			prompt, what, name := kit.Say("Ship it."), kit.Say("parcel"), tool+" by "+way
-			asksUser(t, prompt, kit.Say("Shipped."), kit.ModelCall{Name: tool, Arguments: fmt.Sprintf(`{"what":%q}`, what)})
+			prompt, what, name := kit.Marked("Ship it."), kit.Marked("parcel"), tool+" by "+way
+			scriptQuestions(t, prompt, kit.Marked("Shipped."), kit.ModelCall{Name: tool, Arguments: fmt.Sprintf(`{"what":%q}`, what)})
 			asked, answer := ask(t, prompt)
 			if asked.Message != "Where to?" || asked.Reason != "input_required" {
 				t.Errorf("%s: asked is %+v", name, asked)
@@ -164,16 +164,16 @@ func TestToolsOfOthersAsk(t *testing.T) {
 			answers = append(answers, func(t *testing.T) {
 				t.Helper()
 				answer(t)
-				if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{what + " goes to Ulm."}) {
+				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{what + " goes to Ulm."}) {
 					t.Errorf("%s: the model heard %q", name, got)
 				}
-				if n := d.times(what); n != 1 && tool != "desk_ship" {
+				if n := d.count(what); n != 1 && tool != "desk_ship" {
 					t.Errorf("%s: shipped %d times", name, n)
 				}
 			})
 		}
 	}
-	p.AwaitAnswers()
+	p.AwaitResponses()
 	p.Kill()
 	p.Start(t)
 	for _, answer := range answers {

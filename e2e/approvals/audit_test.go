@@ -12,11 +12,11 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// awayForNotices is an outage after which what has to be told of questions waits for longer than
-// the run that goes on takes.
+// awayForNotices is an outage that delays the notifications of an interrupt beyond the end of the
+// next run.
 const awayForNotices = 40 * time.Second
 
-// cautious is an agent that asks, and goes on without an answer soon.
+// cautious is an agent whose approval expires soon.
 const cautious = `name: cautious
 model: openai/scripted-by-the-test
 tools: [calculate]
@@ -24,38 +24,38 @@ approvals:
   - {tools: [calculate], expires: 3s}
 `
 
-// The log goes away while a thread waits, time runs out meanwhile, and the thread goes on and ends
-// as soon as the log is back: before anybody can be told. The audit has it all the same, and the
-// inbox lists nothing, if a little later.
-func TestTheAuditWhenTheLogWasAway(t *testing.T) {
+// The log is down while a thread waits, and the interrupt expires meanwhile. When the log is back
+// the thread continues and ends before any notification is delivered. The audit has the expiry, and
+// the inbox lists nothing after a while.
+func TestAuditAfterLogOutage(t *testing.T) {
 	t.Parallel()
 	c := kit.NewCluster(t)
 	c.StartTemporal(t)
-	log := c.StartLog(t, 1)[0]
+	log := c.StartNATS(t, 1)[0]
 	c.Agents = t.TempDir()
 	if err := os.WriteFile(filepath.Join(c.Agents, "cautious.yaml"), []byte(cautious), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g := c.StartAPI(t)
 	c.StartWorker(t)
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "1+1")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "1+1")
 	in := kit.NewInput(prompt)
 	f := g.FollowAgent(t, "/v1/agents/cautious/runs", in)
 	f.Finish(t)
 	id := kit.InterruptsOf(t, f.Events)[0].ID
 	log.Kill()
-	kit.Ready(t, g, http.StatusServiceUnavailable)
+	kit.AwaitReadyStatus(t, g, http.StatusServiceUnavailable)
 	outage, end := context.WithTimeout(t.Context(), awayForNotices)
 	defer end()
 	<-outage.Done()
 	log.Start(t)
-	kit.Ready(t, g, http.StatusOK)
+	kit.AwaitReadyStatus(t, g, http.StatusOK)
 
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	until(ctx, t, "the model hears nothing", func() bool {
-		got := kit.ResultsOf(t, prompt)
+		got := kit.ToolResultsSent(t, prompt)
 		return len(got) == 1 && got[0] == "Nobody approved this call in time. It was not made."
 	})
 	until(ctx, t, "the audit lacks it", func() bool { return audited(ctx, t, g.Endpoint, in.ThreadID, id) == "expired" })
@@ -65,19 +65,19 @@ func TestTheAuditWhenTheLogWasAway(t *testing.T) {
 	})
 }
 
-// until waits until something is so.
+// until waits for a condition.
 func until(ctx context.Context, t *testing.T, otherwise string, so func() bool) {
 	t.Helper()
 	for !so() {
 		select {
 		case <-ctx.Done():
 			t.Fatal(otherwise)
-		case <-time.After(50 * time.Millisecond): // between two looks
+		case <-time.After(50 * time.Millisecond): // poll interval
 		}
 	}
 }
 
-// audited returns what a thread's audit says became of a question.
+// audited returns the outcome of an interrupt in the thread's audit.
 func audited(ctx context.Context, t *testing.T, e *kit.Endpoint, thread, id string) string {
 	t.Helper()
 	var page struct {
@@ -89,7 +89,7 @@ func audited(ctx context.Context, t *testing.T, e *kit.Endpoint, thread, id stri
 	return page.Items[0].Status
 }
 
-// read decodes what a route shows; ok is false if it shows nothing yet.
+// read decodes a response. ok is false if the API has nothing yet.
 func read(ctx context.Context, t *testing.T, e *kit.Endpoint, path string, into any) (ok bool) {
 	t.Helper()
 	resp, err := e.Get(ctx, path, "")

@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A turn calls tools of the client's and one of ours. Ours is answered, the run ends with the
-// others, and the client's next input has their results: with stock clients of both generations.
+// A turn calls client tools and one server tool. The server tool runs, the run ends with the client
+// calls, and the client's next input has their results, with stock clients of both generations.
 func TestClientTools(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		prompt, ready, yes, no := kit.Say("Ask me."), kit.Say("Thank you."), true, false
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		prompt, ready, yes, no := kit.Marked("Ask me."), kit.Marked("Thank you."), true, false
 		kit.SharedModel.Answer(t,
 			kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{
 				{Name: "pick_color", Arguments: `{"of":"sky"}`}, {Name: "calculate", Arguments: `{"expression":"6*7"}`}, {Name: "pick_color", Arguments: `{"of":"sea"}`},
@@ -23,9 +23,9 @@ func TestClientTools(t *testing.T) {
 		tools := map[string]any{"tools": []any{map[string]any{
 			"name": "pick_color", "description": "Lets the user pick one.", "parameters": map[string]any{"type": "object"},
 		}}}
-		blue := kit.Say("blue")
+		blue := kit.Marked("blue")
 		d := g.Drive(t, kit.Shared, kit.Script{
-			URL: kit.Shared.Url("/v1/agents/clerk/runs"), Messages: []kit.Message{kit.User(prompt)},
+			URL: kit.Shared.URL("/v1/agents/clerk/runs"), Messages: []kit.Message{kit.UserMessage(prompt)},
 			Runs: []kit.ScriptedRun{{RunID: "r1", Parameters: tools}, {RunID: "r2", Parameters: tools, Answer: map[string]string{"pick_color": blue}}},
 		})
 		ends := d.Finish(t)
@@ -50,9 +50,9 @@ func TestClientTools(t *testing.T) {
 	})
 }
 
-// wantPending checks what the first run ended with. Clients before 1.0 know no pending calls, and
-// look for calls without results.
-func wantPending(t *testing.T, d *kit.Driven, g kit.Generation, want []string) {
+// wantPending checks the client calls that the first run ended with. Clients before 1.0 do not know
+// pending calls and look for calls without results.
+func wantPending(t *testing.T, d *kit.ClientProcess, g kit.Generation, want []string) {
 	t.Helper()
 	finished := d.Events(0, "RUN_FINISHED")
 	if len(finished) != 1 {
@@ -75,13 +75,14 @@ func wantPending(t *testing.T, d *kit.Driven, g kit.Generation, want []string) {
 	}
 }
 
-// Whoever goes on without the results is told nothing of the calls any more, nor is the model.
+// If the client continues without the results, neither the client nor the model sees the calls
+// again.
 func TestClientToolsThatAreNotAnswered(t *testing.T) {
 	t.Parallel()
-	first := kit.NewInput(kit.Say("Ask me."))
+	first := kit.NewInput(kit.Marked("Ask me."))
 	first.Tools = []any{map[string]any{"name": "pick_color", "description": "", "parameters": map[string]any{}}}
-	second := first.After("run-2", "reject", kit.User(kit.Say("Never mind.")))
-	done := kit.Say("Fine.")
+	second := first.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("Never mind.")))
+	done := kit.Marked("Fine.")
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: first.Messages[0].Content}, Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "pick_color", Arguments: `{}`}}}})
 	kit.SharedModel.AnswerWith(t, second.Messages[1].Content, done)
@@ -89,7 +90,7 @@ func TestClientToolsThatAreNotAnswered(t *testing.T) {
 	asked.Finish(t)
 	then := kit.Shared.FollowAgent(t, "/v1/agents/clerk/runs", second)
 	then.Finish(t)
-	messages := kit.Show(t, second.Messages, then.Events)
+	messages := kit.ShownMessages(t, second.Messages, then.Events)
 	if last := messages[len(messages)-1]; last.Content != done {
 		t.Errorf("the client has %+v", messages)
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// tenCalls is how many calls wait in a round.
+// tenCalls is the number of calls that wait in a round.
 const tenCalls = 10
 
-// Ten calls of a turn wait, and two people decide about them over REST at the same time, each in an
-// order of their own; about every third they disagree. Each call has one decision, which whoever
-// came too late is told, and is made once, with exactly what was decided, or not at all. In every
-// tenth round the process is killed between two answers. CHAOS_SEED chooses; with -chaos there are
-// 200 rounds, or as many as E2E_APPROVALS says.
+// Ten calls of a turn wait for approval, and two people decide them over REST concurrently, in
+// different orders. They disagree on about every third call. Each call has one decision, which the
+// later approver is told, and is made once as decided, or not at all. Every tenth round kills the
+// process between two decisions. CHAOS_SEED chooses; with -chaos there are 200 rounds, or as many
+// as E2E_APPROVALS.
 func TestTenApprovals(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -43,16 +43,16 @@ func TestTenApprovals(t *testing.T) {
 		rounds = 10
 	}
 	t.Logf("CHAOS_SEED=%d, %d rounds", seed, rounds)
-	till := kit.StartChargeServer(t)
+	charges := kit.StartChargeServer(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
-	p.Agents = till.Folder(t)
-	p.Keep(t)
+	p.Agents = charges.Agents(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	var total tally
 	for n := range rounds {
-		q := &quarrel{perdure: p, till: till, random: rand.New(rand.NewPCG(seed, uint64(n)))}
-		q.open(t)
-		q.settle(t, n%10 == 9, &total)
+		q := &decisionRound{perdure: p, charges: charges, random: rand.New(rand.NewPCG(seed, uint64(n)))}
+		q.start(t)
+		q.decideAll(t, n%10 == 9, &total)
 		q.verify(t, &total)
 		if t.Failed() {
 			t.Fatalf("in round %d", n)
@@ -61,49 +61,49 @@ func TestTenApprovals(t *testing.T) {
 	t.Logf("%+v", total)
 }
 
-// tally counts what happened in all rounds.
+// tally counts the outcomes of all rounds.
 type tally struct {
 	Calls, Agreed, Contradicted, Repeated, Conflicts, Made, NotMade, Kills int
 }
 
-// quarrel is one round: a turn whose calls wait, and two people.
-type quarrel struct {
+// decisionRound is one round: a turn whose calls wait, and two people.
+type decisionRound struct {
 	perdure   *kit.Perdure
-	till      *kit.ChargeServer
+	charges   *kit.ChargeServer
 	random    *rand.Rand
 	in        kit.Input
 	done      string
 	notes     []string
 	questions []kit.Interrupt
-	opinions  [2][]opinion
+	choices   [2][]choice
 	answers   [2][]reply
 }
 
-// opinion is what a person decides about a call.
-type opinion struct {
+// choice is a person's decision about a call.
+type choice struct {
 	Decision string `json:"decision"`
 	Args     any    `json:"args,omitempty"`
 	Content  string `json:"content,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// reply is what a person is told.
+// reply is the response to a decision.
 type reply struct {
 	status   int
-	Code     string   `json:"code"`
-	Decision string   `json:"decision"`
-	Repeated bool     `json:"repeated"`
-	Recorded *opinion `json:"recorded"`
+	Code     string  `json:"code"`
+	Decision string  `json:"decision"`
+	Repeated bool    `json:"repeated"`
+	Recorded *choice `json:"recorded"`
 }
 
-// open has a model ask for the calls, and the thread ask about them.
-func (q *quarrel) open(t *testing.T) {
+// start scripts the calls and runs the agent until it asks.
+func (q *decisionRound) start(t *testing.T) {
 	t.Helper()
-	prompt, yes, no := kit.Say("Charge all of them."), true, false
-	q.done = kit.Say("Charged.")
+	prompt, yes, no := kit.Marked("Charge all of them."), true, false
+	q.done = kit.Marked("Charged.")
 	var calls []kit.ModelCall
 	for i := range tenCalls {
-		q.notes = append(q.notes, kit.Say(fmt.Sprint(i)))
+		q.notes = append(q.notes, kit.Marked(fmt.Sprint(i)))
 		calls = append(calls, kit.ModelCall{Name: "charge", Arguments: fmt.Sprintf(`{"note":%q,"amount":%d}`, q.notes[i], i)})
 	}
 	kit.SharedModel.Answer(t,
@@ -112,7 +112,7 @@ func (q *quarrel) open(t *testing.T) {
 	q.in = kit.NewInput(prompt)
 	events := q.perdure.RunAgent(t, "/v1/agents/cashier/runs", q.in)
 	asked := kit.InterruptsOf(t, events)
-	for _, call := range kit.Show(t, q.in.Messages, events)[1].ToolCalls {
+	for _, call := range kit.ShownMessages(t, q.in.Messages, events)[1].ToolCalls {
 		at := slices.IndexFunc(asked, func(x kit.Interrupt) bool { return x.ToolCallID == call.ID })
 		if at < 0 {
 			t.Fatalf("nobody is asked about %+v, but %+v", call, asked)
@@ -123,33 +123,33 @@ func (q *quarrel) open(t *testing.T) {
 		t.Fatalf("the questions are %+v", asked)
 	}
 	for i := range tenCalls {
-		first := q.opinion(i, 0)
+		first := q.choiceOf(i, 0)
 		second := first
 		if q.random.IntN(3) == 0 {
-			second = q.opinion(i, 1)
+			second = q.choiceOf(i, 1)
 		}
-		q.opinions[0], q.opinions[1] = append(q.opinions[0], first), append(q.opinions[1], second)
+		q.choices[0], q.choices[1] = append(q.choices[0], first), append(q.choices[1], second)
 	}
 }
 
-// opinion returns a person's about a call; that of the other one may be the same.
-func (q *quarrel) opinion(call, person int) opinion {
+// choiceOf returns a person's decision about a call. Both people may choose the same.
+func (q *decisionRound) choiceOf(call, person int) choice {
 	switch q.random.IntN(8) {
 	case 0:
-		return opinion{Decision: "reject", Reason: kit.Say("too dear")}
+		return choice{Decision: "reject", Reason: kit.Marked("too dear")}
 	case 1:
-		return opinion{Decision: "answer", Content: kit.Say("paid in cash")}
+		return choice{Decision: "answer", Content: kit.Marked("paid in cash")}
 	case 2, 3:
-		return opinion{Decision: "edit", Args: map[string]any{"note": q.notes[call], "amount": 1000*(person+1) + call}}
+		return choice{Decision: "edit", Args: map[string]any{"note": q.notes[call], "amount": 1000*(person+1) + call}}
 	}
-	return opinion{Decision: "approve"}
+	return choice{Decision: "approve"}
 }
 
-// settle lets both decide about all. If the process is to be killed, that happens while they do,
-// and both leave the same call for afterwards: until then none is made.
-func (q *quarrel) settle(t *testing.T, kill bool, total *tally) {
+// decideAll makes both people decide all calls. With kill, the process is killed meanwhile, and
+// both leave the same call for afterwards, so that no call is made before.
+func (q *decisionRound) decideAll(t *testing.T, kill bool, total *tally) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	var answered atomic.Int64
 	moment := int64(1 + q.random.IntN(tenCalls))
@@ -170,7 +170,7 @@ func (q *quarrel) settle(t *testing.T, kill bool, total *tally) {
 				if i == tenCalls-1 {
 					<-back
 				}
-				if q.answers[person][at], err = q.decide(ctx, at, q.opinions[person][at]); err != nil {
+				if q.answers[person][at], err = q.decide(ctx, at, q.choices[person][at]); err != nil {
 					return err
 				}
 				if kill && answered.Add(1) == moment {
@@ -192,8 +192,8 @@ func (q *quarrel) settle(t *testing.T, kill bool, total *tally) {
 	}
 }
 
-// decide tells the thread an opinion until it is known what became of it.
-func (q *quarrel) decide(ctx context.Context, at int, o opinion) (reply, error) {
+// decide sends a decision until the API answers.
+func (q *decisionRound) decide(ctx context.Context, at int, o choice) (reply, error) {
 	for {
 		if _, err := q.perdure.Addresses(ctx); err != nil {
 			return reply{}, err
@@ -203,7 +203,7 @@ func (q *quarrel) decide(ctx context.Context, at int, o opinion) (reply, error) 
 			if ctx.Err() != nil {
 				return reply{}, err
 			}
-			continue // it was killed, or is not there yet
+			continue // killed or not ready yet
 		}
 		var r reply
 		err = json.NewDecoder(resp.Body).Decode(&r)
@@ -215,14 +215,14 @@ func (q *quarrel) decide(ctx context.Context, at int, o opinion) (reply, error) 
 	}
 }
 
-// verify holds what both were told, what was charged and what the thread shows against each other.
-func (q *quarrel) verify(t *testing.T, total *tally) {
+// verify compares the responses, the charges and the conversation.
+func (q *decisionRound) verify(t *testing.T, total *tally) {
 	t.Helper()
 	f := q.perdure.FollowThread(t, q.in)
 	f.UntilSuccess(t)
 	f.Cut()
 	results := map[string]string{}
-	messages := kit.Show(t, nil, f.Events)
+	messages := kit.ShownMessages(t, nil, f.Events)
 	for _, m := range messages {
 		results[m.ToolCallID] = m.Content
 	}
@@ -230,47 +230,46 @@ func (q *quarrel) verify(t *testing.T, total *tally) {
 		t.Errorf("the thread has %d messages, the last %+v", len(messages), last)
 	}
 	for i, asked := range q.questions {
-		stands, err := q.stands(i, total)
+		stands, err := q.recordedChoice(i, total)
 		if err == nil {
-			err = q.executed(i, stands, results[asked.ToolCallID], total)
+			err = q.checkExecution(i, stands, results[asked.ToolCallID], total)
 		}
 		if err != nil {
-			t.Errorf("call %d, about which they decided %+v and %+v: %v", i, q.opinions[0][i], q.opinions[1][i], err)
+			t.Errorf("call %d, about which they decided %+v and %+v: %v", i, q.choices[0][i], q.choices[1][i], err)
 		}
 	}
 }
 
-// stands finds out which decision about a call counts, and whether both were told.
-func (q *quarrel) stands(i int, total *tally) (opinion, error) {
+// recordedChoice returns the decision that counts, and checks that both people were told.
+func (q *decisionRound) recordedChoice(i int, total *tally) (choice, error) {
 	a, b := q.answers[0][i], q.answers[1][i]
 	total.Calls++
-	if fmt.Sprint(q.opinions[0][i]) == fmt.Sprint(q.opinions[1][i]) {
+	if fmt.Sprint(q.choices[0][i]) == fmt.Sprint(q.choices[1][i]) {
 		total.Agreed++
 		if a.status != http.StatusOK || b.status != http.StatusOK || !a.Repeated && !b.Repeated {
-			return opinion{}, fmt.Errorf("who agree are told %+v and %+v", a, b)
+			return choice{}, fmt.Errorf("who agree are told %+v and %+v", a, b)
 		}
 		total.Repeated++
-		return q.opinions[0][i], nil
+		return q.choices[0][i], nil
 	}
 	total.Contradicted++
 	winner, loser := 0, b
 	if a.status != http.StatusOK {
 		winner, a, loser = 1, b, a
 	}
-	stands := q.opinions[winner][i]
+	stands := q.choices[winner][i]
 	if a.status != http.StatusOK || a.Decision != stands.Decision {
-		return opinion{}, fmt.Errorf("nobody is told that he was heard: %+v and %+v", a, loser)
+		return choice{}, fmt.Errorf("nobody is told that he was heard: %+v and %+v", a, loser)
 	}
 	if loser.status != http.StatusConflict || loser.Code != "decided" || loser.Recorded == nil || loser.Recorded.Decision != stands.Decision {
-		return opinion{}, fmt.Errorf("who came too late is told %+v", loser)
+		return choice{}, fmt.Errorf("who came too late is told %+v", loser)
 	}
 	total.Conflicts++
 	return stands, nil
 }
 
-// executed compares what was charged, and what the conversation has, with the decision about a
-// call.
-func (q *quarrel) executed(i int, stands opinion, result string, total *tally) error {
+// checkExecution compares the charges and the conversation with the decision about a call.
+func (q *decisionRound) checkExecution(i int, stands choice, result string, total *tally) error {
 	var want []int
 	heard := "charged " + strconv.Itoa(i)
 	switch stands.Decision {
@@ -285,7 +284,7 @@ func (q *quarrel) executed(i int, stands opinion, result string, total *tally) e
 		heard = stands.Reason
 	}
 	var got []int
-	for _, c := range q.till.Charges(q.notes[i]) {
+	for _, c := range q.charges.Charges(q.notes[i]) {
 		got = append(got, c.Amount)
 	}
 	if len(want) > 0 {

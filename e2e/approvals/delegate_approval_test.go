@@ -11,18 +11,18 @@ import (
 
 const chief = "/v1/agents/chief/runs"
 
-// office is a run in which three agents work out something that people have to approve: one at the
-// chief's word, one at that of a manager, and one that need not ask.
-type office struct {
+// chiefRun is a run with three calculations by subagents: one of the chief, one of a manager below
+// the chief, and one that needs no approval.
+type chiefRun struct {
 	in     kit.Input
-	said   string   // at the end
-	tasks  []string // of those who work something out
+	said   string   // final answer
+	tasks  []string // prompts of the calculating subagents
 	prompt string
 }
 
-func newOffice(t *testing.T) *office {
+func newChiefRun(t *testing.T) *chiefRun {
 	t.Helper()
-	o := &office{in: kit.NewInput(kit.Say("See to it.")), said: kit.Say("It is done.")}
+	o := &chiefRun{in: kit.NewInput(kit.Marked("See to it.")), said: kit.Marked("It is done.")}
 	o.prompt = o.in.Messages[0].Content
 	var calls []kit.ModelCall
 	hand := func(agent, task string) kit.ModelCall {
@@ -33,14 +33,14 @@ func newOffice(t *testing.T) *office {
 		return kit.ModelCall{Name: agent, Arguments: string(arguments)}
 	}
 	for i, expression := range []string{"7+1", "7+2", "1+1"} {
-		task := kit.Say("Work it out.")
+		task := kit.Marked("Work it out.")
 		o.tasks = append(o.tasks, task)
-		kit.WorksOut(t, task, kit.Say(fmt.Sprintf("I have %d.", i)), expression)
+		kit.ScriptCalculations(t, task, kit.Marked(fmt.Sprintf("I have %d.", i)), expression)
 	}
-	managed, yes, no := kit.Say("See that it is worked out."), true, false
+	managed, yes, no := kit.Marked("See that it is worked out."), true, false
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: managed, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{hand("careful", o.tasks[1])}}},
-		kit.Fixture{Match: kit.Match{UserMessage: managed, HasToolResult: &yes}, Response: kit.Response{Content: kit.Say("I saw to it.")}})
+		kit.Fixture{Match: kit.Match{UserMessage: managed, HasToolResult: &yes}, Response: kit.Response{Content: kit.Marked("I saw to it.")}})
 	calls = append(calls, hand("careful", o.tasks[0]), hand("manager", managed), hand("careful", o.tasks[2]))
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: o.prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: calls}},
@@ -48,9 +48,8 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// check holds that each calculation was made once, with what was approved, and that nobody was
-// asked twice for what they had said.
-func (o *office) check(t *testing.T, want [3]string) {
+// check checks that each calculation was made once, as approved, and that no prompt was sent twice.
+func (o *chiefRun) check(t *testing.T, want [3]string) {
 	t.Helper()
 	for i, task := range o.tasks {
 		asked := slices.DeleteFunc(kit.SharedModel.Calls(t, task), func(c kit.Call) bool {
@@ -59,20 +58,20 @@ func (o *office) check(t *testing.T, want [3]string) {
 		if len(asked) != 2 {
 			t.Errorf("the model of task %d was called %d times, want 2", i, len(asked))
 		}
-		if got := kit.ResultsOf(t, task); !slices.Equal(got, []string{want[i]}) {
+		if got := kit.ToolResultsSent(t, task); !slices.Equal(got, []string{want[i]}) {
 			t.Errorf("task %d heard %q, want %q", i, got, want[i])
 		}
 	}
 }
 
-// What subagents ask, however deep, are questions of the run. Stock clients answer them like all
-// others, and the subagents go on where they were, under the ids that they had.
+// Interrupts of nested subagents are interrupts of the run. Stock clients answer them as usual, and
+// the subagents continue under the same ids.
 func TestSubagentsAsk(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		o := newOffice(t)
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		o := newChiefRun(t)
 		d := g.Drive(t, kit.Shared, kit.Script{
-			URL: kit.Shared.Url(chief), ThreadID: o.in.ThreadID, Messages: o.in.Messages,
+			URL: kit.Shared.URL(chief), ThreadID: o.in.ThreadID, Messages: o.in.Messages,
 			Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "20+1"}}}},
 		})
 		ends := d.Finish(t)
@@ -96,7 +95,7 @@ func TestSubagentsAsk(t *testing.T) {
 				suspended[finished.SubagentRunID] = true
 			}
 		}
-		if len(suspended) != 3 { // the manager waits as well
+		if len(suspended) != 3 { // including the manager
 			t.Errorf("suspended are %v", suspended)
 		}
 		for _, e := range d.Events(1, "SUBAGENT_STARTED") {
@@ -110,11 +109,11 @@ func TestSubagentsAsk(t *testing.T) {
 	})
 }
 
-// The questions are answered one by one, with the process killed in between, in either order.
+// The interrupts are answered one by one, in either order, with kills in between.
 func TestSubagentsAskThroughKills(t *testing.T) {
 	p := kit.Setup(t)
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
-		o := newOffice(t)
+		o := newChiefRun(t)
 		questions := kit.InterruptsOf(t, p.RunAgent(t, chief, o.in))
 		if len(questions) != 2 {
 			t.Fatalf("the questions are %+v", questions)
@@ -129,7 +128,7 @@ func TestSubagentsAskThroughKills(t *testing.T) {
 		p.FollowThread(t, o.in).UntilSuccess(t)
 		got := map[string]bool{}
 		for _, task := range o.tasks {
-			for _, r := range kit.ResultsOf(t, task) {
+			for _, r := range kit.ToolResultsSent(t, task) {
 				got[r] = true
 			}
 		}

@@ -12,44 +12,44 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A run that is held stays open while its client makes calls: over a crash, parked, and for a
-// client that is gone. The results are shown, and the next turn comes in the same run.
+// A held run stays open while the client executes its tool calls: over a kill, parked, and without
+// a connected client. The results are shown, and the next turn is in the same run.
 func TestHeldForTheClient(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt, done := kit.Say("Ask me."), kit.Say("Thank you.")
-	kit.Picks(t, prompt, done, "sky", "sea")
-	in := kit.NewInput(prompt).Held()
+	prompt, done := kit.Marked("Ask me."), kit.Marked("Thank you.")
+	kit.ScriptColorPicks(t, prompt, done, "sky", "sea")
+	in := kit.NewInput(prompt).Hold()
 	in.Tools = kit.PickColor
 	f := p.FollowAgent(t, "/v1/agents/clerk/runs", in)
-	calls := kit.Custom[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")
-	if !slices.Equal(calls, kit.CallsOf(f.Events)) {
-		t.Errorf("the client is to make %q of %q", calls, kit.CallsOf(f.Events))
+	calls := kit.CustomValue[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")
+	if !slices.Equal(calls, kit.ToolCallIDs(f.Events)) {
+		t.Errorf("the client is to make %q of %q", calls, kit.ToolCallIDs(f.Events))
 	}
-	blue, green := kit.Say("blue"), kit.Say("green")
-	kit.WantResult(t, p.Endpoint, in, kit.CameTo(calls[1], blue), http.StatusOK, "")
-	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	blue, green := kit.Marked("blue"), kit.Marked("green")
+	kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[1], blue), http.StatusOK, "")
+	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	f.Cut()
 	p.Kill()
 	p.Start(t)
-	joined := p.Reader(t, in)
-	joined.View = kit.EventsPath(in) + "?join=true"
-	if got := kit.Custom[[]string](t, joined.Until(t, kit.IsCustom), "perdure.toolCalls"); !slices.Equal(got, calls) {
+	joined := p.NewFollower(t, in)
+	joined.AttachPath = kit.EventsPath(in) + "?join=true"
+	if got := kit.CustomValue[[]string](t, joined.Until(t, kit.IsCustom), "perdure.toolCalls"); !slices.Equal(got, calls) {
 		t.Errorf("who joins is told of %q", got)
 	}
-	busy := in.After("run-2", "reject", kit.User(kit.Say("Well?")))
+	busy := in.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("Well?")))
 	resp, err := p.Post(t.Context(), "/v1/agents/clerk/runs", busy)
-	if p := kit.Refused(t, resp, err); p.Code != "busy" || p.ActiveRun != in.RunID {
+	if p := kit.ReadProblem(t, resp, err); p.Code != "busy" || p.ActiveRun != in.RunID {
 		t.Errorf("another run is refused with %+v", p)
 	}
-	kit.WantResult(t, p.Endpoint, in, kit.CameTo(calls[0], green), http.StatusOK, "")
+	kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], green), http.StatusOK, "")
 	f.Finish(t)
 	joined.Finish(t)
 	for _, reader := range []*kit.Follower{f, joined} {
-		messages := kit.Show(t, in.Messages, reader.Events)
+		messages := kit.ShownMessages(t, in.Messages, reader.Events)
 		if n := len(messages); n != 5 || messages[n-1].Content != done || messages[2].ToolCallID == messages[3].ToolCallID {
 			t.Errorf("the client has %+v", messages)
 		}
@@ -57,13 +57,13 @@ func TestHeldForTheClient(t *testing.T) {
 	if n := count(f.Events, "TOOL_CALL_RESULT"); n != 2 {
 		t.Errorf("%d results were shown", n)
 	}
-	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{blue, green}) && !slices.Equal(got, []string{green, blue}) {
+	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue, green}) && !slices.Equal(got, []string{green, blue}) {
 		t.Errorf("the model heard %q", got)
 	}
-	if a := kit.WantResult(t, p.Endpoint, in, kit.CameTo(calls[0], green), http.StatusOK, ""); a["repeated"] != true {
+	if a := kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], green), http.StatusOK, ""); a["repeated"] != true {
 		t.Errorf("the same result is answered with %v", a)
 	}
-	kit.WantResult(t, p.Endpoint, in, kit.CameTo(calls[0], blue), http.StatusConflict, "answered")
+	kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], blue), http.StatusConflict, "answered")
 }
 
 func count(events []kit.Event, of string) (n int) {
@@ -75,15 +75,15 @@ func count(events []kit.Event, of string) (n int) {
 	return n
 }
 
-// A run that is held asks in custom events, and goes on when all is decided, or nobody has in time.
+// A held run asks in custom events. It continues when all interrupts are decided or expired.
 func TestHeldForPeople(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "7+7", "1+1", "8+8")
-	in := kit.NewInput(prompt).Held()
-	f := kit.Shared.FollowAgent(t, kit.Careful, in)
-	first := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
-	second := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7", "1+1", "8+8")
+	in := kit.NewInput(prompt).Hold()
+	f := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
+	first := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	second := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
 	if first.Reason != "tool_call" || first.ID == second.ID || second.ExpiresAt == "" {
 		t.Errorf("it asks %+v and %+v", first, second)
 	}
@@ -94,11 +94,11 @@ func TestHeldForPeople(t *testing.T) {
 		t.Errorf("edit again: %d %v", status, a)
 	}
 	f.Finish(t)
-	messages := kit.Show(t, in.Messages, f.Events)
+	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if n := len(messages); n != 6 || messages[n-1].Content != done || messages[1].ToolCalls[0].Function.Arguments != `{"expression":"20+1"}` {
 		t.Errorf("the client has %+v", messages)
 	}
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if len(got) != 3 || got[0] != "2" || got[1] != "21" || !strings.HasPrefix(got[2], "Nobody approved") {
 		t.Errorf("the model heard %q", got)
@@ -111,70 +111,70 @@ func TestHeldForPeople(t *testing.T) {
 	}
 }
 
-// Who cancels a run that is held takes what it waits for away with it.
+// The cancel of a held run also cancels its interrupts.
 func TestHeldAndCancelled(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	for name, park := range map[string]bool{"at once": false, "parked": true} {
-		prompt := kit.Say("Ask me.")
-		kit.Picks(t, prompt, kit.Say("Thank you."), "sky")
-		in := kit.NewInput(prompt).Held()
+		prompt := kit.Marked("Ask me.")
+		kit.ScriptColorPicks(t, prompt, kit.Marked("Thank you."), "sky")
+		in := kit.NewInput(prompt).Hold()
 		in.Tools = kit.PickColor
 		f := p.FollowAgent(t, "/v1/agents/clerk/runs", in)
-		calls := kit.Custom[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")
+		calls := kit.CustomValue[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")
 		if park {
-			kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+			kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 		}
 		if status := p.Cancel(t, in); status != http.StatusAccepted {
 			t.Errorf("%s: cancel: %d", name, status)
 		}
 		f.Finish(t)
 		kit.WantOutcome(t, f, "cancelled")
-		kit.WantResult(t, p.Endpoint, in, kit.CameTo(calls[0], "blue"), http.StatusGone, "abandoned")
+		kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusGone, "abandoned")
 	}
 }
 
-// What comes in the moment in which readers see that a run was cancelled is too late, also while
-// people are being told of the question: then Temporal has the worker come to the end once more,
-// with the answer at hand.
-func TestTooLateForWhatIsCancelled(t *testing.T) {
+// A decision that arrives when readers already see the run as cancelled is refused. So is one that
+// arrives while notifications are being sent, when Temporal makes the worker repeat the end of the
+// run with the decision at hand.
+func TestDecisionAfterCancel(t *testing.T) {
 	t.Parallel()
-	prompt, no := kit.Say("Ask me."), false
+	prompt, no := kit.Marked("Ask me."), false
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{
 		{Name: "pick_color", Arguments: `{}`}, {Name: "calculate", Arguments: `{"expression":"3+4"}`},
 	}}})
 	for range 40 {
-		in := kit.NewInput(prompt).Held()
+		in := kit.NewInput(prompt).Hold()
 		in.Tools = kit.PickColor
 		f := kit.Shared.FollowAgent(t, "/v1/agents/queuing/runs", in)
-		question := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
-		calls := kit.Custom[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")
+		question := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+		calls := kit.CustomValue[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")
 		if status := kit.Shared.Cancel(t, in); status != http.StatusAccepted {
 			t.Fatalf("cancel: %d", status)
 		}
 		f.Until(t, func(e kit.Event) bool { return e.Type == "RUN_FINISHED" })
-		kit.WantResult(t, kit.Shared.Endpoint, in, kit.CameTo(calls[0], "blue"), http.StatusGone, "abandoned")
+		kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusGone, "abandoned")
 		if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusNotFound {
 			t.Errorf("approve: %d %v", status, a)
 		}
 	}
 }
 
-// Over one socket a client starts a run, makes its calls and decides.
+// A client starts a run, sends tool results and decides over one socket.
 func TestHeldOverASocket(t *testing.T) {
 	t.Parallel()
-	prompt, done, yes, no := kit.Say("Ask me."), kit.Say("Thank you."), true, false
+	prompt, done, yes, no := kit.Marked("Ask me."), kit.Marked("Thank you."), true, false
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{
 			{Name: "pick_color", Arguments: `{}`}, {Name: "calculate", Arguments: `{"expression":"3+4"}`},
 		}}},
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: done}})
-	in := kit.NewInput(prompt).Held()
+	in := kit.NewInput(prompt).Hold()
 	in.Tools = kit.PickColor
-	kit.Shared.Threads.Use(in.ThreadID)
+	kit.Shared.Threads.Add(in.ThreadID)
 	s := kit.Shared.Dial(t)
 	s.Send(t, map[string]any{"type": "run", "id": "1", "agent": "queuing", "input": in})
 	var question kit.Interrupt
@@ -183,9 +183,9 @@ func TestHeldOverASocket(t *testing.T) {
 		f := s.Next(t)
 		switch e := f.ToEvent(); e.Member("name") {
 		case "perdure.approval":
-			question = kit.Custom[kit.Interrupt](t, e, "perdure.approval")
+			question = kit.CustomValue[kit.Interrupt](t, e, "perdure.approval")
 		case "perdure.toolCalls":
-			calls = kit.Custom[[]string](t, e, "perdure.toolCalls")
+			calls = kit.CustomValue[[]string](t, e, "perdure.toolCalls")
 		}
 	}
 	s.Send(t, map[string]any{"type": "decide", "id": "2", "threadId": in.ThreadID, "approvalId": question.ID, "decision": "approve"})
@@ -206,7 +206,7 @@ func TestHeldOverASocket(t *testing.T) {
 	if text != done || !strings.HasPrefix(acks["2"], want["2"]) || !strings.HasPrefix(acks["3"], want["3"]) {
 		t.Errorf("the model said %q, the answers are %v", text, acks)
 	}
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"7", "blue"}) {
 		t.Errorf("the model heard %q", got)

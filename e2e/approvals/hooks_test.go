@@ -8,14 +8,13 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// CopilotKit's hook for the custom event on_interrupt, useLangGraphInterrupt, has a page answer
-// with whatever it likes, mostly a text, and sends that on: before it knew AG-UI's interrupts
-// (react-core 1.54) in a command that does not say what it answers, under a new run id; since then
-// (1.74) in resume, under the id of the run that asked, with a result of its own making beside it.
-// The runtime in between is CopilotKit's.
+// useLangGraphInterrupt is CopilotKit's hook for the custom event on_interrupt. A page answers it
+// with any value, mostly a text. react-core 1.54 sends the answer in a command without an interrupt
+// id, under a new run id. 1.74 sends it in resume, under the id of the run that asked, with a tool
+// message of its own. The tests use CopilotKit's runtime in between.
 func TestHooksForLegacyInterrupts(t *testing.T) {
 	t.Parallel()
-	runtime := kit.LaunchCopilotKit(t, "default", kit.Shared.Url("/v1/agents/asker-legacy/runs"))
+	runtime := kit.StartCopilotKit(t, "default", kit.Shared.URL("/v1/agents/asker-legacy/runs"))
 	for name, answer := range map[string]func(q kit.Interrupt, n int, payload any) kit.ScriptedRun{
 		"command": func(_ kit.Interrupt, n int, payload any) kit.ScriptedRun {
 			props := map[string]any{"command": map[string]any{"resume": payload}}
@@ -25,14 +24,14 @@ func TestHooksForLegacyInterrupts(t *testing.T) {
 			entry := map[string]any{"interruptId": q.ID, "status": "resolved", "payload": payload}
 			run := kit.ScriptedRun{RunID: "run-1", Parameters: map[string]any{"resume": []any{entry}}}
 			if q.Reason == "tool_call" {
-				run.Add = []kit.Message{{ID: kit.Say("made up"), Role: "tool", ToolCallID: q.ToolCallID, Content: "true"}}
+				run.Add = []kit.Message{{ID: kit.Marked("made up"), Role: "tool", ToolCallID: q.ToolCallID, Content: "true"}}
 			}
 			return run
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			blue := kit.Say("blue")
+			blue := kit.Marked("blue")
 			for _, c := range []struct {
 				question string
 				payloads []any
@@ -43,16 +42,16 @@ func TestHooksForLegacyInterrupts(t *testing.T) {
 				{"approve me: which color?", []any{true, map[string]any{"answer": blue}}, blue},
 				{"approve me: which color?", []any{"false"}, "A person did not approve this call. It was not made."},
 			} {
-				prompt, thread := kit.Say("Paint it."), kit.NewThread()
-				asksUser(t, prompt, kit.Say("Painted."), askUser(c.question))
-				page, ends := runtime.Talk(t, thread, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{kit.User(prompt)}})
+				prompt, thread := kit.Marked("Paint it."), kit.NewThread()
+				scriptQuestions(t, prompt, kit.Marked("Painted."), questionCall(c.question))
+				page, ends := runtime.Run(t, thread, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{kit.UserMessage(prompt)}})
 				for n, payload := range c.payloads {
 					asked := kit.InterruptsOf(t, []kit.Event{{Data: page.Events(0, "RUN_FINISHED")[0]}})
 					run := answer(asked[0], n, payload)
 					run.Messages = ends[0].Messages
-					page, ends = runtime.Talk(t, thread, run)
+					page, ends = runtime.Run(t, thread, run)
 				}
-				if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{c.heard}) {
+				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{c.heard}) {
 					t.Errorf("%s, answered with %v: the model heard %q", c.question, c.payloads, got)
 				}
 			}

@@ -21,21 +21,21 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// receiver is a program that is told of approvals. At first it is out of order.
+// receiver is a webhook receiver. It fails at first.
 type receiver struct {
 	*httptest.Server
 	checker *standardwebhooks.Webhook
-	changed chan struct{} // has room for one
+	changed chan struct{} // buffered, size 1
 
 	mu    sync.Mutex
-	tries map[string]int    // by message
-	told  map[string]string // type and thread of the messages that were taken
+	tries map[string]int    // by message id
+	told  map[string]string // type and thread of the accepted messages
 	wrong []error
 }
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
 
-func receive(t *testing.T) *receiver {
+func startReceiver(t *testing.T) *receiver {
 	t.Helper()
 	checker, err := standardwebhooks.NewWebhookRaw([]byte(hookSecret))
 	if err != nil {
@@ -78,11 +78,11 @@ func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// await waits until it was told all this, each once.
+// await waits until it has received exactly these messages, each once.
 func (r *receiver) await(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	for {
 		r.mu.Lock()
@@ -107,11 +107,11 @@ func (r *receiver) await(t *testing.T, want ...string) {
 	}
 }
 
-// Two threads wait for people. Somebody finds them in the inbox, follows what happens to them over
-// a reconnect, and decides: about one in a batch, about the other by a link. A program is told of
-// all of it. The process is killed in between.
+// Two threads wait for approval. A person finds them in the inbox, follows its events over a
+// reconnect, and decides one in a batch and the other by a link. A webhook receives all of it. The
+// process is killed in between.
 func TestInbox(t *testing.T) {
-	hook := receive(t)
+	hook := startReceiver(t)
 	file := filepath.Join(t.TempDir(), "webhooks.yaml")
 	config := fmt.Sprintf("- {name: chat, url: %q, events: [opened, decided], secret: HOOK}\n", hook.URL)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -122,29 +122,29 @@ func TestInbox(t *testing.T) {
 		"PERDURE_PARK_AFTER=100ms", "PERDURE_WEBHOOKS=" + file,
 		"PERDURE_SECRET_HOOK=whsec_" + base64.StdEncoding.EncodeToString([]byte(hookSecret)),
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	cursor := p.Pending(t, "").EventsCursor
+	cursor := p.AwaitPending(t, "").EventsCursor
 	var in [2]kit.Input
 	for i := range in {
-		prompt := kit.Say("Work it out.")
-		kit.WorksOut(t, prompt, kit.Say("There."), fmt.Sprintf("7+1%d", i))
+		prompt := kit.Marked("Work it out.")
+		kit.ScriptCalculations(t, prompt, kit.Marked("There."), fmt.Sprintf("7+1%d", i))
 		in[i] = kit.NewInput(prompt)
-		asked := p.FollowAgent(t, kit.Careful, in[i])
+		asked := p.FollowAgent(t, kit.CarefulPath, in[i])
 		asked.Finish(t)
 	}
 	first, second := in[0].ThreadID, in[1].ThreadID
 	want := []string{"opened " + first, "opened " + second}
 	slices.Sort(want)
-	opened, cursor := p.Happened(t, cursor, 2)
+	opened, cursor := p.ReadInboxEvents(t, cursor, 2)
 	if !slices.Equal(opened, want) {
 		t.Errorf("happened has %q", opened)
 	}
-	p.Pending(t, "?tool=calculate&assignee=me", first, second)
-	kit.AwaitType(t, p.Endpoint, in[1], "thread.parked.v1")
+	p.AwaitPending(t, "?tool=calculate&assignee=me", first, second)
+	kit.AwaitWorkflowType(t, p.Endpoint, in[1], "thread.parked.v1")
 	p.Kill()
 	p.Start(t)
-	waiting := p.Pending(t, "", first, second).Items
+	waiting := p.AwaitPending(t, "", first, second).Items
 	if waiting[0].ThreadID != first {
 		slices.Reverse(waiting)
 	}
@@ -156,18 +156,18 @@ func TestInbox(t *testing.T) {
 	for i := range in {
 		f := p.FollowThread(t, in[i])
 		f.UntilSuccess(t)
-		if got := kit.ResultsOf(t, in[i].Messages[0].Content); !slices.Equal(got, []string{fmt.Sprint(17 + i)}) {
+		if got := kit.ToolResultsSent(t, in[i].Messages[0].Content); !slices.Equal(got, []string{fmt.Sprint(17 + i)}) {
 			t.Errorf("the model heard %q", got)
 		}
 	}
-	decided, _ := p.Happened(t, cursor, 2)
+	decided, _ := p.ReadInboxEvents(t, cursor, 2)
 	if want := []string{"decided " + first, "decided " + second}; !slices.Equal(decided, want) && !slices.Equal(decided, []string{want[1], want[0]}) {
 		t.Errorf("behind the reconnect come %q", decided)
 	}
-	p.Pending(t, "")
+	p.AwaitPending(t, "")
 	for i, channel := range []string{"batch", "link"} {
 		var audit kit.InboxPage
-		p.Ask(t, "/v1/threads/"+url.PathEscape(in[i].ThreadID)+"/approvals", &audit)
+		p.GetJSON(t, "/v1/threads/"+url.PathEscape(in[i].ThreadID)+"/approvals", &audit)
 		if len(audit.Items) != 1 || audit.Items[0].Status != "decided" || len(audit.Items[0].Decisions) != 1 {
 			t.Fatalf("the audit has %+v", audit)
 		}

@@ -18,7 +18,7 @@ import (
 
 const panel = "/v1/agents/panel/runs"
 
-// askPanel has an agent ask about calculations, and returns the input and the questions.
+// askPanel runs an agent that asks about calculations, and returns the input and the interrupts.
 func askPanel(t *testing.T, p *kit.Endpoint, prompt string) (kit.Input, []kit.Interrupt) {
 	t.Helper()
 	in := kit.NewInput(prompt)
@@ -27,10 +27,10 @@ func askPanel(t *testing.T, p *kit.Endpoint, prompt string) (kit.Input, []kit.In
 	return in, kit.InterruptsOf(t, asked.Events)
 }
 
-// votes has somebody approve of a call as an api would that knows who they are.
-func votes(t *testing.T, p *kit.Endpoint, in kit.Input, callID, by string) runs.DecisionResult {
+// vote approves a call as an API does that has authenticated the approver.
+func vote(t *testing.T, p *kit.Endpoint, in kit.Input, callID, by string) runs.DecisionResult {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,25 +49,25 @@ func votes(t *testing.T, p *kit.Endpoint, in kit.Input, callID, by string) runs.
 	return taken.Results[0]
 }
 
-// Two people have to approve: the first one's vote is kept while the thread is parked and
-// everything is killed, however it came, and nobody votes twice.
+// An approval needs two people. The first vote is kept while the thread is parked and the process
+// is killed, whatever its channel, and no person votes twice.
 func TestQuorum(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "7+7")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7")
 	in, questions := askPanel(t, p.Endpoint, prompt)
 	then := in
 	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
 	for range 2 {
 		resp, err := p.Post(t.Context(), panel, then)
-		if refusal := kit.Refused(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "counts") {
+		if refusal := kit.ReadProblem(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "counts") {
 			t.Errorf("an input with one of two votes is refused with %+v", refusal)
 		}
 	}
-	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	p.Kill()
 	p.Start(t)
 	for range 2 {
@@ -76,12 +76,12 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("approve again: %d %v", status, answer)
 		}
 	}
-	// One votes for an edit now, the other one for the model's arguments: that is no quorum.
+	// A vote for an edit and a vote for the model's arguments are no quorum.
 	status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"edit","args":{"expression":"7+70"}}`)
 	if status != http.StatusOK || answer["missing"] != 1.0 || answer["repeated"] != nil {
 		t.Errorf("change a vote: %d %v", status, answer)
 	}
-	split := votes(t, p.Endpoint, in, questions[0].ToolCallID, "bob")
+	split := vote(t, p.Endpoint, in, questions[0].ToolCallID, "bob")
 	if len(split.Proposals) != 2 || split.Missing != 1 || split.Proposals[0].Votes != 1 || split.Proposals[1].Votes != 1 {
 		t.Errorf("votes for different arguments: %+v", split)
 	}
@@ -93,10 +93,10 @@ func TestQuorum(t *testing.T) {
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
-	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{"14"}) {
+	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"14"}) {
 		t.Errorf("the model heard %q", got)
 	}
-	// The thread has gone on: the first vote is still known.
+	// The thread has continued. The first vote is still known.
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
 		t.Errorf("approve at the end: %d %v", status, answer)
 	}
@@ -111,14 +111,14 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// What is approved once and for all is not asked again on that thread: neither for what waits, nor
-// for what comes after the process was killed; a changed rule asks again.
+// An approval with remember covers waiting and later calls of the tool on the thread, also over a
+// kill. A changed rule asks again.
 func TestRemember(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "9+9", "9+1")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "9+9", "9+1")
 	in, questions := askPanel(t, p.Endpoint, prompt)
 	for body, want := range map[string]int{`{"decision":"reject","remember":true}`: 422, `{"decision":"edit","args":{},"remember":true}`: 422} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, body); status != want || answer["pointer"] != "/remember" {
@@ -130,16 +130,16 @@ func TestRemember(t *testing.T) {
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
-	results := kit.ResultsOf(t, prompt)
+	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if !slices.Equal(results, []string{"10", "18"}) {
 		t.Errorf("the model heard %q", results)
 	}
 	p.Kill()
 	p.Start(t)
-	second, stated := kit.Say("Once more."), kit.Say("Here.")
-	kit.WorksOut(t, second, stated, "9+2")
-	next := in.After("run-2", "reject", kit.User(second))
+	second, stated := kit.Marked("Once more."), kit.Marked("Here.")
+	kit.ScriptCalculations(t, second, stated, "9+2")
+	next := in.NextRun("run-2", "reject", kit.UserMessage(second))
 	again := p.FollowAgent(t, panel, next)
 	again.Finish(t)
 	if last := again.Events[len(again.Events)-1]; kit.Outcome(last) != "success" {
@@ -150,24 +150,24 @@ func TestRemember(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Publish(t, "panel", strings.Replace(string(definition), `contains("9")`, `contains("9") || false`, 1))
-	third := kit.Say("And again.")
-	kit.WorksOut(t, third, stated, "9+3")
-	last := next.After("run-3", "reject", kit.User(third))
+	third := kit.Marked("And again.")
+	kit.ScriptCalculations(t, third, stated, "9+3")
+	last := next.NextRun("run-3", "reject", kit.UserMessage(third))
 	asked := p.FollowAgent(t, panel, last)
 	asked.Finish(t)
 	last.RunID, last.Resume = "run-4", []any{map[string]any{"interruptId": kit.InterruptsOf(t, asked.Events)[0].ID, "status": "cancelled"}}
 	p.FollowAgent(t, panel, last).Finish(t)
 }
 
-// Nobody who may decide does: they are reminded, more are asked, and in the end it is over,
-// whatever is killed in between. Who may not decide is told so.
+// Nobody decides: the approvers are reminded, the request is escalated, and finally it expires,
+// also over kills. A decision by another person is refused.
 func TestRemindersAndEscalation(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt, done := kit.Say("Work it out."), kit.Say("There.")
-	kit.WorksOut(t, prompt, done, "8+8")
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "8+8")
 	in, questions := askPanel(t, p.Endpoint, prompt)
 	for body, code := range map[string]string{`{"decision":"approve"}`: "not_an_approver", `{"decision":"reject"}`: "not_an_approver"} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, body); status != http.StatusForbidden || answer["code"] != code {
@@ -177,17 +177,17 @@ func TestRemindersAndEscalation(t *testing.T) {
 	then := in
 	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "cancelled"}}
 	resp, err := p.Post(t.Context(), panel, then)
-	if refusal := kit.Refused(t, resp, err); refusal.Status != http.StatusForbidden || refusal.Code != "not_an_approver" {
+	if refusal := kit.ReadProblem(t, resp, err); refusal.Status != http.StatusForbidden || refusal.Code != "not_an_approver" {
 		t.Errorf("an answer with an input is refused with %+v", refusal)
 	}
-	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	awaitNotice(t, p.Endpoint, in, runs.EventReminded)
 	awaitNotice(t, p.Endpoint, in, runs.EventEscalated)
 	p.Kill()
 	p.Start(t)
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
-	if got := kit.ResultsOf(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
 		t.Errorf("the model heard %q", got)
 	}
 	told := noticesOf(t, p.Endpoint, in)
@@ -199,7 +199,7 @@ func TestRemindersAndEscalation(t *testing.T) {
 	}
 }
 
-// awaitNotice waits until the thread's workflow has asked for a notice of an event.
+// awaitNotice waits until the thread's workflow has scheduled a notification of an event.
 func awaitNotice(t *testing.T, p *kit.Endpoint, in kit.Input, event runs.NotificationEvent) {
 	t.Helper()
 	for !slices.ContainsFunc(noticesOf(t, p, in), func(n runs.Notification) bool { return n.Event == event }) {
@@ -211,10 +211,10 @@ func awaitNotice(t *testing.T, p *kit.Endpoint, in kit.Input, event runs.Notific
 	}
 }
 
-// noticesOf returns the notices about a thread, each once, as its workflow asked for them.
+// noticesOf returns the notifications about a thread, each once, as its workflow scheduled them.
 func noticesOf(t *testing.T, p *kit.Endpoint, in kit.Input) []runs.Notification {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,9 @@ import (
 
 const asker = "/v1/agents/asker/runs"
 
-// asksUser lets the model call tools that ask, and say something when it has the results.
-func asksUser(t *testing.T, prompt, then string, calls ...kit.ModelCall) {
+// scriptQuestions makes the model call tools that ask, and answer with then when it has the
+// results.
+func scriptQuestions(t *testing.T, prompt, then string, calls ...kit.ModelCall) {
 	t.Helper()
 	yes, no := true, false
 	kit.SharedModel.Answer(t,
@@ -24,19 +25,19 @@ func asksUser(t *testing.T, prompt, then string, calls ...kit.ModelCall) {
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: then}})
 }
 
-func askUser(question string) kit.ModelCall {
+func questionCall(question string) kit.ModelCall {
 	return kit.ModelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
 }
 
-// Stock clients of both generations are asked by a tool in the middle of its call, and answer; what
-// nobody asks about is done meanwhile.
+// Stock clients of both generations answer a question that a tool asks in the middle of its call.
+// Other calls run meanwhile.
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		prompt, done, blue := kit.Say("Paint it."), kit.Say("Painted."), kit.Say("blue")
-		asksUser(t, prompt, done, askUser("Which color?"), kit.ModelCall{Name: "calculate", Arguments: `{"expression":"1+1"}`})
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		prompt, done, blue := kit.Marked("Paint it."), kit.Marked("Painted."), kit.Marked("blue")
+		scriptQuestions(t, prompt, done, questionCall("Which color?"), kit.ModelCall{Name: "calculate", Arguments: `{"expression":"1+1"}`})
 		d := g.Drive(t, kit.Shared, kit.Script{
-			URL: kit.Shared.Url(asker), Messages: []kit.Message{kit.User(prompt)},
+			URL: kit.Shared.URL(asker), Messages: []kit.Message{kit.UserMessage(prompt)},
 			Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: map[string]any{"answer": blue}}},
 		})
 		ends := d.Finish(t)
@@ -47,7 +48,7 @@ func TestAToolAsks(t *testing.T) {
 		if n := len(last); n != 5 || last[n-1].Content != done {
 			t.Errorf("at the end the client has %+v", last)
 		}
-		got := kit.ResultsOf(t, prompt)
+		got := kit.ToolResultsSent(t, prompt)
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"2", blue}) {
 			t.Errorf("the model heard the results %q", got)
@@ -55,18 +56,18 @@ func TestAToolAsks(t *testing.T) {
 	})
 }
 
-// An answer that does not fit the tool's schema is refused before anything happens; one that gives
-// the question up is told to the tool.
+// An answer that does not match the tool's schema is refused and has no effect. A cancelled
+// question is told to the tool.
 func TestAnswersToAToolFit(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Paint it."), kit.Say("Painted.")
-	asksUser(t, prompt, done, kit.ModelCall{Name: "ask_user", Arguments: `{"question":"Which color?","choices":["blue","green"]}`}, askUser("How?"))
+	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
+	scriptQuestions(t, prompt, done, kit.ModelCall{Name: "ask_user", Arguments: `{"question":"Which color?","choices":["blue","green"]}`}, questionCall("How?"))
 	first := kit.NewInput(prompt)
 	asked := kit.Shared.FollowAgent(t, asker, first)
 	asked.Finish(t)
 	questions := kit.InterruptsOf(t, asked.Events)
 	if len(questions) != 2 || questions[0].Reason != "input_required" || questions[0].Message != "Which color?" ||
-		!strings.Contains(string(questions[0].ResponseSchema), `"enum":["blue","green"]`) || !slices.Contains(kit.CallsOf(asked.Events), questions[0].ToolCallID) {
+		!strings.Contains(string(questions[0].ResponseSchema), `"enum":["blue","green"]`) || !slices.Contains(kit.ToolCallIDs(asked.Events), questions[0].ToolCallID) {
 		t.Fatalf("the questions are %+v", questions)
 	}
 	answers := func(n int, payload any) map[string]any {
@@ -80,7 +81,7 @@ func TestAnswersToAToolFit(t *testing.T) {
 		in := first
 		in.RunID, in.Resume = "run-2", []any{answers(0, payload), given}
 		resp, err := kit.Shared.Post(t.Context(), asker, in)
-		if p := kit.Refused(t, resp, err); p.Code != "invalid_answer" || p.Status != http.StatusUnprocessableEntity || p.Pointer != pointer {
+		if p := kit.ReadProblem(t, resp, err); p.Code != "invalid_answer" || p.Status != http.StatusUnprocessableEntity || p.Pointer != pointer {
 			t.Errorf("refused with %+v, want %s", p, pointer)
 		}
 	}
@@ -95,24 +96,24 @@ func TestAnswersToAToolFit(t *testing.T) {
 	then.RunID, then.Resume = "run-2", []any{answers(0, map[string]any{"answer": "blue"}), given}
 	f := kit.Shared.FollowAgent(t, asker, then)
 	f.Finish(t)
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"Whoever was asked gave no answer.", "blue"}) {
 		t.Errorf("the model heard %q", got)
 	}
-	kit.Same(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, asker, then))
+	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, asker, then))
 }
 
-// A question is answered over REST while nobody is connected, the process is killed before and
-// behind the answer, and the thread is parked: the tool hears the answer once. The inbox has the
-// question. A call that people have to approve asks behind that, and nobody is asked twice.
+// A question is answered over REST while no client is connected, the process is killed before and
+// after the answer, and the thread is parked. The tool gets the answer once. The inbox lists the
+// question. A call that needs approval asks after that, and each question is asked once.
 func TestAToolAsksWithoutItsClient(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt, done := kit.Say("Paint it."), kit.Say("Painted.")
-	asksUser(t, prompt, done, askUser("approve me: which color?"), kit.ModelCall{Name: "confirm", Arguments: `{"question":"Paint?"}`})
+	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
+	scriptQuestions(t, prompt, done, questionCall("approve me: which color?"), kit.ModelCall{Name: "confirm", Arguments: `{"question":"Paint?"}`})
 	in := kit.NewInput(prompt)
 	asked := p.FollowAgent(t, asker, in)
 	asked.Finish(t)
@@ -120,7 +121,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[1].Reason != "confirmation" {
 		t.Fatalf("the questions are %+v", questions)
 	}
-	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	p.Kill()
 	p.Start(t)
 	for id, body := range map[string]string{questions[0].ID: `{"decision":"approve"}`, questions[1].ID: `{"decision":"answer","content":{"approved":true}}`} {
@@ -131,11 +132,11 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 			t.Errorf("%s again: %d %v", body, status, a)
 		}
 	}
-	second := p.FollowThread(t, in).UntilAsked(t, "input_required")
+	second := p.FollowThread(t, in).UntilInterrupt(t, "input_required")
 	if len(second) != 1 || second[0].Reason != "input_required" || second[0].ID == questions[0].ID || second[0].ToolCallID != questions[0].ToolCallID {
 		t.Fatalf("then it asks %+v", second)
 	}
-	if listed := p.InboxOf(t, in); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
+	if listed := p.AwaitInboxItem(t, in); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
 		t.Errorf("the inbox has %v", listed)
 	}
 	p.Kill()
@@ -145,7 +146,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{`The person who was asked declined to answer. They said: "no paint"`, `{"approved":true}`}) {
 		t.Errorf("the model heard %q", got)
@@ -155,15 +156,15 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	}
 }
 
-// A run that is held asks in a custom event, as often as there is a question, and ends once.
+// A held run asks in a custom event for each question, and ends once.
 func TestAToolAsksInAHeldRun(t *testing.T) {
 	t.Parallel()
-	prompt, done := kit.Say("Paint it."), kit.Say("Painted.")
-	asksUser(t, prompt, done, askUser("approve me: which color?"), askUser("How often?"))
-	in := kit.NewInput(prompt).Held()
+	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
+	scriptQuestions(t, prompt, done, questionCall("approve me: which color?"), questionCall("How often?"))
+	in := kit.NewInput(prompt).Hold()
 	f := kit.Shared.FollowAgent(t, asker, in)
 	for range 3 {
-		q := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+		q := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
 		body := `{"decision":"answer","content":{"answer":"to: ` + q.Message + `"}}`
 		if q.Reason == "tool_call" {
 			body = `{"decision":"approve"}`
@@ -174,7 +175,7 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	}
 	f.Finish(t)
 	kit.WantOutcome(t, f, "success")
-	got := kit.ResultsOf(t, prompt)
+	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"to: How often?", "to: approve me: which color?"}) {
 		t.Errorf("the model heard %q", got)
@@ -184,42 +185,42 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	}
 }
 
-// The tool of a subagent asks: it is a question of the run, and the subagent goes on with the
+// A question of a subagent's tool is an interrupt of the run, and the subagent continues with the
 // answer.
 func TestAToolOfASubagentAsks(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		prompt, task, done, blue := kit.Say("See that it is painted."), kit.Say("Paint it."), kit.Say("It is."), kit.Say("blue")
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		prompt, task, done, blue := kit.Marked("See that it is painted."), kit.Marked("Paint it."), kit.Marked("It is."), kit.Marked("blue")
 		hand, err := json.Marshal(map[string]string{"task": task})
 		if err != nil {
 			t.Fatal(err)
 		}
-		asksUser(t, prompt, done, kit.ModelCall{Name: "asker", Arguments: string(hand)})
-		asksUser(t, task, kit.Say("Painted."), askUser("Which color?"))
+		scriptQuestions(t, prompt, done, kit.ModelCall{Name: "asker", Arguments: string(hand)})
+		scriptQuestions(t, task, kit.Marked("Painted."), questionCall("Which color?"))
 		d := g.Drive(t, kit.Shared, kit.Script{
-			URL: kit.Shared.Url("/v1/agents/asks-askers/runs"), Messages: []kit.Message{kit.User(prompt)},
+			URL: kit.Shared.URL("/v1/agents/asks-askers/runs"), Messages: []kit.Message{kit.UserMessage(prompt)},
 			Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Resume: map[string]any{"answer": blue}}},
 		})
 		ends := d.Finish(t)
 		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != done {
 			t.Errorf("at the end the client has %+v", last)
 		}
-		if got := kit.ResultsOf(t, task); !slices.Equal(got, []string{blue}) {
+		if got := kit.ToolResultsSent(t, task); !slices.Equal(got, []string{blue}) {
 			t.Errorf("the subagent heard %q", got)
 		}
 	})
 }
 
-// A client that knows no interrupts but on_interrupt is asked by that, and answers by a command
+// A client that knows only on_interrupt gets the question in that event, and answers by a command
 // under the same run id.
 func TestAToolAsksLegacyClients(t *testing.T) {
 	t.Parallel()
-	prompt, done, blue := kit.Say("Paint it."), kit.Say("Painted."), kit.Say("blue")
-	asksUser(t, prompt, done, askUser("Which color?"))
+	prompt, done, blue := kit.Marked("Paint it."), kit.Marked("Painted."), kit.Marked("blue")
+	scriptQuestions(t, prompt, done, questionCall("Which color?"))
 	in := kit.NewInput(prompt)
 	const legacy = "/v1/agents/asker-legacy/runs"
 	events := kit.Shared.RunAgent(t, legacy, in)
-	value := kit.Custom[string](t, events[len(events)-2], "on_interrupt")
+	value := kit.CustomValue[string](t, events[len(events)-2], "on_interrupt")
 	var asked kit.Interrupt
 	if err := json.Unmarshal([]byte(value), &asked); err != nil || asked.ID != kit.InterruptsOf(t, events)[0].ID || asked.Message != "Which color?" {
 		t.Fatalf("it asks %s (%v)", value, err)
@@ -229,7 +230,7 @@ func TestAToolAsksLegacyClients(t *testing.T) {
 	if kit.Outcome(events[len(events)-1]) != "success" || events[0].Member("runId") != in.RunID {
 		t.Errorf("it goes on to %s", events[len(events)-1].Data)
 	}
-	if got := kit.ResultsOf(t, prompt); !slices.Equal(got, []string{blue}) {
+	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue}) {
 		t.Errorf("the model heard %q", got)
 	}
 }

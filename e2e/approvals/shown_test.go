@@ -12,18 +12,18 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A client that has decided is shown what came of its decision, however soon it asks.
+// A client that has decided sees the effect of its decision in every later request.
 func TestOwnDecisionsAreSeen(t *testing.T) {
 	t.Parallel()
-	c, err := client.New(client.Config{URL: kit.Shared.Url("")})
+	c, err := client.New(client.Config{URL: kit.Shared.URL("")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 15 {
-		in := kit.NewInput(kit.Say(fmt.Sprintf("Please work it out, %d.", i)))
+		in := kit.NewInput(kit.Marked(fmt.Sprintf("Please work it out, %d.", i)))
 		prompt := in.Messages[0].Content
-		kit.WorksOut(t, prompt, kit.Say("There you are."), "6*7")
-		f := kit.Shared.FollowAgent(t, kit.Careful, in)
+		kit.ScriptCalculations(t, prompt, kit.Marked("There you are."), "6*7")
+		f := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
 		f.Finish(t)
 		question := kit.InterruptsOf(t, f.Events)[0]
 		results, err := c.Decide(t.Context(), client.Decision{ThreadID: in.ThreadID, ID: question.ID, Decision: client.Approve})

@@ -10,26 +10,27 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// fault is a row of the matrix: something that befalls a run.
+// fault is a row of the matrix: something that goes wrong during a run.
 type fault struct {
 	name string
-	// cannot says why it cannot happen in a phase; "" = it can.
-	cannot func(phase) string
-	// where runs begin and are read.
-	where func(*testbed) *kit.Endpoint
-	// prepare changes a run before it begins; may be nil.
+	// excluded returns why the fault cannot happen in a phase; "" = it can.
+	excluded func(phase) string
+	// endpoint returns the API on which the runs start and are read.
+	endpoint func(*testbed) *kit.Endpoint
+	// prepare changes a run before it starts; nil = nothing to change.
 	prepare func(*observedRun)
-	// strike makes it happen to runs that stand in their phases. When it returns, the runs can go
-	// on.
-	strike func(*testing.T, *testbed, []*observedRun)
-	// alone tells that it strikes whatever there is, so that brief phases take a try of their own.
-	alone bool
-	// again is how many calls of the struck turn it may cost.
-	again int
-	// check looks at what is peculiar; may be nil.
+	// inject makes the fault happen to runs that are in their phases. The runs may continue when it
+	// returns.
+	inject func(*testing.T, *testbed, []*observedRun)
+	// isolated is true if the fault affects all runs of a process. Each brief phase then has its
+	// own attempt.
+	isolated bool
+	// extraCalls is the number of further calls of the interrupted turn that the fault may cause.
+	extraCalls int
+	// check makes checks that only this fault needs; nil = none.
 	check func(*observedRun) error
-	// lasts tells that it takes long: only the whole matrix has it.
-	lasts bool
+	// isSlow is true if the fault takes long. It runs only with -chaos.
+	isSlow bool
 }
 
 const (
@@ -39,25 +40,27 @@ const (
 	headerSent = "a status comes before the first token or not at all"
 )
 
-func anywhere(phase) string { return "" }
+// inAnyPhase does not limit a fault.
+func inAnyPhase(phase) string { return "" }
 
-func dev(th *testbed) *kit.Endpoint { return th.dev().Endpoint }
+func devEndpoint(tb *testbed) *kit.Endpoint { return tb.dev().Endpoint }
 
-func front(th *testbed) *kit.Endpoint { return th.cluster().front.Endpoint }
+func clusterEndpoint(tb *testbed) *kit.Endpoint { return tb.cluster().front.Endpoint }
 
-// whileCalled limits a fault to phases in which the model is speaking, or about to.
+// whileCalled limits a fault to phases in which a model call is active.
 func whileCalled(ph phase) string {
-	if ph.brief() || ph.turn == kit.TurnTool || ph.turn == kit.Nowhere {
+	if ph.brief() || ph.turn == kit.TurnTool || ph.turn == kit.NoTurn {
 		return notCalled
 	}
 	return ""
 }
 
+// whileSpeaking limits a fault to phases in which the model has streamed something.
 func whileSpeaking(ph phase) string {
 	if reason := whileCalled(ph); reason != "" {
 		return reason
 	}
-	if ph.at == kit.Asked {
+	if ph.at == kit.BeforeFirstChunk {
 		return notStarted
 	}
 	return ""
@@ -76,150 +79,153 @@ func only(name, reason string) func(phase) string {
 	}
 }
 
-// struck notes that whoever ran the runs is gone.
-func struck(actors []*observedRun) {
-	for _, a := range actors {
-		a.struck, a.killed = time.Now(), true
+// markKilled records that the process of the runs was killed.
+func markKilled(runs []*observedRun) {
+	for _, r := range runs {
+		r.faultedAt, r.killed = time.Now(), true
 	}
 }
 
-// violent are faults that end processes: each has all runs to itself.
-var violent = []fault{
+// processFaults end a process. Each runs alone.
+var processFaults = []fault{
 	{
-		name: "`perdure dev`: kill -9", cannot: anywhere, where: dev, alone: true, again: 1,
-		strike: func(t *testing.T, th *testbed, actors []*observedRun) {
-			th.dev().Kill()
-			struck(actors)
-			th.dev().Start(t)
+		name: "`perdure dev`: kill -9", excluded: inAnyPhase, endpoint: devEndpoint, isolated: true, extraCalls: 1,
+		inject: func(t *testing.T, tb *testbed, runs []*observedRun) {
+			tb.dev().Kill()
+			markKilled(runs)
+			tb.dev().Start(t)
 		},
 	},
 	{
-		name: "`perdure dev`: SIGTERM", cannot: anywhere, where: dev, alone: true, again: 1,
-		strike: func(t *testing.T, th *testbed, actors []*observedRun) {
-			struck(actors) // it may bring things to their end yet
-			if err := th.dev().Stop(); err != nil {
+		name: "`perdure dev`: SIGTERM", excluded: inAnyPhase, endpoint: devEndpoint, isolated: true, extraCalls: 1,
+		inject: func(t *testing.T, tb *testbed, runs []*observedRun) {
+			markKilled(runs) // before the stop: runs may end during it
+			if err := tb.dev().Stop(); err != nil {
 				t.Error(err)
 			}
-			th.dev().Start(t)
+			tb.dev().Start(t)
 		},
 	},
 	{
-		name: "`worker`: kill -9", cannot: anywhere, where: front, alone: true, again: 1,
-		strike: func(t *testing.T, th *testbed, actors []*observedRun) {
-			c, atOnce := th.cluster(), actors[0].phase.brief()
+		name: "`worker`: kill -9", excluded: inAnyPhase, endpoint: clusterEndpoint, isolated: true, extraCalls: 1,
+		inject: func(t *testing.T, tb *testbed, runs []*observedRun) {
+			c, atOnce := tb.cluster(), runs[0].phase.brief()
 			c.killWorker(t, atOnce)
-			struck(actors)
+			markKilled(runs)
 			if atOnce {
 				c.worker = c.StartWorker(t)
 			}
 		},
 	},
 	{
-		name: "`api`: kill -9", cannot: anywhere, where: front, alone: true,
-		strike: func(t *testing.T, th *testbed, actors []*observedRun) {
-			c := th.cluster()
+		name: "`api`: kill -9", excluded: inAnyPhase, endpoint: clusterEndpoint, isolated: true,
+		inject: func(t *testing.T, tb *testbed, runs []*observedRun) {
+			c := tb.cluster()
 			c.killAPI(t)
-			struck(actors)
-			for _, a := range actors {
-				a.reader.P = c.front.Endpoint
+			markKilled(runs)
+			for _, r := range runs {
+				r.reader.Endpoint = c.front.Endpoint
 			}
 			c.spare = c.StartAPI(t)
 		},
 	},
 }
 
-// calm are faults that befall one run.
-var calm = []fault{
+// runFaults affect one run.
+var runFaults = []fault{
 	{
-		name: "the reader's connection is cut", cannot: anywhere, where: dev,
-		strike: func(_ *testing.T, _ *testbed, actors []*observedRun) {
-			for _, a := range actors {
-				a.reader.Cut()
+		name: "the reader's connection is cut", excluded: inAnyPhase, endpoint: devEndpoint,
+		inject: func(_ *testing.T, _ *testbed, runs []*observedRun) {
+			for _, r := range runs {
+				r.reader.Cut()
 			}
 		},
 	},
 	{
-		name: "cancel", cannot: anywhere, where: dev,
-		strike: func(t *testing.T, th *testbed, actors []*observedRun) {
-			for _, a := range actors {
-				a.cancel = true
-				if got := th.dev().Cancel(t, a.reader.In); got != http.StatusAccepted {
-					t.Errorf("%s: cancel: %d, want 202", a.phase.name, got)
+		name: "cancel", excluded: inAnyPhase, endpoint: devEndpoint,
+		inject: func(t *testing.T, tb *testbed, runs []*observedRun) {
+			for _, r := range runs {
+				r.cancelled = true
+				if got := tb.dev().Cancel(t, r.reader.In); got != http.StatusAccepted {
+					t.Errorf("%s: cancel: %d, want 202", r.phase.name, got)
 				}
 			}
 		},
 	},
-	flawed("model: connection breaks", kit.BreaksOff, whileCalled, 1),
-	flawed("model: HTTP 500, or an error in the stream", kit.ServerError, whileCalled, 1),
-	checked(flawed("model: 429 with Retry-After", kit.RateLimited, only(phaseAsked, headerSent), 1), waited),
-	flawed("model: garbage", kit.Garbage, whileCalled, 1),
-	flawed("model: ends without a finish reason", kit.NoFinish, whileCalled, 1),
-	checked(flawed("model: half a call's arguments, as if whole", kit.HalfCall, only(phaseArguments, notArgs), 0), noTool),
-	flawed("model: invalid UTF-8", kit.InvalidUTF8, whileSpeaking, 0),
-	checked(flawed("model: two calls under one id", kit.SameIDs, only(phaseArguments, notArgs), 0), twoTools),
-	endless(flawed("model: falls silent and never ends", kit.NeverEnds, whileCalled, 0)),
+	modelFault("model: connection breaks", kit.ConnectionBreak, whileCalled, 1),
+	modelFault("model: HTTP 500, or an error in the stream", kit.ServerError, whileCalled, 1),
+	withCheck(modelFault("model: 429 with Retry-After", kit.RateLimited, only(phaseAsked, headerSent), 1), checkRetryAfter),
+	modelFault("model: garbage", kit.Garbage, whileCalled, 1),
+	modelFault("model: ends without a finish reason", kit.NoFinish, whileCalled, 1),
+	withCheck(modelFault("model: half a call's arguments, as if whole", kit.HalfCall, only(phaseArguments, notArgs), 0), checkNoTool),
+	modelFault("model: invalid UTF-8", kit.InvalidUTF8, whileSpeaking, 0),
+	withCheck(modelFault("model: two calls under one id", kit.DuplicateCallIDs, only(phaseArguments, notArgs), 0), checkTwoTools),
+	withTimeLimit(modelFault("model: falls silent and never ends", kit.NoEnd, whileCalled, 0)),
 }
 
-// flawed returns a fault of the model, in an otherwise healthy process.
-func flawed(name string, what kit.ModelFault, cannot func(phase) string, again int) fault {
+// modelFault returns a fault of the model. No process fails.
+func modelFault(name string, what kit.ModelFault, excluded func(phase) string, extraCalls int) fault {
 	return fault{
-		name: name, cannot: cannot, where: dev, again: again,
-		prepare: func(a *observedRun) { a.play.Flaw = what },
-		strike:  func(*testing.T, *testbed, []*observedRun) {}, // it happens when the play goes on
+		name: name, excluded: excluded, endpoint: devEndpoint, extraCalls: extraCalls,
+		prepare: func(r *observedRun) { r.script.Fault = what },
+		inject:  func(*testing.T, *testbed, []*observedRun) {}, // the script applies it when it continues
 	}
 }
 
-func checked(f fault, check func(*observedRun) error) fault {
+// withCheck adds a check to a fault.
+func withCheck(f fault, check func(*observedRun) error) fault {
 	f.check = check
 	return f
 }
 
-// endless makes a fault one that only the run's limit of time ends.
-func endless(f fault) fault {
+// withTimeLimit makes a run end by its time limit.
+func withTimeLimit(f fault) fault {
 	prepare := f.prepare
-	f.lasts = true
-	f.prepare = func(a *observedRun) {
-		prepare(a)
-		a.reader.Agent, a.unsaid = "/v1/agents/hurried/runs", "limit_duration"
+	f.isSlow = true
+	f.prepare = func(r *observedRun) {
+		prepare(r)
+		r.reader.Agent, r.wantError = "/v1/agents/hurried/runs", "limit_duration"
 	}
 	return f
 }
 
-// waited checks that the model was left alone for as long as it asked for.
-func waited(a *observedRun) error {
-	calls := a.play.Performances(a.phase.turn)
+// checkRetryAfter checks that the model was not called before the delay that it asked for.
+func checkRetryAfter(r *observedRun) error {
+	calls := r.script.Invocations(r.phase.turn)
 	if got := calls[len(calls)-1].Began.Sub(calls[0].Began); got < kit.RetryAfter*time.Second {
 		return fmt.Errorf("the model was called again after %s", got)
 	}
 	return nil
 }
 
-func noTool(a *observedRun) error {
-	if n := len(a.play.Performances(kit.TurnTool)); n != 0 {
+// checkNoTool checks that the tool did not run on truncated arguments.
+func checkNoTool(r *observedRun) error {
+	if n := len(r.script.Invocations(kit.TurnTool)); n != 0 {
 		return fmt.Errorf("the tool ran %d times on half its arguments", n)
 	}
 	return nil
 }
 
-func twoTools(a *observedRun) error {
-	made := a.play.Performances(kit.TurnTool)
+// checkTwoTools checks that the tool ran once for each of two calls.
+func checkTwoTools(r *observedRun) error {
+	made := r.script.Invocations(kit.TurnTool)
 	if len(made) != 2 || made[0].Key == made[1].Key || made[0].Note == made[1].Note {
 		return fmt.Errorf("the tool ran %d times, want once for each call: %+v", len(made), made)
 	}
 	return nil
 }
 
-// counted checks that nothing was called more often than the fault explains.
-func (f fault) counted(a *observedRun) error {
+// checkCalls checks that no turn was called more often than the fault allows.
+func (f fault) checkCalls(r *observedRun) error {
 	for _, turn := range []int{1, 2, kit.TurnTool} {
-		calls, most := len(a.play.Performances(turn)), 1
-		if a.phase.brief() || a.phase.turn == turn {
-			most += f.again
+		calls, most := len(r.script.Invocations(turn)), 1
+		if r.phase.brief() || r.phase.turn == turn {
+			most += f.extraCalls
 		}
 		if turn == kit.TurnTool && f.check != nil {
-			continue // it counts by itself
+			continue // f.check counts the calls
 		}
-		if a.play.Tool == "charge" && turn == kit.TurnTool {
+		if r.script.Tool == "charge" && turn == kit.TurnTool {
 			most = 1
 		}
 		if calls > most {
@@ -229,9 +235,9 @@ func (f fault) counted(a *observedRun) error {
 	return nil
 }
 
-// hit reports whether a brief phase was hit: the log has what ends it, but not from before the
-// fault.
-func (a *observedRun) hit(records []kit.Record) bool {
-	at := slices.IndexFunc(records, a.phase.next)
-	return at >= 0 && records[at].At.After(a.struck)
+// wasInPhase reports whether the fault hit a brief phase: the log has the record that ends the
+// phase, written after the fault.
+func (r *observedRun) wasInPhase(records []kit.Record) bool {
+	at := slices.IndexFunc(records, r.phase.next)
+	return at >= 0 && records[at].At.After(r.faultedAt)
 }

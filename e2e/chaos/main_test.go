@@ -1,4 +1,4 @@
-// Package chaos breaks every part of the system in every phase of a run, and then at random.
+// Package chaos injects faults into every phase of a run, and then at random.
 package chaos
 
 import (

@@ -13,20 +13,19 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Every fault in every phase of a run: the run ends as it should, its stream is legal and tells
-// what the model's and the tool's own journal say, and nothing that was done is done again. Without
-// -chaos the phases that last only milliseconds are left out where a process must be killed for
-// each.
+// TestMatrix injects every fault in every phase of a run. The run ends as it should, its stream is
+// legal and has what the model and the tool recorded, and no finished step runs again. Without
+// -chaos it leaves out the brief phases of faults that kill a process.
 func TestMatrix(t *testing.T) {
-	th, m := setupTestbed(t), newMatrix()
-	for _, f := range violent {
-		t.Run(f.name, func(t *testing.T) { m.play(t, th, f) })
+	tb, m := setupTestbed(t), newMatrix()
+	for _, f := range processFaults {
+		t.Run(f.name, func(t *testing.T) { m.run(t, tb, f) })
 	}
 	t.Run("calm", func(t *testing.T) {
-		for _, f := range calm {
+		for _, f := range runFaults {
 			t.Run(f.name, func(t *testing.T) {
 				t.Parallel()
-				m.play(t, th, f)
+				m.run(t, tb, f)
 			})
 		}
 	})
@@ -37,13 +36,13 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// cell is what became of a fault in a phase.
+// cell is the result of a fault in a phase.
 type cell string
 
 const (
-	held   cell = "✓"
-	broken cell = "✗"
-	missed cell = "?" // the phase was over each time
+	passed cell = "✓"
+	failed cell = "✗"
+	missed cell = "?" // no attempt hit the phase
 )
 
 // matrix collects the cells. It is safe for concurrent use.
@@ -60,43 +59,44 @@ func (m *matrix) set(f fault, ph phase, c cell) {
 	if m.cells[f.name] == nil {
 		m.cells[f.name] = map[string]cell{}
 	}
-	if m.cells[f.name][ph.name] != broken { // once broken is broken
+	if m.cells[f.name][ph.name] != failed { // a failure is final
 		m.cells[f.name][ph.name] = c
 	}
 }
 
-// A phase of milliseconds is aimed at until it was hit so often, or tried so often.
+// A brief phase is attempted until it was hit three times, or twelve times in total.
 const hits, tries = 3, 12
 
-// play has a fault happen in all phases: at once to runs that can be made to stand still, and each
-// by itself to the others, if it is one that strikes everybody.
-func (m *matrix) play(t *testing.T, th *testbed, f fault) {
-	if f.lasts && !*kit.Chaos {
-		t.Skip("it takes long; make chaos has it")
+// run injects a fault in all phases: at once in runs that can pause, and one by one in brief phases
+// if the fault affects the whole process.
+func (m *matrix) run(t *testing.T, tb *testbed, f fault) {
+	if f.isSlow && !*kit.Chaos {
+		t.Skip("it is slow; run it with make chaos")
 	}
 	var together, alone []phase
 	for _, ph := range phases {
 		switch {
-		case f.cannot(ph) != "":
-		case ph.brief() && f.alone:
+		case f.excluded(ph) != "":
+		case ph.brief() && f.isolated:
 			alone = append(alone, ph)
 		default:
 			together = append(together, ph)
 		}
 	}
-	m.act(t, th, f, together...)
+	m.runPhases(t, tb, f, together...)
 	if *kit.Chaos {
 		for _, ph := range alone {
-			m.aim(t, th, f, ph)
+			m.runUntilHit(t, tb, f, ph)
 		}
 	}
 }
 
-// aim has a fault happen in a brief phase until it was hit often enough, or missed too often.
-func (m *matrix) aim(t *testing.T, th *testbed, f fault, ph phase) {
+// runUntilHit injects a fault in a brief phase until enough attempts have hit it, or too many have
+// missed it.
+func (m *matrix) runUntilHit(t *testing.T, tb *testbed, f fault, ph phase) {
 	hit := 0
 	for range tries {
-		if m.act(t, th, f, ph) {
+		if m.runPhases(t, tb, f, ph) {
 			hit++
 		}
 		if hit == hits || t.Failed() {
@@ -109,67 +109,68 @@ func (m *matrix) aim(t *testing.T, th *testbed, f fault, ph phase) {
 	}
 }
 
-// act begins a run for each phase, strikes when each is in its phase, and judges. It tells whether
-// the phases were hit.
-func (m *matrix) act(t *testing.T, th *testbed, f fault, phases ...phase) bool {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*kit.Patience)
+// runPhases starts a run for each phase, injects the fault when each run is in its phase, and
+// checks the runs. It reports whether all runs were in their phases.
+func (m *matrix) runPhases(t *testing.T, tb *testbed, f fault, phases ...phase) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*kit.WaitTimeout)
 	defer cancel()
-	var actors []*observedRun
+	var runs []*observedRun
 	for _, ph := range phases {
-		a := enter(ctx, th.PausableModel, ph, f.where(th))
+		a := newObservedRun(ctx, tb.PausableModel, ph, f.endpoint(tb))
 		if f.prepare != nil {
 			f.prepare(a)
 		}
-		actors = append(actors, a)
+		runs = append(runs, a)
 	}
 	defer func() {
-		for _, a := range actors {
-			a.play.GoOn()
+		for _, a := range runs {
+			a.script.Release()
 			a.reader.Cut()
 		}
 	}()
 	var reach errgroup.Group
-	for _, a := range actors {
-		reach.Go(a.reach)
+	for _, a := range runs {
+		reach.Go(a.start)
 	}
 	if err := reach.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	f.strike(t, th, actors)
-	at := f.where(th)
-	inPhase := make([]bool, len(actors))
-	var judge errgroup.Group
-	for i, a := range actors {
-		judge.Go(func() error {
+	f.inject(t, tb, runs)
+	at := f.endpoint(tb)
+	inPhase := make([]bool, len(runs))
+	var checks errgroup.Group
+	for i, a := range runs {
+		checks.Go(func() error {
 			var err error
-			if inPhase[i], err = f.judge(ctx, a, at); err != nil {
-				m.set(f, a.phase, broken)
+			if inPhase[i], err = f.finish(ctx, a, at); err != nil {
+				m.set(f, a.phase, failed)
 				t.Errorf("%s: %v", a.phase.name, err)
 				return nil
 			}
-			m.set(f, a.phase, held)
+			m.set(f, a.phase, passed)
 			return nil
 		})
 	}
-	_ = judge.Wait()
+	_ = checks.Wait()
 	return !slices.Contains(inPhase, false)
 }
 
-// judge lets a run come to its end and judges it. hit tells whether it was struck in its phase.
-func (f fault) judge(ctx context.Context, a *observedRun, at *kit.Endpoint) (hit bool, err error) {
+// finish lets a run continue to its end and checks it. hit reports whether the fault hit the run's
+// phase.
+func (f fault) finish(ctx context.Context, a *observedRun, at *kit.Endpoint) (hit bool, err error) {
 	if err := a.finish(); err != nil {
 		return false, err
 	}
-	err = errors.Join(a.verdict(ctx, at), f.counted(a))
+	err = errors.Join(a.check(ctx, at), f.checkCalls(a))
 	if f.check != nil {
 		err = errors.Join(err, f.check(a))
 	}
-	if !a.phase.brief() || !f.alone {
+	if !a.phase.brief() || !f.isolated {
 		return true, err
 	}
 	records, e := at.Records(ctx, a.reader.In)
 	if e != nil {
 		return false, errors.Join(err, fmt.Errorf("records: %w", e))
 	}
-	return a.hit(records), err
+	return a.wasInPhase(records), err
 }

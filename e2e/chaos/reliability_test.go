@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The page that has the matrix, and where in it.
+// The comments on the page between which the matrix is.
 const (
 	matrixBegin = "<!-- matrix: begin -->\n"
 	matrixEnd   = "<!-- matrix: end -->\n"
@@ -20,8 +20,8 @@ const (
 
 var reliabilityPage = filepath.Join("..", "docs", "internals", "reliability.md")
 
-// table returns the matrix as the page has it: why a fault cannot happen in a phase stands below,
-// by letter.
+// table returns the matrix as on the page. Letters refer to the reasons why a fault cannot happen
+// in a phase.
 func (m *matrix) table() string {
 	var b strings.Builder
 	var reasons []string
@@ -30,11 +30,11 @@ func (m *matrix) table() string {
 		fmt.Fprintf(&b, " %s |", ph.name)
 	}
 	b.WriteString("\n|---|" + strings.Repeat(":-:|", len(phases)) + "\n")
-	for _, f := range slices.Concat(violent, calm) {
+	for _, f := range slices.Concat(processFaults, runFaults) {
 		fmt.Fprintf(&b, "| %s |", f.name)
 		for _, ph := range phases {
 			c := m.cells[f.name][ph.name]
-			if reason := f.cannot(ph); reason != "" {
+			if reason := f.excluded(ph); reason != "" {
 				if !slices.Contains(reasons, reason) {
 					reasons = append(reasons, reason)
 				}
@@ -51,7 +51,7 @@ func (m *matrix) table() string {
 	return b.String()
 }
 
-// splitPage takes the page apart at the table.
+// splitPage splits the page at the table.
 func splitPage() (before, table, after string, err error) {
 	page, err := os.ReadFile(reliabilityPage)
 	if err != nil {
@@ -73,21 +73,22 @@ func writeTable(table string) error {
 	return os.WriteFile(reliabilityPage, []byte(before+matrixBegin+table+matrixEnd+after), 0o644)
 }
 
-// The page has the faults and the phases that are played, and says of each whether it can be.
+// TestReliabilityPage checks that the page lists the faults and phases of the tests, and which of
+// them can occur together.
 func TestReliabilityPage(t *testing.T) {
 	t.Parallel()
 	m := newMatrix()
-	for _, f := range slices.Concat(violent, calm) {
+	for _, f := range slices.Concat(processFaults, runFaults) {
 		for _, ph := range phases {
-			m.set(f, ph, held)
+			m.set(f, ph, passed)
 		}
 	}
 	_, table, _, err := splitPage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	played := strings.NewReplacer(string(broken), string(held), string(missed), string(held)).Replace(table)
-	if diff := cmp.Diff(m.table(), played); diff != "" {
-		t.Errorf("the table is behind; make chaos ARGS=-update (-faults +page):\n%s", diff)
+	normalized := strings.NewReplacer(string(failed), string(passed), string(missed), string(passed)).Replace(table)
+	if diff := cmp.Diff(m.table(), normalized); diff != "" {
+		t.Errorf("the table is out of date; run make chaos ARGS=-update (-faults +page):\n%s", diff)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// runsAtOnce is how many runs a round of the schedule has.
+// runsAtOnce is the number of runs in a round of the schedule.
 const runsAtOnce = 40
 
-// Processes are killed at random moments, while models fail and readers lose their connections:
-// every run of every round is held against the journal. The seed, CHAOS_SEED, chooses faults and
-// moments, which are counted in events and not in time. CHAOS_TIME is how long the schedule goes
-// on; without -chaos it is one round.
+// TestSchedule kills processes at random moments while models fail and readers lose their
+// connections. Every run of every round is checked against the script's record. CHAOS_SEED chooses
+// faults and moments, which are counted in events, not in time. CHAOS_TIME is the length of the
+// schedule. Without -chaos it is one round.
 func TestSchedule(t *testing.T) {
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
 	if err != nil {
@@ -31,104 +31,106 @@ func TestSchedule(t *testing.T) {
 		length = 3 * time.Minute
 	}
 	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, length)
-	th := setupTestbed(t)
+	tb := setupTestbed(t)
 	end, runs := time.Now().Add(length), 0
 	for number := uint64(0); number == 0 || time.Now().Before(end) && !t.Failed(); number++ {
-		r := &round{t: t, testbed: th, random: rand.New(rand.NewPCG(seed, number)), number: number}
+		r := &scheduleRound{t: t, testbed: tb, random: rand.New(rand.NewPCG(seed, number)), number: number}
 		if (seed+number)%2 == 0 {
-			r.play(r.killDev, th.dev().Endpoint)
+			r.run(r.killDev, tb.dev().Endpoint)
 		} else {
-			r.play(r.killInCluster, r.door())
+			r.run(r.killInCluster, r.openEndpoint())
 		}
 		runs += runsAtOnce
-		t.Logf("round %d: at event %d, %s", number, r.moment, r.blow)
+		t.Logf("round %d: at event %d, %s", number, r.faultAt, r.fault)
 	}
 	t.Logf("%d runs", runs)
 }
 
-// round is some runs at the same time, and one blow. Only the goroutine of its test may use it.
-type round struct {
+// scheduleRound is a number of concurrent runs and one fault. Only the test's goroutine may use it.
+type scheduleRound struct {
 	*testbed
-	t      *testing.T
-	random *rand.Rand
-	number uint64
-	open   *kit.Endpoint // in a cluster: where readers find whichever api serves
-	moment int64         // of the blow, in events
-	blow   string        // what it was
+	t       *testing.T
+	random  *rand.Rand
+	number  uint64
+	openAPI *kit.Endpoint // in a cluster: always routes to an API that serves
+	faultAt int64         // the number of events before the fault
+	fault   string        // description
 }
 
-// play has the runs begin and deals the blow when their readers have had so many events together.
-func (r *round) play(blow func(), at *kit.Endpoint) {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 4*kit.Patience)
+// run starts the runs and injects the fault when their readers together have read faultAt events.
+func (r *scheduleRound) run(inject func(), at *kit.Endpoint) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 4*kit.WaitTimeout)
 	defer cancel()
-	r.moment = int64(1 + r.random.IntN(runsAtOnce*20))
+	r.faultAt = int64(1 + r.random.IntN(runsAtOnce*20))
 	reached := make(chan struct{})
 	var events atomic.Int64
 	var reading errgroup.Group
-	var actors []*observedRun
+	var started []*observedRun
 	for range runsAtOnce {
-		a, cut := r.enter(ctx, at), 1+r.random.IntN(40)
-		actors = append(actors, a)
+		a, cut := r.newRun(ctx, at), 1+r.random.IntN(40)
+		started = append(started, a)
 		reading.Go(func() error {
 			return a.readThrough(cut, func() {
-				if events.Add(1) == r.moment {
+				if events.Add(1) == r.faultAt {
 					close(reached)
 				}
 			})
 		})
 	}
-	over := make(chan error, 1)
-	go func() { over <- reading.Wait() }()
+	readingDone := make(chan error, 1)
+	go func() { readingDone <- reading.Wait() }()
 	var err error
 	ended := false
 	select {
 	case <-reached:
-	case err = <-over: // before the moment: the blow meets nobody
+	case err = <-readingDone: // all runs ended before the fault
 		ended = true
 	}
-	blow()
+	inject()
 	if !ended {
-		err = <-over
+		err = <-readingDone
 	}
 	if err != nil {
 		r.t.Errorf("round %d: %v", r.number, err)
 		return
 	}
-	r.judge(ctx, actors, at)
+	r.check(ctx, started, at)
 }
 
-func (r *round) judge(ctx context.Context, actors []*observedRun, at *kit.Endpoint) {
-	var judges errgroup.Group
-	judges.SetLimit(8)
-	for i, a := range actors {
-		judges.Go(func() error {
-			if err := a.verdict(ctx, at); err != nil {
-				r.t.Errorf("round %d, run %d (%s, flaw at %d of turn %d): %v", r.number, i, a.play.Tool, a.play.At, a.play.Turn, err)
+func (r *scheduleRound) check(ctx context.Context, started []*observedRun, at *kit.Endpoint) {
+	var checks errgroup.Group
+	checks.SetLimit(8)
+	for i, a := range started {
+		checks.Go(func() error {
+			if err := a.check(ctx, at); err != nil {
+				r.t.Errorf("round %d, run %d (%s, model fault at %d of turn %d): %v", r.number, i, a.script.Tool, a.script.At, a.script.Turn, err)
 			}
 			return nil
 		})
 	}
-	_ = judges.Wait()
+	_ = checks.Wait()
 }
 
-// enter prepares a run: any tool, any pace, and in some a flaw anywhere.
-func (r *round) enter(ctx context.Context, at *kit.Endpoint) *observedRun {
-	ph := phase{turn: kit.Nowhere, tool: []string{"observe", "charge"}[r.random.IntN(2)]}
+// newRun prepares a run with a random tool, a random interval and, in one of three runs, a fault of
+// the model.
+func (r *scheduleRound) newRun(ctx context.Context, at *kit.Endpoint) *observedRun {
+	ph := phase{turn: kit.NoTurn, tool: []string{"observe", "charge"}[r.random.IntN(2)]}
 	var what kit.ModelFault
 	if r.random.IntN(3) == 0 {
 		ph.turn = 1 + r.random.IntN(2)
-		ph.at = r.random.IntN(kit.Pieces)
-		flaws := []kit.ModelFault{kit.BreaksOff, kit.ServerError, kit.Garbage, kit.NoFinish, kit.InvalidUTF8}
-		what = flaws[r.random.IntN(len(flaws))]
+		ph.at = r.random.IntN(kit.ChunksPerKind)
+		faults := []kit.ModelFault{kit.ConnectionBreak, kit.ServerError, kit.Garbage, kit.NoFinish, kit.InvalidUTF8}
+		what = faults[r.random.IntN(len(faults))]
 	}
-	a := enter(ctx, r.PausableModel, ph, at)
-	a.killed = true // it may have been
-	a.play.Flaw, a.play.Pace = what, time.Duration(r.random.IntN(20))*time.Millisecond
-	a.play.GoOn()
+	a := newObservedRun(ctx, r.PausableModel, ph, at)
+	a.killed = true // the fault may kill its process
+	a.script.Fault, a.script.Interval = what, time.Duration(r.random.IntN(20))*time.Millisecond
+	a.script.Release()
 	return a
 }
 
-// readThrough reads a run to its end. The connection is cut once, behind so many events.
+// readThrough reads a run to its end and reconnects once, after cut events. had is called for each
+// event.
 func (a *observedRun) readThrough(cut int, had func()) error {
 	defer a.reader.Cut()
 	for {
@@ -145,13 +147,13 @@ func (a *observedRun) readThrough(cut int, had func()) error {
 	}
 }
 
-func (r *round) killDev() {
+func (r *scheduleRound) killDev() {
 	p := r.dev()
 	if r.random.IntN(4) > 0 {
-		r.blow = "perdure dev: kill -9"
+		r.fault = "perdure dev: kill -9"
 		p.Kill()
 	} else {
-		r.blow = "perdure dev: SIGTERM"
+		r.fault = "perdure dev: SIGTERM"
 		if err := p.Stop(); err != nil {
 			r.t.Error(err)
 		}
@@ -159,37 +161,37 @@ func (r *round) killDev() {
 	p.Start(r.t)
 }
 
-// door returns an address behind which there is always an api.
-func (r *round) door() *kit.Endpoint {
+// openEndpoint returns an endpoint that always routes to an API that serves.
+func (r *scheduleRound) openEndpoint() *kit.Endpoint {
 	c := r.cluster()
-	r.open = kit.NewEndpoint(c.Threads)
-	r.lead(c.front)
-	return r.open
+	r.openAPI = kit.NewEndpoint(c.Threads)
+	r.routeTo(c.front)
+	return r.openAPI
 }
 
-func (r *round) lead(to *kit.Gateway) {
+func (r *scheduleRound) routeTo(to *kit.API) {
 	where, err := to.Addresses(r.t.Context())
 	if err == nil {
-		err = r.open.Serves(r.t.Context(), where)
+		err = r.openAPI.Up(r.t.Context(), where)
 	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-// killInCluster kills the worker, the api that serves, or both.
-func (r *round) killInCluster() {
+// killInCluster kills the worker, the API with the readers, or both.
+func (r *scheduleRound) killInCluster() {
 	c, both := r.cluster(), r.random.IntN(3)
 	if both > 0 {
-		r.blow += "api: kill -9 "
-		r.open.Down()
+		r.fault += "api: kill -9 "
+		r.openAPI.Down()
 		c.killAPI(r.t)
-		r.lead(c.front)
+		r.routeTo(c.front)
 		c.spare = c.StartAPI(r.t)
 	}
 	if both < 2 {
-		r.blow += "worker: kill -9"
-		last := r.random.IntN(2) == 0 // nobody is there to take over at once
+		r.fault += "worker: kill -9"
+		last := r.random.IntN(2) == 0 // no other worker can take over
 		c.killWorker(r.t, last)
 		if last {
 			c.worker = c.StartWorker(r.t)

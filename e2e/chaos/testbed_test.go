@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// testbed is where the matrix plays: a stage, "perdure dev", and a cluster, brought up when they
-// are first needed and inspected when the test ends.
+// testbed has a pausable model, "perdure dev" and a cluster. Both start at their first use and are
+// inspected when the test ends.
 type testbed struct {
 	*kit.PausableModel
-	t       *testing.T // whose end is the playhouse's
+	t       *testing.T // the test whose end stops the testbed
 	dev     func() *kit.Perdure
 	cluster func() *fleet
 }
@@ -22,44 +22,43 @@ func setupTestbed(t *testing.T) *testbed {
 	if err := kit.BuildObserved(); err != nil {
 		t.Fatal(err)
 	}
-	th := &testbed{PausableModel: kit.StartPausableModel(t), t: t}
-	th.dev = sync.OnceValue(th.startDev)
-	th.cluster = sync.OnceValue(th.startCompany)
-	return th
+	tb := &testbed{PausableModel: kit.StartPausableModel(t), t: t}
+	tb.dev = sync.OnceValue(tb.startDev)
+	tb.cluster = sync.OnceValue(tb.startFleet)
+	return tb
 }
 
-func (th *testbed) startDev() *kit.Perdure {
-	p := kit.NewPerdure(filepath.Join(th.t.TempDir(), "data"), kit.SharedModel)
-	p.Program, p.Agents, p.Env = filepath.Join(kit.ObservedPrograms, "perdure"), filepath.Join("testdata", "performers"), th.Environ()
-	p.Flags = []string{"--known", "observe", "--known", "charge"} // tools that the observed program adds
-	p.Keep(th.t)
-	p.Start(th.t)
+func (tb *testbed) startDev() *kit.Perdure {
+	p := kit.NewPerdure(filepath.Join(tb.t.TempDir(), "data"), kit.SharedModel)
+	p.Program, p.Agents, p.Env = filepath.Join(kit.ObservedPrograms, "perdure"), filepath.Join("testdata", "chaos"), tb.Environ()
+	p.Flags = []string{"--known", "observe", "--known", "charge"} // tools of the observed program
+	p.InspectAtEnd(tb.t)
+	p.Start(tb.t)
 	return p
 }
 
-// fleet is a cluster with one worker that has all runs, one api that has all readers, and one to
-// which they can go.
+// fleet is a cluster with one worker, one API that serves all readers (front) and one spare API.
 type fleet struct {
 	*kit.Cluster
-	front, spare *kit.Gateway
+	front, spare *kit.API
 	worker       *kit.Process
 }
 
-func (th *testbed) startCompany() *fleet {
-	c := &kit.Cluster{Programs: kit.ObservedPrograms, Agents: filepath.Join("testdata", "performers"), Settings: th.Environ()}
-	c.Prepare(th.t)
-	c.Open(th.t)
-	return &fleet{Cluster: c, front: c.StartAPI(th.t), spare: c.StartAPI(th.t), worker: c.StartWorker(th.t)}
+func (tb *testbed) startFleet() *fleet {
+	c := &kit.Cluster{Programs: kit.ObservedPrograms, Agents: filepath.Join("testdata", "chaos"), Env: tb.Environ()}
+	c.InspectAtEnd(tb.t)
+	c.StartServers(tb.t)
+	return &fleet{Cluster: c, front: c.StartAPI(tb.t), spare: c.StartAPI(tb.t), worker: c.StartWorker(tb.t)}
 }
 
-// killAPI kills the api that has the readers; what was spare takes its place.
+// killAPI kills the API with the readers. The spare takes its place.
 func (c *fleet) killAPI(t *testing.T) {
 	t.Helper()
 	c.front.Kill()
 	c.front, c.spare = c.spare, nil
 }
 
-// killWorker kills the worker. Before, unless it must be done at once, another one is brought up.
+// killWorker kills the worker. Unless atOnce, it starts the next worker first.
 func (c *fleet) killWorker(t *testing.T, atOnce bool) {
 	t.Helper()
 	dying := c.worker

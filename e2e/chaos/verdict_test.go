@@ -15,38 +15,39 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// verdict holds a run that has ended against what was promised, whatever befell it:
+// check checks a run that has ended, whatever fault was injected:
 //
-//   - its reader saw one legal run, no event twice, and ends with the messages that the journal says;
-//   - whoever reads it later, or joins it, ends with the same;
-//   - what the log had as done was not done again.
+//   - its reader saw one legal run, no event twice, and has the messages that the script recorded;
+//   - readers that come later or join have the same messages;
+//   - no step that the log has as done ran again.
 //
-// The endpoint is where it is read once more.
-func (a *observedRun) verdict(ctx context.Context, at *kit.Endpoint) error {
-	shown, err := a.shown()
+// The endpoint serves the later readers.
+func (r *observedRun) check(ctx context.Context, at *kit.Endpoint) error {
+	shown, err := r.shownMessages()
 	if err != nil {
 		return fmt.Errorf("the reader: %w", err)
 	}
-	records, err := at.Records(ctx, a.reader.In)
+	records, err := at.Records(ctx, r.reader.In)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.ending(), a.content(shown), a.once(records), a.nothingBehind(ctx, at), a.readAgain(ctx, at, shown), a.join(ctx, at, shown))
+	return errors.Join(r.checkOutcome(), r.checkContent(shown), r.checkOnce(records), r.checkNothingAfter(ctx, at), r.checkReread(ctx, at, shown), r.checkJoin(ctx, at, shown))
 }
 
-// shown returns what the reader has at the end. A call that is withdrawn goes before it ends, which
-// clients remark on; reasoning that is withdrawn is left behind empty.
-func (a *observedRun) shown() ([]kit.Message, error) {
-	events := a.reader.Events
-	if err := oneRun(events); err != nil {
+// shownMessages returns the messages that the reader has at the end. It accepts the warnings about
+// retracted calls and ignores empty, retracted reasoning.
+func (r *observedRun) shownMessages() ([]kit.Message, error) {
+	events := r.reader.Events
+	if err := checkOneRun(events); err != nil {
 		return nil, err
 	}
-	shown, err := kit.Reduce(a.reader.In.Messages, events, kit.Withdrawn)
-	return kit.WithoutEmptied(shown), err
+	shown, err := kit.Reduce(r.reader.In.Messages, events, kit.RetractWarning)
+	return kit.WithoutEmptyReasoning(shown), err
 }
 
-// oneRun checks that there is one beginning and one end, in their places.
-func oneRun(events []kit.Event) error {
+// checkOneRun checks that the first event is the only RUN_STARTED, and the last the only terminal
+// event.
+func checkOneRun(events []kit.Event) error {
 	started, ended := 0, 0
 	for _, e := range events {
 		if e.Type == "RUN_STARTED" {
@@ -57,25 +58,25 @@ func oneRun(events []kit.Event) error {
 		}
 	}
 	if started != 1 || ended != 1 || events[0].Type != "RUN_STARTED" || !events[len(events)-1].Terminal() {
-		return fmt.Errorf("%d beginnings and %d ends: %q", started, ended, kit.Lines(events))
+		return fmt.Errorf("%d beginnings and %d ends: %q", started, ended, kit.EventLines(events))
 	}
 	return nil
 }
 
-// ending checks how the run ended.
-func (a *observedRun) ending() error {
-	last := a.reader.Events[len(a.reader.Events)-1]
+// checkOutcome checks the terminal event.
+func (r *observedRun) checkOutcome() error {
+	last := r.reader.Events[len(r.reader.Events)-1]
 	got := kit.Outcome(last)
 	if last.Type == "RUN_ERROR" {
 		got = last.Member("code")
 	}
 	want := []string{"success"}
 	switch {
-	case a.unsaid != "":
-		want = []string{a.unsaid}
-	case a.cancel && a.phase.name == phaseDone: // whichever the run hears of first
+	case r.wantError != "":
+		want = []string{r.wantError}
+	case r.cancelled && r.phase.name == phaseDone: // either may reach the run first
 		want = []string{"success", "cancelled"}
-	case a.cancel && a.phase.name != phaseEnded:
+	case r.cancelled && r.phase.name != phaseEnded:
 		want = []string{"cancelled"}
 	}
 	if !slices.Contains(want, got) {
@@ -84,13 +85,13 @@ func (a *observedRun) ending() error {
 	return nil
 }
 
-// content compares what is shown with what the surviving attempts said. Of a run that did not come
-// to its own end, all that is shown must have been said.
-func (a *observedRun) content(shown []kit.Message) error {
-	if last := a.reader.Events[len(a.reader.Events)-1]; kit.Outcome(last) != "success" {
-		return a.partial(shown)
+// checkContent compares the shown messages with what the successful attempts sent. If the run did
+// not succeed, every shown message must be the beginning of a sent one.
+func (r *observedRun) checkContent(shown []kit.Message) error {
+	if last := r.reader.Events[len(r.reader.Events)-1]; kit.Outcome(last) != "success" {
+		return r.checkPartial(shown)
 	}
-	want, err := a.survivors(shown)
+	want, err := r.wantMessages(shown)
 	if err != nil {
 		return err
 	}
@@ -100,13 +101,13 @@ func (a *observedRun) content(shown []kit.Message) error {
 	return nil
 }
 
-// survivors returns the messages that the journal tells: of each turn what the last attempt said
-// that came to its end.
-func (a *observedRun) survivors(shown []kit.Message) ([]kit.Message, error) {
-	want := slices.Clone(a.reader.In.Messages)
+// wantMessages returns the messages by the script's record: for each turn those of the last attempt
+// that finished.
+func (r *observedRun) wantMessages(shown []kit.Message) ([]kit.Message, error) {
+	want := slices.Clone(r.reader.In.Messages)
 	for turn := 1; turn <= 2; turn++ {
-		all := a.play.Performances(turn)
-		all = slices.DeleteFunc(all, func(pf kit.Invocation) bool { return !pf.Finished })
+		all := r.script.Invocations(turn)
+		all = slices.DeleteFunc(all, func(call kit.Invocation) bool { return !call.Finished })
 		if len(all) == 0 {
 			return nil, fmt.Errorf("the run ended well, but no model call of turn %d", turn)
 		}
@@ -114,144 +115,145 @@ func (a *observedRun) survivors(shown []kit.Message) ([]kit.Message, error) {
 		if said.Thought != "" {
 			want = append(want, kit.Message{Role: "reasoning", Content: said.Thought})
 		}
-		answer := kit.CallsTools(said.Calls...)
+		answer := kit.ToolCallMessage(said.Calls...)
 		answer.Content = said.Text
 		want = append(want, answer)
 		for i, c := range said.Calls {
-			told, err := a.effect(c, i, shown)
+			result, err := r.wantToolResult(c, i, shown)
 			if err != nil {
 				return nil, err
 			}
-			want = append(want, kit.Result(told))
+			want = append(want, kit.ToolMessage(result))
 		}
 	}
 	return want, nil
 }
 
-// What a model is told of a call whose worker died, and of one with arguments that make no sense.
+// Tool results that Perdure writes: for a call whose worker died, and for a call with invalid
+// arguments.
 const (
 	unknownOutcome = "Whether it took effect is unknown"
 	invalidCall    = "invalid arguments: "
 )
 
-// effect returns the result of a call: what the tool said the last time it ran, or why it has none.
-// Those words are the product's, and taken from where they are shown.
-func (a *observedRun) effect(c kit.ModelCall, nth int, shown []kit.Message) (string, error) {
+// wantToolResult returns the result of a call: what the tool returned the last time it ran or, if
+// it has no result, the shown result with Perdure's explanation.
+func (r *observedRun) wantToolResult(c kit.ModelCall, nth int, shown []kit.Message) (string, error) {
 	var args struct {
 		Note string `json:"note"`
 	}
-	told := ""
+	result := ""
 	if at := slices.IndexFunc(shown, func(m kit.Message) bool { return m.Role == "tool" }); at >= 0 && at+nth < len(shown) {
-		told = kit.ByCall(slices.Clone(shown))[at+nth].Content
+		result = kit.ByCall(slices.Clone(shown))[at+nth].Content
 	}
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
-		if !strings.HasPrefix(told, invalidCall) {
-			return "", fmt.Errorf("the result of a call with half its arguments is %q", told)
+		if !strings.HasPrefix(result, invalidCall) {
+			return "", fmt.Errorf("the result of a call with half its arguments is %q", result)
 		}
-		return told, nil
+		return result, nil
 	}
-	made := slices.DeleteFunc(a.play.Performances(kit.TurnTool), func(pf kit.Invocation) bool { return pf.Note != args.Note })
-	for _, pf := range made {
-		if pf.Key != made[0].Key || pf.Key == "" {
-			return "", fmt.Errorf("two attempts of a call have the idempotency keys %q and %q", made[0].Key, pf.Key)
+	calls := slices.DeleteFunc(r.script.Invocations(kit.TurnTool), func(call kit.Invocation) bool { return call.Note != args.Note })
+	for _, call := range calls {
+		if call.Key != calls[0].Key || call.Key == "" {
+			return "", fmt.Errorf("two attempts of a call have the idempotency keys %q and %q", calls[0].Key, call.Key)
 		}
 	}
-	if a.play.Tool == "charge" {
+	if r.script.Tool == "charge" {
 		switch {
-		case len(made) > 1:
-			return "", fmt.Errorf("a tool that is not idempotent ran %d times", len(made))
-		case a.killed && strings.Contains(told, unknownOutcome):
-			return told, nil
+		case len(calls) > 1:
+			return "", fmt.Errorf("a tool that is not idempotent ran %d times", len(calls))
+		case r.killed && strings.Contains(result, unknownOutcome):
+			return result, nil
 		}
 	}
-	if len(made) == 0 {
-		return "", fmt.Errorf("the tool did not run, and its result is %q", told)
+	if len(calls) == 0 {
+		return "", fmt.Errorf("the tool did not run, and its result is %q", result)
 	}
-	return made[len(made)-1].Answer, nil
+	return calls[len(calls)-1].Answer, nil
 }
 
-// partial checks that everything that is shown was said.
-func (a *observedRun) partial(shown []kit.Message) error {
+// checkPartial checks that every shown message is the beginning of a sent one.
+func (r *observedRun) checkPartial(shown []kit.Message) error {
 	var said []kit.Invocation
 	for turn := 1; turn <= 2; turn++ {
-		said = append(said, a.play.Performances(turn)...)
+		said = append(said, r.script.Invocations(turn)...)
 	}
 	begins := func(text string, of func(kit.Invocation) string) bool {
-		return text == "" || slices.ContainsFunc(said, func(pf kit.Invocation) bool { return strings.HasPrefix(of(pf), text) })
+		return text == "" || slices.ContainsFunc(said, func(call kit.Invocation) bool { return strings.HasPrefix(of(call), text) })
 	}
 	for _, m := range shown {
 		ok := true
 		switch m.Role {
 		case "reasoning":
-			ok = begins(m.Content, func(pf kit.Invocation) string { return pf.Thought })
+			ok = begins(m.Content, func(call kit.Invocation) string { return call.Thought })
 		case "assistant":
-			ok = begins(m.Content, func(pf kit.Invocation) string { return pf.Text })
+			ok = begins(m.Content, func(call kit.Invocation) string { return call.Text })
 			for i, c := range m.ToolCalls {
-				ok = ok && begins(c.Function.Arguments, func(pf kit.Invocation) string {
-					if i < len(pf.Calls) {
-						return pf.Calls[i].Arguments
+				ok = ok && begins(c.Function.Arguments, func(call kit.Invocation) string {
+					if i < len(call.Calls) {
+						return call.Calls[i].Arguments
 					}
 					return ""
 				})
 			}
 		}
 		if !ok {
-			return fmt.Errorf("nobody said %+v", m)
+			return fmt.Errorf("the model did not send %+v", m)
 		}
 	}
 	return nil
 }
 
-// once checks that a step is done once, and that neither model nor tool was called for it
-// afterwards. Log and journal are on one clock.
-func (a *observedRun) once(records []kit.Record) error {
+// checkOnce checks that each step is done once, and that the model and the tool were not called for
+// it after that. The log and the script use the same clock.
+func (r *observedRun) checkOnce(records []kit.Record) error {
 	done := map[string]bool{}
-	for _, r := range records {
-		if r.Kind != "done" {
+	for _, record := range records {
+		if record.Kind != "done" {
 			continue
 		}
-		if done[r.Step] {
-			return fmt.Errorf("step %s is done twice", r.Step)
+		if done[record.Step] {
+			return fmt.Errorf("step %s is done twice", record.Step)
 		}
-		done[r.Step] = true
+		done[record.Step] = true
 		turn := map[string]int{"1/model": 1, "2/model": 2, "1/tools/0": kit.TurnTool}
-		of, ok := turn[r.Step]
+		of, ok := turn[record.Step]
 		if !ok {
 			continue
 		}
-		for _, pf := range a.play.Performances(of) {
-			if strings.HasPrefix(pf.Note, "1 ") { // of the second call of a turn
+		for _, call := range r.script.Invocations(of) {
+			if strings.HasPrefix(call.Note, "1 ") { // the second call of a turn
 				continue
 			}
-			if pf.Began.After(r.At) {
-				return fmt.Errorf("step %s was done at %s, and was called again at %s", r.Step, r.At, pf.Began)
+			if call.Began.After(record.At) {
+				return fmt.Errorf("step %s was done at %s, and was called again at %s", record.Step, record.At, call.Began)
 			}
 		}
 	}
 	return nil
 }
 
-// nothingBehind checks that who has all of it is told to stop.
-func (a *observedRun) nothingBehind(ctx context.Context, at *kit.Endpoint) error {
-	resp, err := at.Get(ctx, kit.EventsPath(a.reader.In), a.reader.Last())
+// checkNothingAfter checks that a reader with all events gets 204.
+func (r *observedRun) checkNothingAfter(ctx context.Context, at *kit.Endpoint) error {
+	resp, err := at.Get(ctx, kit.EventsPath(r.reader.In), r.reader.Last())
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("behind the end: %s, want 204", resp.Status)
+		return fmt.Errorf("after the end: %s, want 204", resp.Status)
 	}
 	return nil
 }
 
-// readAgain has the run read from its start.
-func (a *observedRun) readAgain(ctx context.Context, at *kit.Endpoint, shown []kit.Message) error {
-	f := at.Quiet(ctx, a.reader.In)
-	f.Agent = a.reader.Agent
+// checkReread reads the run again from its start.
+func (r *observedRun) checkReread(ctx context.Context, at *kit.Endpoint, shown []kit.Message) error {
+	f := at.NewUnrecordedFollower(ctx, r.reader.In)
+	f.Agent = r.reader.Agent
 	if err := f.Read(); err != nil {
 		return fmt.Errorf("a late reader: %w", err)
 	}
-	if err := oneRun(f.Events); err != nil {
+	if err := checkOneRun(f.Events); err != nil {
 		return fmt.Errorf("a late reader: %w", err)
 	}
 	late, err := kit.Reduce(f.In.Messages, f.Events)
@@ -261,9 +263,9 @@ func (a *observedRun) readAgain(ctx context.Context, at *kit.Endpoint, shown []k
 	return sameMessages("a late reader", shown, late)
 }
 
-// join has the run joined by somebody who has nothing.
-func (a *observedRun) join(ctx context.Context, at *kit.Endpoint, shown []kit.Message) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Url(kit.EventsPath(a.reader.In)+"?join=true&limit=500"), nil)
+// checkJoin joins the run as a reader without earlier messages.
+func (r *observedRun) checkJoin(ctx context.Context, at *kit.Endpoint, shown []kit.Message) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.URL(kit.EventsPath(r.reader.In)+"?join=true&limit=500"), nil)
 	if err != nil {
 		return err
 	}
@@ -291,7 +293,7 @@ func (a *observedRun) join(ctx context.Context, at *kit.Endpoint, shown []kit.Me
 		e.Type = e.Member("type")
 		events = append(events, e)
 	}
-	if err := oneRun(events); err != nil {
+	if err := checkOneRun(events); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
 	joined, err := kit.Reduce(nil, events)
@@ -301,9 +303,9 @@ func (a *observedRun) join(ctx context.Context, at *kit.Endpoint, shown []kit.Me
 	return sameMessages("join", shown, joined)
 }
 
-func sameMessages(who string, want, got []kit.Message) error {
-	if diff := cmp.Diff(kit.WithoutEmptied(want), kit.WithoutEmptied(got)); diff != "" {
-		return fmt.Errorf("%s (-the reader +%s):\n%s", who, who, diff)
+func sameMessages(reader string, want, got []kit.Message) error {
+	if diff := cmp.Diff(kit.WithoutEmptyReasoning(want), kit.WithoutEmptyReasoning(got)); diff != "" {
+		return fmt.Errorf("%s (-the reader +%s):\n%s", reader, reader, diff)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package clients tests clients: CopilotKit, pages in a browser, WebSockets, the command line, and
-// a corpus of random readers.
+// viewers of each kind of run.
 package clients
 
 import (

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A run that one api started can be read at any other, from the start or behind any event, while it
-// goes on and afterwards.
+// Any API can read a run that another API has started, from the start or after any event, during
+// the run and afterwards.
 func TestClusterReadElsewhere(t *testing.T) {
 	t.Parallel()
 	readElsewhere(t, kit.SetupCluster(t))
@@ -26,39 +26,38 @@ func readElsewhere(t *testing.T, c *kit.Cluster) {
 	a, b := c.StartAPI(t), c.StartAPI(t)
 	c.StartWorker(t)
 	c.StartWorker(t)
-	in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(900)
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(3_000)
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 	here := a.Follow(t, in)
-	here.Contents(t, 5)
+	here.UntilContent(t, 5)
 	there := b.Follow(t, in)
-	there.Contents(t, 5)
-	behind := b.Behind(t, in, here.Events[:5])
+	there.UntilContent(t, 5)
+	behind := b.FollowAfter(t, in, here.Events[:5])
 	for _, f := range []*kit.Follower{here, there, behind} {
 		f.Finish(t)
 	}
 	all := here.Events
-	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.Says(answer)), kit.Show(t, in.Messages, all))
-	kit.Same(t, "attached at the other api in mid-stream", all, there.Events)
-	kit.Same(t, "behind event 4 in mid-stream", all, behind.Events)
+	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, all))
+	kit.WantSameEvents(t, "attached at the other api in mid-stream", all, there.Events)
+	kit.WantSameEvents(t, "behind event 4 in mid-stream", all, behind.Events)
 	for i := 0; i < len(all)-1; i += 10 {
-		f := b.Behind(t, in, all[:i+1])
+		f := b.FollowAfter(t, in, all[:i+1])
 		f.Finish(t)
-		kit.Same(t, fmt.Sprintf("behind event %d of %d", i, len(all)), all, f.Events)
+		kit.WantSameEvents(t, fmt.Sprintf("behind event %d of %d", i, len(all)), all, f.Events)
 	}
-	kit.Same(t, "the same input again at the other api", all, b.Run(t, in))
+	kit.WantSameEvents(t, "the same input again at the other api", all, b.Run(t, in))
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
 		t.Errorf("%d model calls, want 1", n)
 	}
 }
 
-// takeover bounds how long a run may stand still when its worker dies; aim is what is meant to
-// hold.
+// takeover bounds how long a run may pause when its worker dies. aim is the intended time.
 const takeover, aim = 5 * time.Second, 3 * time.Second
 
-// The worker dies that makes all model calls, and then the one that took over. Each time every run
-// goes on at once on the one that is left, over the same connection.
+// The worker with all model calls is killed, and then the worker that has taken over. Each time
+// every run continues at once on the remaining worker, over the same connection.
 func TestClusterWorkerKill(t *testing.T) {
-	// Not in parallel: it measures.
+	// Not parallel: the test measures time.
 	killWorkers(t, kit.SetupCluster(t))
 }
 
@@ -72,13 +71,13 @@ func killWorkers(t *testing.T, c *kit.Cluster) {
 	}
 	for kill := range 2 {
 		for _, r := range runs {
-			r.MidStream(t)
+			r.UntilMidStream(t)
 		}
-		idle := c.StartWorker(t) // all calls have begun: none is its own
+		idle := c.StartWorker(t) // all calls have begun on the other worker
 		killed := time.Now()
 		busy.Kill()
 		for _, r := range runs {
-			r.NextAttempt(t)
+			r.UntilNextAttempt(t)
 		}
 		took := time.Since(killed)
 		t.Logf("kill %d: all of %d runs went on after %s", kill+1, len(runs), took.Round(time.Millisecond))
@@ -89,13 +88,13 @@ func killWorkers(t *testing.T, c *kit.Cluster) {
 	}
 	for _, r := range runs {
 		r.Finish(t, a.Endpoint)
-		if r.Reader.Comebacks > 0 {
-			t.Errorf("a stream broke off %d times", r.Reader.Comebacks)
+		if r.Reader.Reconnects > 0 {
+			t.Errorf("a stream broke off %d times", r.Reader.Reconnects)
 		}
 	}
 }
 
-// The api dies that serves the streams. Their readers get exactly the rest from the other one.
+// The API that serves the streams is killed. Its readers get exactly the rest from the other API.
 func TestClusterAPIKill(t *testing.T) {
 	t.Parallel()
 	killAPI(t, kit.SetupCluster(t))
@@ -112,32 +111,32 @@ func killAPI(t *testing.T, c *kit.Cluster) {
 	}
 	var pairs []pair
 	for range 8 {
-		p := pair{in: kit.NewInput(kit.Say("Slowly, please.")), want: kit.Long(900)}
-		kit.SharedModel.Attempts(t, p.in.Messages[0].Content, kit.Pours(p.want))
+		p := pair{in: kit.NewInput(kit.Marked("Slowly, please.")), want: kit.LongText(3_000)}
+		kit.SharedModel.AnswerInOrder(t, p.in.Messages[0].Content, kit.SlowAnswer(p.want))
 		p.moving, p.steady = a.Follow(t, p.in), b.Follow(t, p.in)
 		pairs = append(pairs, p)
 	}
 	for _, p := range pairs {
-		p.moving.Contents(t, 3)
+		p.moving.UntilContent(t, 3)
 	}
 	a.Kill()
 	for _, p := range pairs {
-		p.moving.P = b.Endpoint
+		p.moving.Endpoint = b.Endpoint
 		p.moving.Finish(t)
 		p.steady.Finish(t)
-		if p.moving.Comebacks == 0 {
+		if p.moving.Reconnects == 0 {
 			t.Error("no reader had to come back: the run was over")
 		}
-		kit.Same(t, "the reader that moved", p.steady.Events, p.moving.Events)
-		kit.WantMessages(t, append(slices.Clone(p.in.Messages), kit.Says(p.want)), kit.Show(t, p.in.Messages, p.moving.Events))
+		kit.WantSameEvents(t, "the reader that moved", p.steady.Events, p.moving.Events)
+		kit.WantMessages(t, append(slices.Clone(p.in.Messages), kit.AssistantMessage(p.want)), kit.ShownMessages(t, p.in.Messages, p.moving.Events))
 	}
 }
 
-// SIGTERM ends an api and a worker that are busy soon and cleanly. What can end meanwhile ends
-// where it is, what cannot goes on elsewhere, and new runs go where it is not.
+// SIGTERM ends a busy API and a busy worker soon and cleanly. Their work ends there or continues on
+// other nodes, which also take new runs.
 func TestClusterTerminate(t *testing.T) {
-	// Not in parallel: it measures. It takes a second or two. Five were seen once, as if a workflow
-	// task had been lost with the worker, which comes again when its time is over.
+	// Not parallel: the test measures time. It usually takes a second or two. In rare cases a
+	// workflow task is lost with the worker and starts again after its timeout of five seconds.
 	terminateNodes(t, kit.SetupCluster(t), 2*takeover)
 }
 
@@ -152,18 +151,18 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	}
 	var runs []told
 	for i := range 8 {
-		in, r := kit.NewInput(kit.Say("Slowly, please.")), told{want: kit.Long(300), calls: 1}
-		script := []kit.Fixture{kit.Pours(r.want)}
+		in, r := kit.NewInput(kit.Marked("Slowly, please.")), told{want: kit.LongText(300), calls: 1}
+		script := []kit.Fixture{kit.SlowAnswer(r.want)}
 		if i%2 == 0 {
-			r = told{want: kit.Say("This is it."), calls: 2}
-			script = []kit.Fixture{kit.Pours(kit.Long(8000)), kit.Answers(r.want)}
+			r = told{want: kit.Marked("This is it."), calls: 2}
+			script = []kit.Fixture{kit.SlowAnswer(kit.LongText(8000)), kit.FastAnswer(r.want)}
 		}
-		kit.SharedModel.Attempts(t, in.Messages[0].Content, script...)
+		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, script...)
 		r.reader = a.Follow(t, in)
 		runs = append(runs, r)
 	}
 	for _, r := range runs {
-		r.reader.Contents(t, 2)
+		r.reader.UntilContent(t, 2)
 	}
 	c.StartWorker(t)
 	var ending, load errgroup.Group
@@ -171,7 +170,7 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	ending.Go(a.Stop)
 	ending.Go(leaving.Stop)
 	for i := range 40 {
-		load.Go(func() error { return b.Echo(t, i) })
+		load.Go(func() error { return b.RunEcho(t, i) })
 	}
 	if err := errors.Join(ending.Wait(), load.Wait()); err != nil {
 		t.Fatal(err)
@@ -183,10 +182,10 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 		if err := f.Drain(); !errors.Is(err, io.EOF) {
 			t.Errorf("the stream ended with %v, want an end between two frames", err)
 		}
-		if f.P = b.Endpoint; !f.Events[len(f.Events)-1].Terminal() {
+		if f.Endpoint = b.Endpoint; !f.Events[len(f.Events)-1].Terminal() {
 			f.Finish(t)
 		}
-		kit.WantMessages(t, append(slices.Clone(f.In.Messages), kit.Says(r.want)), kit.Show(t, f.In.Messages, f.Events))
+		kit.WantMessages(t, append(slices.Clone(f.In.Messages), kit.AssistantMessage(r.want)), kit.ShownMessages(t, f.In.Messages, f.Events))
 		if n := len(kit.SharedModel.Calls(t, f.In.Messages[0].Content)); n != r.calls {
 			t.Errorf("%d model calls, want %d", n, r.calls)
 		}
@@ -198,9 +197,9 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	}
 }
 
-// A cancel that another api takes is there as soon as one at the run's own.
+// A cancel at another API works as fast as one at the API of the run.
 func TestClusterCancelElsewhere(t *testing.T) {
-	// Not in parallel: it measures.
+	// Not parallel: the test measures time.
 	cancelElsewhere(t, kit.SetupCluster(t))
 }
 
@@ -209,11 +208,11 @@ func cancelElsewhere(t *testing.T, c *kit.Cluster) {
 	a, b := c.StartAPI(t), c.StartAPI(t)
 	c.StartWorker(t)
 	c.StartWorker(t)
-	for range 4 { // whichever worker has it
-		in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
-		kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+	for range 4 { // on either worker
+		in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(4000)
+		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 		f := a.Follow(t, in)
-		f.Contents(t, 3)
+		f.UntilContent(t, 3)
 		asked := time.Now()
 		if got := b.Cancel(t, in); got != http.StatusAccepted {
 			t.Fatalf("cancel: %d, want 202", got)
@@ -225,6 +224,6 @@ func cancelElsewhere(t *testing.T, c *kit.Cluster) {
 		if got := kit.Outcome(f.Events[len(f.Events)-1]); got != "cancelled" {
 			t.Errorf("it ended with the outcome %q", got)
 		}
-		kit.WantPartial(t, in, kit.Show(t, in.Messages, f.Events), answer)
+		kit.WantPartial(t, in, kit.ShownMessages(t, in.Messages, f.Events), answer)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// drawers is what a folder says of a tool that only the workers of a queue run.
-const drawers = `name: cashier
+// queueAgent is an agent with a tool that only the workers of a task queue run.
+const queueAgent = `name: cashier
 model: openai/scripted-by-the-test
 tools: [open_drawer]
 ---
@@ -28,9 +28,9 @@ http: {method: POST, url: "%s", headers: {Authorization: "Bearer ${secret:SHOP_T
 taskQueue: till
 `
 
-// openTillDeployment starts an api on servers of its own, and a server that tells of each drawer
-// that is opened and waits until it may go on.
-func openTillDeployment(t *testing.T) (d *deployment, opened chan string, goOn chan struct{}) {
+// setupQueueDeployment starts an API on its own servers, and a tool server that reports each call
+// on opened and answers when goOn is closed.
+func setupQueueDeployment(t *testing.T) (d *deployment, opened chan string, goOn chan struct{}) {
 	t.Helper()
 	opened, goOn = make(chan string, 8), make(chan struct{}, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -44,49 +44,50 @@ func openTillDeployment(t *testing.T) (d *deployment, opened chan string, goOn c
 	t.Cleanup(server.Close)
 	c := kit.SetupCluster(t)
 	c.Agents = t.TempDir()
-	if err := os.WriteFile(filepath.Join(c.Agents, "all.yaml"), fmt.Appendf(nil, drawers, server.URL), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.Agents, "all.yaml"), fmt.Appendf(nil, queueAgent, server.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Settings = append(c.Settings, "PERDURE_AGENTS="+c.Agents, "PERDURE_ALLOW_PRIVATE_HOSTS=true")
-	d = &deployment{Cluster: c, front: c.StartAPI(t), workers: map[string]string{}}
+	c.Env = append(c.Env, "PERDURE_AGENTS="+c.Agents, "PERDURE_ALLOW_PRIVATE_HOSTS=true")
+	d = &deployment{Cluster: c, api: c.StartAPI(t), workers: map[string]string{}}
 	var err error
-	if d.temporal, err = d.front.Temporal(t.Context()); err != nil {
+	if d.temporal, err = d.api.DialTemporal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.temporal.Close)
 	return d, opened, goOn
 }
 
-// A version is deployed while a tool on a queue of its own is being called. The call ends where it
-// is, and the run moves between two turns: its next call goes to the new version's workers of the
-// queue or, if these have no versions, to them. Each call is made once, and the old workers can go.
+// A version is deployed while a tool on its own queue is being called. The call ends on the old
+// worker, and the run moves to the new version between two turns. Its next call goes to the new
+// version's workers of the queue or, if these have no versions, to them. Each call is made once,
+// and the old workers can stop.
 func TestDeployToolsOfAQueue(t *testing.T) {
 	t.Parallel()
 	for name, versioned := range map[string]bool{"versioned": true, "without versions": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, opened, goOn := openTillDeployment(t)
-			till := []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.Token, "PERDURE_PROMOTE=false"}
+			d, opened, goOn := setupQueueDeployment(t)
+			till := []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.WorkerSecret, "PERDURE_PROMOTE=false"}
 			if !versioned {
 				till = append(till, "PERDURE_DEPLOYMENT=", "PERDURE_BUILD_ID=")
 			}
-			old := []*kit.Process{d.release(t, "till", "v1", till...), d.release(t, "old", "v1")}
-			prompt, done := kit.Say("Open the drawers."), kit.Say("Open.")
+			old := []*kit.Process{d.startVersion(t, "till", "v1", till...), d.startVersion(t, "old", "v1")}
+			prompt, done := kit.Marked("Open the drawers."), kit.Marked("Open.")
 			open := func(n int) kit.Fixture {
 				return kit.Fixture{Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "open_drawer", Arguments: fmt.Sprintf(`{"number":%d}`, n)}}}}
 			}
-			kit.SharedModel.Attempts(t, prompt, open(1), open(2), kit.Answers(done))
+			kit.SharedModel.AnswerInOrder(t, prompt, open(1), open(2), kit.FastAnswer(done))
 			in := kit.NewInput(prompt)
-			f := d.front.FollowAgent(t, "/v1/agents/cashier/runs", in)
+			f := d.api.FollowAgent(t, "/v1/agents/cashier/runs", in)
 			wantOpened(t, f, opened, 1)
 			want := []string{"v1: old till", "v2: new till"}
 			if versioned {
 				want[1] = "v2: new new till"
-				d.release(t, "new till", "v2", till...)
+				d.startVersion(t, "new till", "v2", till...)
 			} else {
 				old = old[1:]
 			}
-			d.release(t, "new", "v2")
+			d.startVersion(t, "new", "v2")
 			goOn <- struct{}{}
 			wantOpened(t, f, opened, 2)
 			var leaving errgroup.Group
@@ -108,7 +109,7 @@ func TestDeployToolsOfAQueue(t *testing.T) {
 	}
 }
 
-// wantOpened waits until a drawer is opened.
+// wantOpened waits until the tool server is called.
 func wantOpened(t *testing.T, f *kit.Follower, opened chan string, number int) {
 	t.Helper()
 	select {

@@ -16,38 +16,38 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// finish lets a run go on to its end, which must be a good one.
-func (r *released) finish(t *testing.T) {
+// finish lets a run continue to its end, which must be a success.
+func (r *deployedRun) finish(t *testing.T) {
 	t.Helper()
-	r.GoOn()
+	r.Release()
 	r.reader.Finish(t)
 	if got := kit.Outcome(r.reader.Events[len(r.reader.Events)-1]); got != "success" {
 		t.Errorf("the run ended with %s", r.reader.Events[len(r.reader.Events)-1].Data)
 	}
 }
 
-// wantTrace checks who has worked on a run.
-func (d *deployment) wantTrace(t *testing.T, what string, r *released, want ...string) {
+// wantTrace checks which versions and workers have worked on a run.
+func (d *deployment) wantTrace(t *testing.T, what string, r *deployedRun, want ...string) {
 	t.Helper()
 	if got := d.trace(t, r.in); !slices.Equal(got, want) {
 		t.Errorf("%s: worked on by %q, want %q", what, got, want)
 	}
 }
 
-// A version is deployed beside the one that works: new runs begin on it, a run that is under way
-// stays where it is until it is between two turns, and one in its last turn to its end. A worker of
-// the old version that comes back changes nothing; an operator who rolls back does.
+// A version is deployed while another one works. New runs start on it. An active run moves to it
+// between two turns, and a run in its last turn does not move. A worker of the old version that
+// restarts changes nothing. An operator can roll back.
 func TestDeployVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
-	d.release(t, "old", "v1")
-	early, late := d.begin(t, 1), d.begin(t, 2)
-	d.release(t, "new", "v2")
-	fresh := d.begin(t, kit.Nowhere)
+	d.startVersion(t, "old", "v1")
+	early, late := d.startRun(t, 1), d.startRun(t, 2)
+	d.startVersion(t, "new", "v2")
+	fresh := d.startRun(t, kit.NoTurn)
 	fresh.finish(t)
 	d.wantTrace(t, "a run of the time behind the deploy", fresh, "v2: new")
-	d.release(t, "old again", "v1")
-	again := d.begin(t, kit.Nowhere)
+	d.startVersion(t, "old again", "v1")
+	again := d.startRun(t, kit.NoTurn)
 	again.finish(t)
 	d.wantTrace(t, "a run of the time behind that", again, "v2: new")
 	late.finish(t)
@@ -57,23 +57,23 @@ func TestDeployVersion(t *testing.T) {
 	if len(got) != 2 || got[1] != "v2: new" {
 		t.Errorf("a run in its first turn: worked on by %q, want it to move to v2 behind that", got)
 	}
-	back := d.begin(t, 1)
+	back := d.startRun(t, 1)
 	d.rollBack(t, "v1")
 	back.finish(t)
 	if got := d.trace(t, back.in); len(got) != 2 || got[0] != "v2: new" || !strings.HasPrefix(got[1], "v1: ") {
 		t.Errorf("a run of the time before v2 was rolled back: worked on by %q, want it to move to v1", got)
 	}
-	for _, r := range []*released{early, late, fresh, again, back} {
-		if first, second := r.Performances(1), r.Performances(2); len(first) != 1 || len(second) != 1 || len(r.Performances(kit.TurnTool)) != 1 {
+	for _, r := range []*deployedRun{early, late, fresh, again, back} {
+		if first, second := r.Invocations(1), r.Invocations(2); len(first) != 1 || len(second) != 1 || len(r.Invocations(kit.TurnTool)) != 1 {
 			t.Errorf("%d and %d model calls, want one a turn", len(first), len(second))
 		}
 	}
 }
 
-// rollBack makes a version current, as an operator does, and waits until every task queue knows.
+// rollBack makes a version current, as an operator does, and waits until every task queue has it.
 func (d *deployment) rollBack(t *testing.T, build string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	h := d.temporal.WorkerDeploymentClient().GetHandle("perdure")
 	if _, err := h.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err != nil {
@@ -81,7 +81,7 @@ func (d *deployment) rollBack(t *testing.T, build string) {
 	}
 	for {
 		now, err := d.temporal.WorkflowService().DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
-			Namespace: d.Where.Namespace, DeploymentName: "perdure",
+			Namespace: d.Addrs.Namespace, DeploymentName: "perdure",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -92,13 +92,13 @@ func (d *deployment) rollBack(t *testing.T, build string) {
 	}
 }
 
-// Workers are given versions while a run is under way: it goes on with the first version.
+// Workers get versions while a run is active. The run continues on the first version.
 func TestDeployFirstVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
 	plain := d.StartWorker(t)
-	r := d.begin(t, 1)
-	d.release(t, "new", "v1")
+	r := d.startRun(t, 1)
+	d.startVersion(t, "new", "v1")
 	if err := plain.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -108,15 +108,15 @@ func TestDeployFirstVersion(t *testing.T) {
 	}
 }
 
-// A worker of the old version that is told to stop lets a call end that can, and hands over what
-// can't: to another one of its version, though a newer one is current.
+// A worker of the old version that stops finishes the calls that end in time, and hands the others
+// to another worker of its version, although a newer version is current.
 func TestDeployDrain(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
-	leaving := d.release(t, "leaving", "v1", "PERDURE_STOP_TIMEOUT=3s")
-	ends, stays := d.begin(t, 2), d.begin(t, 2)
-	d.release(t, "staying", "v1")
-	d.release(t, "new", "v2")
+	leaving := d.startVersion(t, "leaving", "v1", "PERDURE_STOP_TIMEOUT=3s")
+	ends, stays := d.startRun(t, 2), d.startRun(t, 2)
+	d.startVersion(t, "staying", "v1")
+	d.startVersion(t, "new", "v2")
 	var stopping errgroup.Group
 	stopping.Go(leaving.Stop)
 	ends.finish(t)
@@ -125,30 +125,30 @@ func TestDeployDrain(t *testing.T) {
 	}
 	stays.finish(t)
 	d.wantTrace(t, "the run whose call went on", stays, "v1: leaving staying")
-	if n := len(stays.Performances(2)); n != 2 {
+	if n := len(stays.Invocations(2)); n != 2 {
 		t.Errorf("its answer was asked for %d times, want twice", n)
 	}
-	if n := len(ends.Performances(2)); n != 1 {
+	if n := len(ends.Invocations(2)); n != 1 {
 		t.Errorf("the answer that could end was asked for %d times", n)
 	}
 }
 
-// A run that is parked is on no version: it goes on with the current one when nothing else of its
-// own is left.
+// A parked run has no version. It continues on the current version, even if all workers of its old
+// version are gone.
 func TestDeployParked(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t, "PERDURE_PARK_AFTER=100ms")
-	old := d.release(t, "old", "v1")
-	r := d.begin(t, 1)
-	kit.TellThread(t, d.front.Endpoint, r.in, "pause", http.StatusNoContent)
-	r.GoOn()
+	old := d.startVersion(t, "old", "v1")
+	r := d.startRun(t, 1)
+	kit.PostThreadAction(t, d.api.Endpoint, r.in, "pause", http.StatusNoContent)
+	r.Release()
 	r.reader.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
-	kit.AwaitType(t, d.front.Endpoint, r.in, runs.TypeParked)
-	d.release(t, "new", "v2")
+	kit.AwaitWorkflowType(t, d.api.Endpoint, r.in, runs.TypeParked)
+	d.startVersion(t, "new", "v2")
 	if err := old.Stop(); err != nil {
 		t.Error(err)
 	}
-	kit.TellThread(t, d.front.Endpoint, r.in, "resume", http.StatusNoContent)
+	kit.PostThreadAction(t, d.api.Endpoint, r.in, "resume", http.StatusNoContent)
 	r.finish(t)
 	got := d.trace(t, r.in)
 	if len(got) != 3 || got[0] != "v1: old" || got[2] != "v2: new" {
@@ -156,16 +156,16 @@ func TestDeployParked(t *testing.T) {
 	}
 }
 
-// The last worker of a version dies under a run: the run waits, and goes on when an operator moves
-// it to the current version.
+// The last worker of a version dies during a run. The run waits, and continues when an operator
+// moves it to the current version.
 func TestDeployStranded(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
-	last := d.release(t, "last", "v1")
-	r := d.begin(t, 2)
-	d.release(t, "new", "v2")
+	last := d.startVersion(t, "last", "v1")
+	r := d.startRun(t, 2)
+	d.startVersion(t, "new", "v2")
 	last.Kill()
-	d.stranded(t, r.in)
+	d.awaitStranded(t, r.in)
 	_, err := d.temporal.UpdateWorkflowExecutionOptions(t.Context(), client.UpdateWorkflowExecutionOptionsRequest{
 		WorkflowId: "thread/default/" + r.in.ThreadID,
 		WorkflowExecutionOptionsChanges: client.WorkflowExecutionOptionsChanges{

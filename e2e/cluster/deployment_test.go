@@ -17,13 +17,13 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// deployment is a cluster whose workers have versions. Its models and tools are on a stage.
+// deployment is a cluster whose workers have versions, with a pausable model and observed tools.
 type deployment struct {
 	*kit.PausableModel
 	*kit.Cluster
-	front    *kit.Gateway
+	api      *kit.API
 	temporal client.Client
-	workers  map[string]string // their names by the number of their process
+	workers  map[string]string // names by process id
 }
 
 func setupDeployment(t *testing.T, settings ...string) *deployment {
@@ -32,61 +32,62 @@ func setupDeployment(t *testing.T, settings ...string) *deployment {
 		t.Fatal(err)
 	}
 	s := kit.StartPausableModel(t)
-	c := &kit.Cluster{Programs: kit.ObservedPrograms, Agents: filepath.Join("testdata", "performers"), Settings: append(s.Environ(), settings...)}
-	c.Prepare(t)
-	c.Open(t)
-	d := &deployment{PausableModel: s, Cluster: c, front: c.StartAPI(t), workers: map[string]string{}}
+	c := &kit.Cluster{Programs: kit.ObservedPrograms, Agents: filepath.Join("testdata", "chaos"), Env: append(s.Environ(), settings...)}
+	c.InspectAtEnd(t)
+	c.StartServers(t)
+	d := &deployment{PausableModel: s, Cluster: c, api: c.StartAPI(t), workers: map[string]string{}}
 	var err error
-	if d.temporal, err = d.front.Temporal(t.Context()); err != nil {
+	if d.temporal, err = d.api.DialTemporal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.temporal.Close)
 	return d
 }
 
-// release starts a worker of a version, under a name of its own. The first one of a version makes
-// it current.
-func (d *deployment) release(t *testing.T, name, build string, settings ...string) *kit.Process {
+// startVersion starts a worker of a version, with a name for the test. The first worker of a
+// version makes it current.
+func (d *deployment) startVersion(t *testing.T, name, build string, settings ...string) *kit.Process {
 	t.Helper()
-	usual := d.Settings
-	defer func() { d.Settings = usual }()
-	d.Settings = slices.Concat(usual, []string{"PERDURE_DEPLOYMENT=perdure", "PERDURE_BUILD_ID=" + build, "PERDURE_PROMOTE=true"}, settings)
+	usual := d.Env
+	defer func() { d.Env = usual }()
+	d.Env = slices.Concat(usual, []string{"PERDURE_DEPLOYMENT=perdure", "PERDURE_BUILD_ID=" + build, "PERDURE_PROMOTE=true"}, settings)
 	p := d.StartWorker(t)
 	d.workers[fmt.Sprint(p.Cmd.Process.Pid)] = name
 	return p
 }
 
-// released is a run on a deployment.
-type released struct {
+// deployedRun is a run on a deployment.
+type deployedRun struct {
 	*kit.ModelScript
 	in     kit.Input
 	reader *kit.Follower
 }
 
-// begin starts a run that stands still in a turn, if that is not nowhere, and waits until it does.
-func (d *deployment) begin(t *testing.T, turn int) *released {
+// startRun starts a run that pauses in a turn, and waits until it does; kit.NoTurn = it does not
+// pause.
+func (d *deployment) startRun(t *testing.T, turn int) *deployedRun {
 	t.Helper()
-	r := &released{ModelScript: kit.NewModelScript("observe", turn, 0)}
-	d.Add(r.ModelScript)
-	t.Cleanup(r.GoOn)
+	r := &deployedRun{ModelScript: kit.NewModelScript("observe", turn, 0)}
+	d.AddScript(r.ModelScript)
+	t.Cleanup(r.Release)
 	r.in = kit.NewInput(r.Prompt())
-	r.reader = d.front.FollowAgent(t, "/v1/agents/performer/runs", r.in)
-	if turn == kit.Nowhere {
+	r.reader = d.api.FollowAgent(t, "/v1/agents/observed/runs", r.in)
+	if turn == kit.NoTurn {
 		return r
 	}
 	select {
-	case <-r.Held:
+	case <-r.Paused:
 	case <-r.reader.Ctx.Done():
-		t.Fatalf("no model is asked in turn %d: %v", turn, r.reader.Ctx.Err())
+		t.Fatalf("the model is not called in turn %d: %v", turn, r.reader.Ctx.Err())
 	}
 	return r
 }
 
-// trace tells who has worked on a run: for each execution the versions of its workflow tasks, and
-// the workers that took its activities.
+// trace returns for each execution of a run the versions of its workflow tasks, and the workers of
+// its activities.
 func (d *deployment) trace(t *testing.T, in kit.Input) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	var trace []string
 	for execution := ""; ; {
@@ -121,7 +122,8 @@ func (d *deployment) traceOne(h *historypb.History) string {
 	return strings.Join(builds, " ") + ": " + strings.Join(workers, " ")
 }
 
-// workerOf finds a worker by its identity: host, number of the process, something random.
+// workerOf returns the name of a worker by its identity, which has the host, the process id and a
+// random part.
 func (d *deployment) workerOf(identity string) string {
 	parts := strings.Split(identity, "-")
 	if len(parts) < 3 {
@@ -130,10 +132,10 @@ func (d *deployment) workerOf(identity string) string {
 	return d.workers[parts[len(parts)-2]]
 }
 
-// stranded waits until a run's attempt is lost and no worker takes the next one.
-func (d *deployment) stranded(t *testing.T, in kit.Input) {
+// awaitStranded waits until a run's attempt is lost and no worker takes the next one.
+func (d *deployment) awaitStranded(t *testing.T, in kit.Input) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	for {
 		now, err := d.temporal.DescribeWorkflowExecution(ctx, "thread/default/"+in.ThreadID, "")

@@ -12,23 +12,23 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The disk is full while runs stream: whoever asks for something is told so, and who watches keeps
-// the connection and is told nothing wrong. When there is room every run goes on where it was,
-// those that were asked for meanwhile too: by themselves where one process is everything, and
-// otherwise when NATS was started again.
+// The disk is full while runs stream. Requests are refused with a clear error, and readers keep
+// their connections and see nothing wrong. When there is room again, all runs continue, including
+// those requested meanwhile. With "perdure dev" they do so by themselves, and in a cluster after a
+// restart of NATS.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	t.Run("Dev", func(t *testing.T) {
 		t.Parallel()
 		disk := mountDisk(t, t.TempDir(), "size=64m")
 		p := kit.NewPerdure(filepath.Join(disk, "data"), kit.SharedModel)
-		p.Keep(t)
+		p.InspectAtEnd(t)
 		p.Start(t)
-		fillsUp(t, &kit.Gateway{Endpoint: p.Endpoint}, disk, func() {})
+		fillDiskUnderRuns(t, &kit.API{Endpoint: p.Endpoint}, disk, func() {})
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		t.Parallel()
-		disk := mountDisk(t, t.TempDir(), "size=64m") // before the cluster, which writes to it until it has stopped
+		disk := mountDisk(t, t.TempDir(), "size=64m") // before the cluster, so that it is unmounted after the cluster has stopped
 		c := kit.NewCluster(t)
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
 			t.Fatal(err)
@@ -36,48 +36,48 @@ func TestDiskFull(t *testing.T) {
 		if err := os.Symlink(disk, filepath.Join(c.Data, "nats-1")); err != nil {
 			t.Fatal(err)
 		}
-		log := c.StartLog(t, 1)[0]
+		log := c.StartNATS(t, 1)[0]
 		c.StartTemporal(t)
 		g := c.StartAPI(t)
 		c.StartWorker(t)
-		fillsUp(t, g, disk, func() {
+		fillDiskUnderRuns(t, g, disk, func() {
 			log.Kill()
 			log.Start(t)
 		})
 	})
 }
 
-// fillsUp fills the disk under runs, makes room again, and lets revive do what else it takes.
-func fillsUp(t *testing.T, g *kit.Gateway, disk string, revive func()) {
+// fillDiskUnderRuns fills the disk during runs, makes room again, and calls revive.
+func fillDiskUnderRuns(t *testing.T, g *kit.API, disk string, revive func()) {
 	t.Helper()
-	ended := kit.NewInput(kit.Say("Briefly."))
-	kit.SharedModel.AnswerWith(t, ended.Messages[0].Content, kit.Say("Yes."))
+	ended := kit.NewInput(kit.Marked("Briefly."))
+	kit.SharedModel.AnswerWith(t, ended.Messages[0].Content, kit.Marked("Yes."))
 	before := g.Run(t, ended)
 	runs := startSteady(t, 3, 4_500, g)
-	goOn(t, runs, 1)
+	untilContent(t, runs, 1)
 	room := fillDisk(t, disk)
-	kit.Ready(t, g, http.StatusServiceUnavailable)
-	waits, answer := kit.NewInput(kit.Say("Are you there?")), kit.Say("Yes.")
-	kit.SharedModel.Attempts(t, waits.Messages[0].Content, kit.Answers(answer))
-	resp, err := g.Post(t.Context(), kit.Assistant, waits)
-	if r := kit.Refused(t, resp, err); r.Code != "unavailable" || resp.Header.Get("Retry-After") == "" {
+	kit.AwaitReadyStatus(t, g, http.StatusServiceUnavailable)
+	waits, answer := kit.NewInput(kit.Marked("Are you there?")), kit.Marked("Yes.")
+	kit.SharedModel.AnswerInOrder(t, waits.Messages[0].Content, kit.FastAnswer(answer))
+	resp, err := g.Post(t.Context(), kit.AssistantPath, waits)
+	if r := kit.ReadProblem(t, resp, err); r.Code != "unavailable" || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("POST: %+v, Retry-After %q", r, resp.Header.Get("Retry-After"))
 	}
 	room()
 	revive()
-	kit.Ready(t, g, http.StatusOK)
-	kit.Same(t, "a run that had ended", before, g.Run(t, ended))
+	kit.AwaitReadyStatus(t, g, http.StatusOK)
+	kit.WantSameEvents(t, "a run that had ended", before, g.Run(t, ended))
 	events := g.Run(t, waits)
-	kit.WantMessages(t, append(slices.Clone(waits.Messages), kit.Says(answer)), kit.Show(t, waits.Messages, events))
+	kit.WantMessages(t, append(slices.Clone(waits.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, waits.Messages, events))
 	finishSteady(t, runs)
 	for _, r := range runs {
-		if n := r.readers[0].Comebacks; n > 0 {
+		if n := r.readers[0].Reconnects; n > 0 {
 			t.Errorf("a reader had to come back %d times", n)
 		}
 	}
 }
 
-// mountDisk makes a folder a small file system in memory.
+// mountDisk mounts a small file system in memory on a folder.
 func mountDisk(t *testing.T, dir, options string) string {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
@@ -87,7 +87,7 @@ func mountDisk(t *testing.T, dir, options string) string {
 	return dir
 }
 
-// fillDisk takes all the room there is, and returns what gives it back.
+// fillDisk fills the disk and returns a function that makes room again.
 func fillDisk(t *testing.T, disk string) (room func()) {
 	t.Helper()
 	name := filepath.Join(disk, "filler")

@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// What holds on one NATS node and SQLite holds in production's shape too: three nodes with three
-// replicas, Temporal on PostgreSQL, configured by the files that are deployed. And there a node of
-// the log may die.
+// The tests of the small cluster also hold in the shape of production: three NATS nodes with three
+// replicas and Temporal on PostgreSQL, with the deployed configuration. In addition, nodes of the
+// log may die.
 func TestLargeCluster(t *testing.T) {
-	// Not in parallel: it measures.
+	// Not parallel: the test measures time.
 	c := kit.NewCluster(t)
 	c.StartTemporalOnPostgres(t)
-	log := c.StartLog(t, 3)
+	log := c.StartNATS(t, 3)
 	for _, part := range []struct {
 		name string
 		test func(t *testing.T)
@@ -39,31 +39,31 @@ func TestLargeCluster(t *testing.T) {
 			}
 		})
 		if !passed {
-			return // what it left behind would fail the others as well
+			return // its workflows would fail the other tests
 		}
 	}
-	c.StartWorker(t) // workflows that have still to close
+	c.StartWorker(t) // so that open workflows end
 }
 
-// steady is a run of one attempt and its readers: one stays with its api, the other one moves to
-// another whenever its api goes.
-type steady struct {
+// steadyRun is a run of one attempt with two readers. One stays at its API, the other moves to
+// another API whenever its own is down.
+type steadyRun struct {
 	in      kit.Input
 	answer  string
 	readers []*kit.Follower
 }
 
-// startSteady starts runs that last for some seconds, each read at all apis.
-func startSteady(t *testing.T, n, size int, apis ...*kit.Gateway) []steady {
+// startSteady starts runs that last for some seconds, each read at all APIs.
+func startSteady(t *testing.T, n, size int, apis ...*kit.API) []steadyRun {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	t.Cleanup(cancel)
-	var runs []steady
+	var runs []steadyRun
 	for range n {
-		r := steady{in: kit.NewInput(kit.Say("Slowly, please.")), answer: kit.Long(size)}
-		kit.SharedModel.Attempts(t, r.in.Messages[0].Content, kit.Pours(r.answer))
+		r := steadyRun{in: kit.NewInput(kit.Marked("Slowly, please.")), answer: kit.LongText(size)}
+		kit.SharedModel.AnswerInOrder(t, r.in.Messages[0].Content, kit.SlowAnswer(r.answer))
 		for _, a := range apis {
-			f := a.Quiet(ctx, r.in)
+			f := a.NewUnrecordedFollower(ctx, r.in)
 			t.Cleanup(f.Cut)
 			f.Until(t, func(e kit.Event) bool { return e.Type == "RUN_STARTED" }) // 503 until the log has a leader
 			r.readers = append(r.readers, f)
@@ -73,45 +73,45 @@ func startSteady(t *testing.T, n, size int, apis ...*kit.Gateway) []steady {
 	return runs
 }
 
-// goOn waits until every reader has been shown n more pieces of its answer.
-func goOn(t *testing.T, runs []steady, n int) {
+// untilContent waits until every reader has n more events with text.
+func untilContent(t *testing.T, runs []steadyRun, n int) {
 	t.Helper()
 	for _, r := range runs {
 		for _, f := range r.readers {
-			f.Contents(t, n)
+			f.UntilContent(t, n)
 		}
 	}
 }
 
-// finishSteady reads the runs to their ends: every reader has been shown the same, none of it
-// twice, and the model was called once.
-func finishSteady(t *testing.T, runs []steady) {
+// finishSteady reads the runs to their ends. All readers must have the same events, none twice, and
+// the model was called once.
+func finishSteady(t *testing.T, runs []steadyRun) {
 	t.Helper()
 	for _, r := range runs {
 		for _, f := range r.readers {
 			f.Finish(t)
-			kit.Same(t, "another reader", r.readers[0].Events, f.Events)
+			kit.WantSameEvents(t, "another reader", r.readers[0].Events, f.Events)
 		}
-		kit.WantMessages(t, append(slices.Clone(r.in.Messages), kit.Says(r.answer)), kit.Show(t, r.in.Messages, r.readers[0].Events))
-		kit.Same(t, "the run, asked for again", r.readers[0].Events, r.readers[0].P.Run(t, r.in))
+		kit.WantMessages(t, append(slices.Clone(r.in.Messages), kit.AssistantMessage(r.answer)), kit.ShownMessages(t, r.in.Messages, r.readers[0].Events))
+		kit.WantSameEvents(t, "the run, asked for again", r.readers[0].Events, r.readers[0].Endpoint.Run(t, r.in))
 		if n := len(kit.SharedModel.Calls(t, r.in.Messages[0].Content)); n != 1 {
 			t.Errorf("%d model calls, want 1", n)
 		}
 	}
 }
 
-// The node dies that leads the log while streams are open, and when it is back the next leader
-// does. Runs go on, and end, on the two that are left.
+// The leader of the log dies while streams are open, restarts, and then the next leader dies. Runs
+// continue and end on the remaining two nodes.
 func killLogNodes(t *testing.T, c *kit.Cluster, log []*kit.Server) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
 	c.StartWorker(t)
 	c.StartWorker(t)
 	runs := startSteady(t, 10, 3_000, a, b)
-	goOn(t, runs, 3)
+	untilContent(t, runs, 3)
 	first := log[leader(t, c)]
 	first.Kill()
-	goOn(t, runs, 3)
+	untilContent(t, runs, 3)
 	finishSteady(t, runs[:5])
 	first.Start(t)
 	replicated(t, c)
@@ -123,7 +123,7 @@ func killLogNodes(t *testing.T, c *kit.Cluster, log []*kit.Server) {
 	replicated(t, c)
 }
 
-// The log changes its leader again and again while streams are open.
+// The log changes its leader several times while streams are open.
 func stepDown(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
@@ -131,9 +131,9 @@ func stepDown(t *testing.T, c *kit.Cluster) {
 	c.StartWorker(t)
 	runs := startSteady(t, 10, 2_500, a, b)
 	for range 5 {
-		goOn(t, runs, 1)
+		untilContent(t, runs, 1)
 		nc := connect(t, c)
-		if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.PERDURE", nil, kit.Patience); err != nil {
+		if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.PERDURE", nil, kit.WaitTimeout); err != nil {
 			t.Fatal(err)
 		}
 		nc.Close()
@@ -144,7 +144,7 @@ func stepDown(t *testing.T, c *kit.Cluster) {
 
 func connect(t *testing.T, c *kit.Cluster) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(c.Where.NATS, nats.UserInfo("perdure", "perdure"), nats.MaxReconnects(-1))
+	nc, err := nats.Connect(c.Addrs.NATS, nats.UserInfo("perdure", "perdure"), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +152,13 @@ func connect(t *testing.T, c *kit.Cluster) *nats.Conn {
 	return nc
 }
 
-// leader waits until the log has a leader and tells which node it is, from 0.
+// leader waits until the log has a leader, and returns the index of its node.
 func leader(t *testing.T, c *kit.Cluster) int {
 	t.Helper()
 	return slices.Index([]string{"nats-1", "nats-2", "nats-3"}, inspectLog(t, c, func(i *jetstream.ClusterInfo) bool { return i.Leader != "" }).Leader)
 }
 
-// replicated waits until all replicas of the log are up to date.
+// replicated waits until all replicas of the log are current.
 func replicated(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	inspectLog(t, c, func(i *jetstream.ClusterInfo) bool {
@@ -169,7 +169,7 @@ func replicated(t *testing.T, c *kit.Cluster) {
 // inspectLog waits for a state of the log's cluster.
 func inspectLog(t *testing.T, c *kit.Cluster, fits func(*jetstream.ClusterInfo) bool) *jetstream.ClusterInfo {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	nc := connect(t, c)
 	defer nc.Close()
@@ -185,7 +185,7 @@ func inspectLog(t *testing.T, c *kit.Cluster, fits func(*jetstream.ClusterInfo) 
 		if last = err; err == nil && s.CachedInfo().Cluster != nil && fits(s.CachedInfo().Cluster) {
 			return s.CachedInfo().Cluster
 		}
-		<-time.After(20 * time.Millisecond) // between two looks
+		<-time.After(20 * time.Millisecond) // poll interval
 	}
 	t.Fatalf("the log does not come to be as it should: %v", last)
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// revisionOf returns what RUN_STARTED says.
+// revisionOf returns the revision in RUN_STARTED.
 func revisionOf(t *testing.T, events []kit.Event) string {
 	t.Helper()
 	var started struct {
@@ -26,7 +26,7 @@ func revisionOf(t *testing.T, events []kit.Event) string {
 	return started.Metadata["perdure.revision"]
 }
 
-// instructions returns what the model was told before each of the calls that a prompt has led to.
+// instructions returns the instructions in each model call for a prompt.
 func instructions(t *testing.T, prompt string) []string {
 	t.Helper()
 	var told []string
@@ -36,25 +36,25 @@ func instructions(t *testing.T, prompt string) []string {
 	return told
 }
 
-// A prompt that is changed in the middle of a run is not that run's: what the model hears, and what
-// readers are told, is the revision that the run began with. The thread's next run has the new one.
+// A definition is changed in the middle of a run. The model and the readers keep the revision with
+// which the run began. The thread's next run has the new one.
 func TestRevisionInMidRun(t *testing.T) {
 	t.Parallel()
 	const agent = "revised"
 	define := func(instructions string) string {
 		return fmt.Sprintf("name: %s\nmodel: openai/scripted-by-the-test\ninstructions: %s\ntools: [calculate]\n", agent, instructions)
 	}
-	before, after := kit.Say("Be brief."), kit.Say("Be kind.")
+	before, after := kit.Marked("Be brief."), kit.Marked("Be kind.")
 	first := kit.Shared.Publish(t, agent, define(before))
-	in := kit.NewInput(kit.Say("Use your tools, slowly."))
+	in := kit.NewInput(kit.Marked("Use your tools, slowly."))
 	yes, no := true, false
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content, HasToolResult: &no}, Response: kit.Response{
-			Content: kit.Long(200), ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}},
+			Content: kit.LongText(200), ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}},
 		}, ChunkSize: 8, Latency: 25},
-		kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content, HasToolResult: &yes}, Response: kit.Response{Content: kit.Say("Done.")}})
+		kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content, HasToolResult: &yes}, Response: kit.Response{Content: kit.Marked("Done.")}})
 	f := kit.Shared.FollowAgent(t, "/v1/agents/"+agent+"/runs", in)
-	f.Contents(t, 2)
+	f.UntilContent(t, 2)
 	second := kit.Shared.Publish(t, agent, define(after))
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
 		t.Fatalf("the run was not in its first turn any more: %d model calls", n)
@@ -66,8 +66,8 @@ func TestRevisionInMidRun(t *testing.T) {
 	if got := revisionOf(t, f.Events); got != first {
 		t.Errorf("readers are told of revision %s, want %s", got, first)
 	}
-	next := in.After("run-2", "reject", kit.User(kit.Say("And now?")))
-	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, kit.Say("Now this."))
+	next := in.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("And now?")))
+	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, kit.Marked("Now this."))
 	g := kit.Shared.FollowAgent(t, "/v1/agents/"+agent+"/runs", next)
 	g.Finish(t)
 	if got := instructions(t, next.Messages[1].Content); !slices.Equal(got, []string{after}) {
@@ -78,12 +78,13 @@ func TestRevisionInMidRun(t *testing.T) {
 	}
 }
 
-// An edited file takes effect with the next start, but not in place of what came over HTTP.
+// An edited file takes effect at the next start, but does not replace a definition that was
+// published over HTTP.
 func TestEditedFile(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents = t.TempDir()
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	definition := func(text string) string {
 		return "name: edited\nmodel: openai/scripted-by-the-test\ninstructions: " + text + "\n"
 	}
@@ -101,34 +102,34 @@ func TestEditedFile(t *testing.T) {
 	}
 	hears := func(want string) {
 		t.Helper()
-		in := kit.NewInput(kit.Say("Who are you?"))
-		kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("I am."))
+		in := kit.NewInput(kit.Marked("Who are you?"))
+		kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("I am."))
 		p.FollowAgent(t, "/v1/agents/edited/runs", in).Finish(t)
 		if got := instructions(t, in.Messages[0].Content); !slices.Equal(got, []string{want}) {
 			t.Errorf("the model was told %q, want %q", got, want)
 		}
 	}
-	file, edited, put := kit.Say("from the file"), kit.Say("edited"), kit.Say("put")
+	file, edited, put := kit.Marked("from the file"), kit.Marked("edited"), kit.Marked("put")
 	restart(file)
 	hears(file)
 	restart(edited)
 	hears(edited)
 	p.Publish(t, "edited", definition(put))
 	hears(put)
-	restart(kit.Say("edited again"))
+	restart(kit.Marked("edited again"))
 	hears(put)
-	restart(put) // what was put is in the file now, which has its say again
+	restart(put) // the file has the published definition, so its edits count again
 	restart(file)
 	hears(file)
 }
 
-// A run whose agent has tools that no worker has yet waits for one.
+// A run whose agent needs tools that no worker has yet waits for such a worker.
 func TestToolsOfTheNextVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
-	d.Programs = kit.Programs // whose workers do not have what the agent wants
+	d.Programs = kit.Programs // workers without the agent's tools
 	lacking := d.StartWorker(t)
-	resp, err := d.front.Get(t.Context(), "/v1/agents/performer", "")
+	resp, err := d.api.Get(t.Context(), "/v1/agents/observed", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +138,8 @@ func TestToolsOfTheNextVersion(t *testing.T) {
 	if want := `"unavailableTools":["observe","charge"]`; err != nil || !strings.Contains(string(body), want) {
 		t.Errorf("the agent is shown as %s (%v), want %s", body, err, want)
 	}
-	r := d.begin(t, kit.Nowhere)
-	d.stranded(t, r.in)
+	r := d.startRun(t, kit.NoTurn)
+	d.awaitStranded(t, r.in)
 	d.Programs = kit.ObservedPrograms
 	d.StartWorker(t)
 	if err := lacking.Stop(); err != nil {

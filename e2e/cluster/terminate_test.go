@@ -10,20 +10,20 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// All processes of a cluster are told to stop at the same time, with runs under way and viewers
-// attached. Each ends cleanly, and with the next processes the runs go on for the same viewers.
+// All processes of a cluster get SIGTERM at the same time, with active runs and viewers. Each exits
+// cleanly. With the next processes the runs continue for the same viewers.
 func TestClusterTerminateAll(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
 	a := c.StartAPI(t)
 	worker := c.StartWorker(t)
 	var readers []*kit.Follower
-	answer := kit.Say("This is it.")
+	answer := kit.Marked("This is it.")
 	for range 6 {
-		in := kit.NewInput(kit.Say("Slowly, please."))
-		kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(8000)), kit.Answers(answer))
+		in := kit.NewInput(kit.Marked("Slowly, please."))
+		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(8000)), kit.FastAnswer(answer))
 		f := a.Follow(t, in)
-		f.Contents(t, 2)
+		f.UntilContent(t, 2)
 		readers = append(readers, f)
 	}
 	asked := time.Now()
@@ -40,22 +40,22 @@ func TestClusterTerminateAll(t *testing.T) {
 	c.StartWorker(t)
 	for _, f := range readers {
 		f.Cut()
-		f.P = a.Endpoint
+		f.Endpoint = a.Endpoint
 		f.Finish(t)
-		kit.WantMessages(t, append(slices.Clone(f.In.Messages), kit.Says(answer)), kit.Show(t, f.In.Messages, f.Events))
+		kit.WantMessages(t, append(slices.Clone(f.In.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, f.In.Messages, f.Events))
 	}
 }
 
-// An api and a worker end cleanly although Temporal and the log do not answer.
+// An API and a worker exit cleanly although Temporal and the log do not respond.
 func TestClusterTerminateWithoutServers(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
 	a := c.StartAPI(t)
 	worker := c.StartWorker(t)
-	in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Say("This is it.")
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(8000)), kit.Answers(answer))
+	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.Marked("This is it.")
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(8000)), kit.FastAnswer(answer))
 	f := a.Follow(t, in)
-	f.Contents(t, 2)
+	f.UntilContent(t, 2)
 	c.Servers[0].Freeze(t)
 	asked := time.Now()
 	var ending errgroup.Group
@@ -70,7 +70,7 @@ func TestClusterTerminateWithoutServers(t *testing.T) {
 	a = c.StartAPI(t)
 	c.StartWorker(t)
 	f.Cut()
-	f.P = a.Endpoint
+	f.Endpoint = a.Endpoint
 	f.Finish(t)
-	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.Says(answer)), kit.Show(t, in.Messages, f.Events))
+	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, f.Events))
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The desk leaves customers to whom it concerns, and asks a person where it has to.
+// The desk example hands customers over to the right agent, and asks for approval where it must.
 func TestExampleDesk(t *testing.T) {
 	t.Parallel()
 	p := kit.StartExample(t, "desk")
 	checkDesk(t, p.Endpoint)
-	p.CheckRecorded(t, "desk")
+	p.CheckRecordedRuns(t, "desk")
 }
 
 func checkDesk(t *testing.T, p *kit.Endpoint) {
@@ -33,14 +33,14 @@ func checkDesk(t *testing.T, p *kit.Endpoint) {
 		if strings.Contains(said, "120") {
 			f.Approve(t)
 		}
-		messages := kit.Show(t, in.Messages, f.Events)
+		messages := kit.ShownMessages(t, in.Messages, f.Events)
 		if last := messages[len(messages)-1]; last.Content != want {
 			t.Errorf("to %q it says %q", said, last.Content)
 		}
 	}
 }
 
-// orderStore is the order example's store.
+// orderStore is the store program of the order example.
 type orderStore struct {
 	file, journal string
 	url           string
@@ -48,10 +48,10 @@ type orderStore struct {
 	process       *kit.Process
 }
 
-func openOrderStore(t *testing.T) *orderStore {
+func startOrderStore(t *testing.T) *orderStore {
 	t.Helper()
 	s := &orderStore{file: buildExample(t, "order/store"), journal: filepath.Join(t.TempDir(), "store.jsonl")}
-	s.open(t, "127.0.0.1:0")
+	s.start(t, "127.0.0.1:0")
 	t.Cleanup(func() {
 		if err := s.process.Stop(); err != nil {
 			t.Error(err)
@@ -60,7 +60,7 @@ func openOrderStore(t *testing.T) *orderStore {
 	return s
 }
 
-func (s *orderStore) open(t *testing.T, addr string) {
+func (s *orderStore) start(t *testing.T, addr string) {
 	t.Helper()
 	var err error
 	if s.process, err = kit.Launch(t.Context(), exec.Command(s.file, "-addr", addr, "-journal", s.journal), &s.said, func(line []byte) (ok bool) {
@@ -71,15 +71,15 @@ func (s *orderStore) open(t *testing.T, addr string) {
 	}
 }
 
-// restart kills the store, and opens it again where it was.
+// restart kills the store and starts it at the same address.
 func (s *orderStore) restart(t *testing.T) {
 	t.Helper()
 	s.process.Kill()
-	s.open(t, strings.TrimPrefix(s.url, "http://"))
+	s.start(t, strings.TrimPrefix(s.url, "http://"))
 }
 
-// did returns what the store has done, in its order.
-func (s *orderStore) did(t *testing.T) (deeds []string) {
+// effects returns what the store has done, in order.
+func (s *orderStore) effects(t *testing.T) (deeds []string) {
 	t.Helper()
 	resp, err := http.Get(s.url + "/journal")
 	if err != nil {
@@ -96,23 +96,23 @@ func (s *orderStore) did(t *testing.T) (deeds []string) {
 	return deeds
 }
 
-// The order example does all of it, or undoes in reverse order what it has done, and each of it
-// once, wherever it is killed together with its store.
+// The order example does every step once or, if it fails, compensates in reverse order. It does so
+// wherever it is killed together with its store.
 func TestExampleOrder(t *testing.T) {
 	t.Parallel()
-	s := openOrderStore(t)
+	s := startOrderStore(t)
 	p := kit.StartExample(t, "order", "http://127.0.0.1:8091", s.url)
 	checkOrder(t, p.Endpoint, s, func(t *testing.T) {
 		p.Kill()
 		s.restart(t)
 		p.Start(t)
 	})
-	p.CheckRecorded(t, "order")
+	p.CheckRecordedRuns(t, "order")
 }
 
 func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*testing.T)) {
 	t.Helper()
-	before := len(s.did(t))
+	before := len(s.effects(t))
 	for _, c := range []struct {
 		said    string
 		killsAt []string
@@ -130,7 +130,7 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 			restart(t)
 		}
 		f.Until(t, kit.Event.Terminal)
-		all := s.did(t)
+		all := s.effects(t)
 		if did := strings.Join(all[before:], " "); did != c.did {
 			t.Errorf("%s, killed at %q: the store has done %s, want %s", c.said, c.killsAt, did, c.did)
 		}
@@ -142,21 +142,21 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 			}
 			continue
 		}
-		messages := kit.Show(t, in.Messages, f.Events, kit.Withdrawn)
+		messages := kit.ShownMessages(t, in.Messages, f.Events, kit.RetractWarning)
 		if text := messages[len(messages)-1].Content; !strings.HasPrefix(text, "I am a script. Parcel S-R-lamp-") || !strings.HasSuffix(text, "is on its way to Lisbon.") {
 			t.Errorf("%s: it says %q", c.said, text)
 		}
 	}
 }
 
-// The same agents made in Go, in a module of its own with tools that are Go functions, come to the
-// same as their files, and the pages show them as well.
+// The same agents in Go, in their own module with tools that are Go functions, have the same
+// outcome as the files, and the pages show them as well.
 func TestPipelinesOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	if err := kit.Execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
 		t.Error(err)
 	}
-	s := openOrderStore(t)
+	s := startOrderStore(t)
 	w := startOwnWorker(t, "pipelines", []string{"--agents", filepath.Join("..", "examples", "pipelines", "scripts")}, []string{"STORE_URL=" + s.url})
 	checkDesk(t, w.Endpoint)
 	checkOrder(t, w.Endpoint, s, func(t *testing.T) {
@@ -166,6 +166,6 @@ func TestPipelinesOfAnotherModule(t *testing.T) {
 	})
 	checkReport(t, w.Endpoint, w.restartWorker)
 	for _, page := range []string{"report", "desk", "triage", "order"} {
-		w.CheckRecorded(t, page)
+		w.CheckRecordedRuns(t, page)
 	}
 }

@@ -25,10 +25,10 @@ func buildExample(t *testing.T, folder string) string {
 	return file
 }
 
-// bookshop is the refund example's shop.
+// bookshop is the shop program of the refund example.
 type bookshop struct{ url string }
 
-func openBookshop(t *testing.T) bookshop {
+func startBookshop(t *testing.T) bookshop {
 	t.Helper()
 	var s bookshop
 	var said kit.Output
@@ -47,7 +47,7 @@ func openBookshop(t *testing.T) bookshop {
 	return s
 }
 
-// refunds returns what the shop has paid back.
+// refunds returns the amounts that the shop has paid back.
 func (s bookshop) refunds(t *testing.T) (amounts []float64) {
 	t.Helper()
 	resp, err := http.Get(s.url + "/refunds")
@@ -67,25 +67,25 @@ func (s bookshop) refunds(t *testing.T) (amounts []float64) {
 	return amounts
 }
 
-// The refund example: a person is asked, everything is killed, and the person answers.
+// The refund example asks for approval, everything is killed, and the approver answers.
 func TestExampleRefund(t *testing.T) {
 	t.Parallel()
 	const runs = "/v1/agents/refund/runs"
-	shop := openBookshop(t)
+	shop := startBookshop(t)
 	p := kit.StartExample(t, "refund", "http://127.0.0.1:8090", shop.url)
-	question := kit.User("Please refund order A-1001.")
+	question := kit.UserMessage("Please refund order A-1001.")
 
-	// A client of each generation, which comes back with a page that was loaded anew.
+	// A client of each generation continues after its page was reloaded.
 	for _, g := range kit.Generations {
 		thread := kit.NewThread()
-		asked := g.Drive(t, p, kit.Script{URL: p.Url(runs), ThreadID: thread, Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
+		asked := g.Drive(t, p, kit.Script{URL: p.URL(runs), ThreadID: thread, Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
 		had := asked.Finish(t)[0].Messages
 		finished := asked.Events(0, "RUN_FINISHED")
 		q := kit.InterruptsOf(t, []kit.Event{{Data: finished[len(finished)-1]}})
 		p.Kill()
 		p.Start(t)
 		resume := []any{map[string]any{"interruptId": q[0].ID, "status": "resolved", "payload": map[string]any{"approved": false, "reason": "it was read"}}}
-		then := g.Drive(t, p, kit.Script{URL: p.Url(runs), ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "r2", Parameters: map[string]any{"resume": resume}}}})
+		then := g.Drive(t, p, kit.Script{URL: p.URL(runs), ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "r2", Parameters: map[string]any{"resume": resume}}}})
 		last := then.Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.Contains(text, "it was read") {
 			t.Errorf("%s: who was refused is told %q", g.Name, text)
@@ -95,7 +95,7 @@ func TestExampleRefund(t *testing.T) {
 		t.Errorf("%v was refunded that nobody approved", got)
 	}
 
-	// Commands, as the page has them.
+	// The commands of the page.
 	in := kit.NewInput(question.Content)
 	q := kit.InterruptsOf(t, p.RunAgent(t, runs, in))
 	p.Kill()
@@ -106,7 +106,7 @@ func TestExampleRefund(t *testing.T) {
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	small := kit.NewInput("Please refund order A-1002.")
-	messages := kit.Show(t, small.Messages, p.RunAgent(t, runs, small))
+	messages := kit.ShownMessages(t, small.Messages, p.RunAgent(t, runs, small))
 	if got := shop.refunds(t); !slices.Equal(got, []float64{80, 12.5}) {
 		t.Errorf("%v was refunded", got)
 	}
@@ -115,27 +115,27 @@ func TestExampleRefund(t *testing.T) {
 	}
 }
 
-// showForm is the form's tool, as clients bring it.
+// showForm is the client tool of the form.
 var showForm = map[string]any{"tools": []any{map[string]any{
 	"name": "show_form", "description": "Shows a form.", "parameters": map[string]any{"type": "object"},
 }}}
 
 const booked = "I have booked a table for 4 on Friday, for Ada."
 
-// The form example: an agent asks by a form, everything is killed, and the form is filled in.
+// The form example asks with a form, everything is killed, and the user fills it in.
 func TestExampleForm(t *testing.T) {
 	t.Parallel()
 	const runs = "/v1/agents/form/runs"
 	p := kit.StartExample(t, "form")
 	for _, g := range kit.Generations {
 		s := kit.Script{
-			URL: p.Url(runs), ThreadID: kit.NewThread(), Messages: []kit.Message{kit.User("I would like a table.")},
+			URL: p.URL(runs), ThreadID: kit.NewThread(), Messages: []kit.Message{kit.UserMessage("I would like a table.")},
 			Runs: []kit.ScriptedRun{{RunID: "r1", Parameters: showForm}},
 		}
 		s.Messages = g.Drive(t, p, s).Finish(t)[0].Messages
 		p.Kill()
 		p.Start(t)
-		s.URL = p.Url(runs)
+		s.URL = p.URL(runs)
 		s.Runs = []kit.ScriptedRun{{RunID: "r2", Parameters: showForm, Answer: map[string]string{"show_form": `{"date":"Friday","guests":"4","name":"Ada"}`}}}
 		last := g.Drive(t, p, s).Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.HasPrefix(text, booked) {
@@ -143,40 +143,40 @@ func TestExampleForm(t *testing.T) {
 		}
 	}
 
-	// The example's own client, which is killed too.
+	// The example's own client, which is killed, too.
 	thread := kit.NewThread()
-	p.Threads.Use(thread)
-	guest := startForm(t, p.Url(runs), thread)
-	guest.say(t, "You:", "I would like a table.")
-	guest.say(t, "On which day?", "Friday")
+	p.Threads.Add(thread)
+	guest := startForm(t, p.URL(runs), thread)
+	guest.answer(t, "You:", "I would like a table.")
+	guest.answer(t, "On which day?", "Friday")
 	guest.kill()
 	p.Kill()
 	p.Start(t)
-	guest = startForm(t, p.Url(runs), thread)
+	guest = startForm(t, p.URL(runs), thread)
 	for _, line := range [][2]string{{"On which day?", "Friday"}, {"For how many?", "4"}, {"Under which name?", "Ada"}} {
-		guest.say(t, line[0], line[1])
+		guest.answer(t, line[0], line[1])
 	}
-	guest.hear(t, booked)
-	if err := guest.wait(); err != nil {
+	guest.until(t, booked)
+	if err := guest.finish(); err != nil {
 		t.Error(err)
 	}
 }
 
-// guest is somebody in front of form.mjs.
-type guest struct {
+// formClient is a running form.mjs.
+type formClient struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout io.Reader
 	heard  string
 }
 
-func startForm(t *testing.T, args ...string) *guest {
+func startForm(t *testing.T, args ...string) *formClient {
 	t.Helper()
 	dir := filepath.Join("..", "examples", "form")
 	if err := kit.Install(dir); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	cmd := exec.CommandContext(ctx, "node", append([]string{"form.mjs"}, args...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	stdin, err := cmd.StdinPipe()
@@ -192,13 +192,13 @@ func startForm(t *testing.T, args ...string) *guest {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // fails where it was waited for
+		_ = cmd.Wait() // fails after finish
 	})
-	return &guest{cmd: cmd, stdin: stdin, stdout: stdout}
+	return &formClient{cmd: cmd, stdin: stdin, stdout: stdout}
 }
 
-// hear reads until a text has come.
-func (g *guest) hear(t *testing.T, text string) {
+// until reads until a text has arrived.
+func (g *formClient) until(t *testing.T, text string) {
 	t.Helper()
 	for buf := make([]byte, 1000); !strings.Contains(g.heard, text); {
 		n, err := g.stdout.Read(buf)
@@ -209,31 +209,31 @@ func (g *guest) hear(t *testing.T, text string) {
 	}
 }
 
-// say answers a question.
-func (g *guest) say(t *testing.T, question, answer string) {
+// answer answers a question.
+func (g *formClient) answer(t *testing.T, question, answer string) {
 	t.Helper()
-	g.hear(t, question)
+	g.until(t, question)
 	if _, err := io.WriteString(g.stdin, answer+"\n"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (g *guest) kill() { _ = g.cmd.Process.Kill() }
+func (g *formClient) kill() { _ = g.cmd.Process.Kill() }
 
-// wait reads what else comes and waits for the program's end.
-func (g *guest) wait() error {
+// finish reads the rest of the output and waits until the program exits.
+func (g *formClient) finish() error {
 	_, _ = io.Copy(io.Discard, g.stdout)
 	return g.cmd.Wait()
 }
 
-// The research example: answers come out of an MCP server that is a program of ours.
+// The answers of the research example come from an MCP server program of the example.
 func TestExampleResearch(t *testing.T) {
 	t.Parallel()
 	const runs, fact = "/v1/agents/research/runs", "tannins dissolve more slowly"
 	p := kit.StartExample(t, "research", "bin/library", buildExample(t, "research/library"))
-	question := kit.User("Why does tea turn bitter?")
+	question := kit.UserMessage("Why does tea turn bitter?")
 	for _, g := range kit.Generations {
-		d := g.Drive(t, p, kit.Script{URL: p.Url(runs), Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
+		d := g.Drive(t, p, kit.Script{URL: p.URL(runs), Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
 		last := d.Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.Contains(text, fact) {
 			t.Errorf("%s is told %q", g.Name, text)
@@ -241,11 +241,11 @@ func TestExampleResearch(t *testing.T) {
 	}
 	in := kit.NewInput(question.Content)
 	f := p.FollowAgent(t, runs, in)
-	f.Contents(t, 3)
+	f.UntilContent(t, 3)
 	p.Kill()
 	p.Start(t)
 	f.Finish(t)
-	messages := kit.Show(t, in.Messages, f.Events)
+	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; !strings.Contains(last.Content, fact) || len(messages) != 6 {
 		t.Errorf("who saw it killed has %+v", messages)
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// guideBlock is a shell block of a page, also within a list.
+// guideBlock matches a shell block of a page, also in a list.
 var guideBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
 
-// elsewhere are the beginnings of commands that need what a test does not have, and why.
-var elsewhere = map[string]string{
+// untestedCommands are the beginnings of commands that need something that the test does not have,
+// and why.
+var untestedCommands = map[string]string{
 	"temporal ":          "the command line of Temporal",
 	"PERDURE_DEPLOYMENT": "a worker with a version, which deploy_test.go starts",
 	"PERDURE_AUTH=":      "a file of settings, not a command",
@@ -26,8 +27,8 @@ var elsewhere = map[string]string{
 	"npm ":               "the examples' clients, which examples_test.go runs",
 }
 
-// The shell blocks of the guides work as they are written: every command succeeds. What they name
-// exists before: the thread t1 with an approval, or a question, of an agent that asks.
+// The shell blocks of the guides work as written: every command succeeds. The test creates what
+// they name: the thread t1 with an approval or a question of an agent.
 func TestGuideCommands(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
@@ -46,25 +47,25 @@ func TestGuideCommands(t *testing.T) {
 				t.Fatal("the page has no shell block")
 			}
 			for _, block := range blocks {
-				g.types(page, block[1])
+				g.runBlock(page, block[1])
 			}
 		})
 	}
 }
 
-// guide is a reader of a guide: a Perdure with the agents that guides name, and a folder.
+// guide is a guide's reader: a Perdure with the agents of the guides, and a folder.
 type guide struct {
 	t    *testing.T
 	at   *kit.Perdure
 	dir  string
 	runs int
-	// set are the lines with which earlier blocks of the page have set variables.
+	// set are the lines of earlier blocks of the page that set variables.
 	set string
 }
 
 var setsVariable = regexp.MustCompile(`(?m)^\w+=.*\n`)
 
-// guideAgent is the agent of the guides, with the tools of the bookshop. Its model is a script.
+// guideAgent is the agent of the guides, with the tools of the bookshop and a scripted model.
 const guideAgent = `name: support
 model: scripted/support
 tools: [get_order, issue_refund, ask_user]
@@ -94,7 +95,7 @@ func startGuide(t *testing.T) *guide {
 		err = os.CopyFS(g.at.Agents, os.DirFS(filepath.Join("..", "agents")))
 	}
 	for name, text := range map[string]string{
-		"refund.yaml":  strings.ReplaceAll(string(refund), "http://127.0.0.1:8090", openBookshop(t).url),
+		"refund.yaml":  strings.ReplaceAll(string(refund), "http://127.0.0.1:8090", startBookshop(t).url),
 		"support.yaml": guideAgent,
 	} {
 		if err == nil {
@@ -105,7 +106,7 @@ func startGuide(t *testing.T) *guide {
 		t.Fatal(err)
 	}
 	g.at.Start(t)
-	t.Cleanup(func() { // not inspected: readers of guides leave approvals open
+	t.Cleanup(func() { // not inspected: the guides leave approvals open
 		if err := g.at.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -113,32 +114,32 @@ func startGuide(t *testing.T) *guide {
 	return g
 }
 
-// types runs the commands of a block.
-func (g *guide) types(page, commands string) {
+// runBlock runs the commands of a block.
+func (g *guide) runBlock(page, commands string) {
 	g.t.Helper()
 	commands = strings.TrimSpace(commands)
-	for begins := range elsewhere {
+	for begins := range untestedCommands {
 		if strings.HasPrefix(commands, begins) {
 			return
 		}
 	}
-	commands = g.named(page, commands) + "\n"
+	commands = g.substitute(page, commands) + "\n"
 	before := g.set
 	g.set += strings.Join(setsVariable.FindAllString(commands, -1), "")
 	script := "curl() { command curl --fail-with-body --max-time 60 -sS \"$@\"; }\n" + strings.NewReplacer(
-		"http://127.0.0.1:8080", g.at.Url(""), "localhost:8080", strings.TrimPrefix(g.at.Url(""), "http://"),
+		"http://127.0.0.1:8080", g.at.URL(""), "localhost:8080", strings.TrimPrefix(g.at.URL(""), "http://"),
 		"bin/perdure ", g.at.Program+" ", "perdure ", g.at.Program+" ").Replace(before+commands)
 	cmd := exec.CommandContext(g.t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	cmd.Dir, cmd.Env = g.dir, append(os.Environ(), "PERDURE_URL="+g.at.Url(""))
+	cmd.Dir, cmd.Env = g.dir, append(os.Environ(), "PERDURE_URL="+g.at.URL(""))
 	out, err := cmd.CombinedOutput()
 	if waits := err != nil && cmd.ProcessState.ExitCode() == waitsForPeople; err != nil && !waits {
 		g.t.Errorf("%s: %v\n%s\n%s", page, err, commands, out)
 	}
 }
 
-// named gives a block what it names: a run with an interrupt on its thread, and a cursor of that
-// run.
-func (g *guide) named(page, commands string) string {
+// substitute starts what a block names, a run with an interrupt and its cursor, and puts the ids
+// into the block.
+func (g *guide) substitute(page, commands string) string {
 	g.t.Helper()
 	if !strings.Contains(commands, "int_") && !strings.Contains(commands, "/t1/") {
 		return commands
@@ -149,13 +150,13 @@ func (g *guide) named(page, commands string) string {
 		said = "ask"
 	}
 	thread := fmt.Sprintf("t1-%d", g.runs)
-	in := kit.NewInput(kit.Say(said))
+	in := kit.NewInput(kit.Marked(said))
 	in.ThreadID, in.RunID = thread, "run-1"
 	events := g.at.PostAgent(g.t, "/v1/agents/support/runs", in)
 	if last := events[len(events)-1]; kit.Outcome(last) != "interrupt" {
 		g.t.Fatalf("the run ends with %s", last.Data)
 	}
-	asked := g.at.Pending(g.t, "?thread="+thread, thread).Items[0]
+	asked := g.at.AwaitPending(g.t, "?thread="+thread, thread).Items[0]
 	return regexp.MustCompile(`\bint_(42|…)`).ReplaceAllString(strings.NewReplacer(
 		"/t1/", "/"+thread+"/", "00000000000200000-0d3ntr4cw", events[0].ID).Replace(commands), asked.ID)
 }

@@ -1,4 +1,4 @@
-// Package docs types the commands of the documentation, and runs the examples.
+// Package docs runs the commands of the documentation and the examples.
 package docs
 
 import (

@@ -15,8 +15,7 @@ import (
 
 const orders = "/v1/agents/order/runs"
 
-// ownWorker is the worker of an example that is a module of its own, and the only one that its node
-// has.
+// ownWorker is the worker of an example in its own Go module, and its API. It is the only worker.
 type ownWorker struct {
 	*kit.Perdure
 	file   string
@@ -26,8 +25,7 @@ type ownWorker struct {
 	worker *kit.Process
 }
 
-// startOwnWorker starts the worker of a folder of examples, with arguments and variables, and its
-// node.
+// startOwnWorker starts the worker of an example with arguments and variables, and an API.
 func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker {
 	t.Helper()
 	w := &ownWorker{
@@ -38,7 +36,7 @@ func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker
 		t.Fatal(err)
 	}
 	w.Start(t)
-	t.Cleanup(func() { // its histories can be replayed by its own worker only, which it was by each kill
+	t.Cleanup(func() { // only its own worker can replay its histories, and has done so after each kill
 		if err := w.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -63,7 +61,7 @@ func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker
 func (w *ownWorker) startWorker(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(w.file, w.args...)
-	cmd.Env = append(os.Environ(), "NATS_URL="+w.Where.NATS, "TEMPORAL_ADDRESS="+w.Where.Temporal)
+	cmd.Env = append(os.Environ(), "NATS_URL="+w.Addrs.NATS, "TEMPORAL_ADDRESS="+w.Addrs.Temporal)
 	cmd.Env = append(cmd.Env, w.env...)
 	var err error
 	if w.worker, err = kit.Launch(t.Context(), cmd, &w.said, func(line []byte) bool { return bytes.Contains(line, []byte(`"working"`)) }); err != nil {
@@ -71,14 +69,14 @@ func (w *ownWorker) startWorker(t *testing.T) {
 	}
 }
 
-// restartWorker kills the worker, and starts it again.
+// restartWorker kills the worker and starts it again.
 func (w *ownWorker) restartWorker(t *testing.T) {
 	t.Helper()
 	w.worker.Kill()
 	w.startWorker(t)
 }
 
-// called returns the tools that a client has seen called, in their order, with their results.
+// called returns the tool calls that a client has seen, in order, with their results.
 func called(t *testing.T, events []kit.Event) (calls []string) {
 	t.Helper()
 	for _, e := range events {
@@ -92,9 +90,9 @@ func called(t *testing.T, events []kit.Event) (calls []string) {
 	return calls
 }
 
-// An agent that is written as a workflow, in a module of its own, with tools and activities of its
-// own: it asks in the middle of its code, its worker is killed, and the code goes on in the run
-// that has the answer. What it has done is undone by ordinary code if the answer is no.
+// An agent that is a workflow function, in its own module with tools and activities, asks in the
+// middle of its code. Its worker is killed, and the code continues in the run with the answer. If
+// the answer is no, ordinary code undoes what it has done.
 func TestProgramOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	w := startOwnWorker(t, "programs", nil, nil)
@@ -117,7 +115,7 @@ func TestProgramOfAnotherModule(t *testing.T) {
 		if status, a := kit.Decide(t, w.Endpoint, in.ThreadID, asked[0].ID, c.decision); status != http.StatusOK {
 			t.Fatalf("%s: %d %v", c.decision, status, a)
 		}
-		f.View = "/v1/threads/" + in.ThreadID + "/events"
+		f.AttachPath = "/v1/threads/" + in.ThreadID + "/events"
 		f.Until(t, kit.Event.Terminal)
 		if got := strings.Join(called(t, f.Events[seen:]), " "); got != c.then {
 			t.Errorf("%s: it has called %s", c.decision, got)

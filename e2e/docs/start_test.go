@@ -13,30 +13,30 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// startPage is a page of docs/start, whose blocks a new user types one after the other.
+// startPage is a page of docs/start, whose blocks a new user runs in order.
 type startPage struct {
 	t    *testing.T
 	name string
 	at   *kit.Perdure
 	// shop is the program that the page starts first; nil = none.
 	shop *bookshop
-	// dir is where the commands leave files.
+	// dir is the working directory of the commands.
 	dir string
-	// said is what the commands have printed since the last block of output.
-	said string
+	// printed is the output of the commands since the last output block.
+	printed string
 }
 
 var (
 	pageBlock = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 	shownType = regexp.MustCompile(`"type":"[A-Z_]+"`)
-	// namedThread is how requests name a thread, and newThreadID how the command line tells of a
-	// new one.
+	// namedThread matches the thread of a request, and newThreadID the new thread in the command
+	// line's output.
 	namedThread = regexp.MustCompile(`"threadId": "([^"]+)"`)
 	newThreadID = regexp.MustCompile(`of thread (thread-\w+)`)
 )
 
-// The pages for new users are typed as they stand: every command succeeds and prints what the page
-// shows, and every definition is loaded or is a part of the example that the page names.
+// The pages for new users work as written. Every command succeeds and prints what the page shows.
+// Every definition loads, or is a part of the example that the page names.
 func TestStartPages(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"README", "docs/start/first-agent", "docs/start/crash-it-yourself", "docs/start/first-approval", "docs/start/first-pipeline"} {
@@ -53,13 +53,13 @@ func TestStartPages(t *testing.T) {
 					if strings.HasPrefix(block[2], "make test") {
 						continue // the targets for contributors
 					}
-					p.types(block[2])
+					p.runBlock(block[2])
 				case "js":
-					p.runs(block[2])
+					p.runProgram(block[2])
 				case "yaml":
-					p.loads(block[2])
+					p.loadDefinition(block[2])
 				case "":
-					p.shows(block[2])
+					p.wantOutput(block[2])
 				default:
 					t.Errorf("the test does not know blocks of %q", block[1])
 				}
@@ -71,50 +71,50 @@ func TestStartPages(t *testing.T) {
 	}
 }
 
-// types runs a block of commands.
-func (p *startPage) types(commands string) {
+// runBlock runs a block of commands.
+func (p *startPage) runBlock(commands string) {
 	p.t.Helper()
 	switch {
 	case strings.HasPrefix(commands, "go run ./examples/refund/shop"):
-		shop := openBookshop(p.t)
+		shop := startBookshop(p.t)
 		p.shop = &shop
 		return
 	case strings.Contains(commands, "make dev"):
-		p.starts(commands)
+		p.start(commands)
 		return
 	}
 	for _, m := range namedThread.FindAllStringSubmatch(commands, -1) {
-		p.at.Threads.Use(m[1])
+		p.at.Threads.Add(m[1])
 	}
 	if strings.Contains(commands, "int_…") {
-		asked := p.at.Pending(p.t, "?thread=refund-1", "refund-1").Items[0]
-		p.restarts() // the page says when
+		asked := p.at.AwaitPending(p.t, "?thread=refund-1", "refund-1").Items[0]
+		p.restart() // after the kill on the page
 		commands = strings.ReplaceAll(commands, "int_…", asked.ID)
 	}
 	switch waits := p.bash(commands); {
 	case waits:
-		p.at.ApproveAll(p.t, newThreadID.FindStringSubmatch(p.said)[1], 1)
+		p.at.ApproveAll(p.t, newThreadID.FindStringSubmatch(p.printed)[1], 1)
 	case strings.Contains(commands, killsPerdure):
-		p.restarts()
+		p.restart()
 	}
 }
 
-func (p *startPage) restarts() {
+func (p *startPage) restart() {
 	p.t.Helper()
 	p.at.Kill()
 	p.at.Start(p.t)
 }
 
-// starts starts Perdure as "make dev" does: with the agents of the repository, or of an example.
-func (p *startPage) starts(command string) {
+// start starts Perdure as "make dev" does, with the agents of the repository or of an example.
+func (p *startPage) start(command string) {
 	p.t.Helper()
 	_, example, ok := strings.Cut(strings.TrimSpace(command), "EXAMPLE=")
 	switch {
-	case p.at != nil: // the same again, with a key
+	case p.at != nil: // restarted with an API key
 	case !ok:
 		p.at = kit.NewPerdure(filepath.Join(p.dir, "data"), kit.SharedModel)
 		p.at.Agents = filepath.Join("..", "agents")
-		p.at.Keep(p.t)
+		p.at.InspectAtEnd(p.t)
 		p.at.Start(p.t)
 	case p.shop != nil:
 		p.at = kit.StartExample(p.t, example, "http://127.0.0.1:8090", p.shop.url)
@@ -126,16 +126,16 @@ func (p *startPage) starts(command string) {
 // killsPerdure is the command with which the pages kill Perdure.
 const killsPerdure = "pkill -9 -f 'perdure dev'"
 
-// waitsForPeople is the exit code of a run that waits for people.
+// waitsForPeople is the exit code of a run that waits.
 const waitsForPeople = 3
 
-// bash runs commands, with this Perdure in place of the page's, and reports whether the last one
-// tells that a run waits for people.
+// bash runs commands against this Perdure, and reports whether the last one exits with
+// waitsForPeople.
 func (p *startPage) bash(commands string) (waits bool) {
 	p.t.Helper()
 	replaced := []string{
-		"http://127.0.0.1:8080", p.at.Url(""), "bin/perdure ", p.at.Program + " ",
-		// The page says how long people wait. A busy machine takes longer.
+		"http://127.0.0.1:8080", p.at.URL(""), "bin/perdure ", p.at.Program + " ",
+		// The page tells people how long to wait. A busy machine takes longer.
 		"sleep 2;", "until grep -q TEXT_MESSAGE_CONTENT stream.txt; do sleep 0.1; done;",
 		killsPerdure, fmt.Sprintf("kill -9 %d; wait || true", p.at.Process.Cmd.Process.Pid),
 	}
@@ -143,43 +143,43 @@ func (p *startPage) bash(commands string) (waits bool) {
 		replaced = append(replaced, "http://127.0.0.1:8090", p.shop.url)
 	}
 	cmd := exec.CommandContext(p.t.Context(), "bash", "-euo", "pipefail", "-c", strings.NewReplacer(replaced...).Replace(commands))
-	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "PERDURE_URL="+p.at.Url(""))
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "PERDURE_URL="+p.at.URL(""))
 	out, err := cmd.CombinedOutput()
 	waits = err != nil && cmd.ProcessState.ExitCode() == waitsForPeople
 	if err != nil && !waits {
 		p.t.Fatalf("%s: %v\n%s\n%s", p.name, err, commands, out)
 	}
-	p.said += string(out)
+	p.printed += string(out)
 	for _, m := range newThreadID.FindAllStringSubmatch(string(out), -1) {
-		p.at.Threads.Use(m[1])
+		p.at.Threads.Add(m[1])
 	}
 	return waits
 }
 
-// runs runs a program with the client that it imports.
-func (p *startPage) runs(program string) {
+// runProgram runs a program with the client library that it imports.
+func (p *startPage) runProgram(program string) {
 	p.t.Helper()
-	p.at.Threads.Use("thread-2")
+	p.at.Threads.Add("thread-2")
 	modules, err := filepath.Abs(filepath.Join("node", "v1", "node_modules"))
 	if err == nil {
 		err = os.Symlink(modules, filepath.Join(p.dir, "node_modules"))
 	}
 	if err == nil {
-		program = strings.ReplaceAll(program, "http://127.0.0.1:8080", p.at.Url(""))
+		program = strings.ReplaceAll(program, "http://127.0.0.1:8080", p.at.URL(""))
 		err = os.WriteFile(filepath.Join(p.dir, "hello.mjs"), []byte(program), 0o600)
 	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.said = ""
+	p.printed = ""
 	p.bash("node hello.mjs")
-	if !strings.Contains(p.said, "84") {
-		p.t.Errorf("hello.mjs prints %q", p.said)
+	if !strings.Contains(p.printed, "84") {
+		p.t.Errorf("hello.mjs prints %q", p.printed)
 	}
 }
 
-// loads loads a definition. A part of one has to be a part of the example.
-func (p *startPage) loads(definition string) {
+// loadDefinition loads a definition, or checks that a partial one is a part of the example.
+func (p *startPage) loadDefinition(definition string) {
 	p.t.Helper()
 	if strings.HasPrefix(definition, "name:") {
 		if _, err := agents.Parse("page.yaml", []byte(definition)); err != nil {
@@ -203,18 +203,18 @@ func (p *startPage) loads(definition string) {
 	}
 }
 
-// shows compares what the commands have printed with a block of the page: it has the types of the
-// events that are shown, in their order.
-func (p *startPage) shows(output string) {
+// wantOutput compares the output with a block of the page, which has the event types in their
+// order.
+func (p *startPage) wantOutput(output string) {
 	p.t.Helper()
-	rest := p.said
+	rest := p.printed
 	for _, shown := range shownType.FindAllString(output, -1) {
 		_, after, found := strings.Cut(rest, shown)
 		if !found {
-			p.t.Errorf("the page shows %s, which the commands do not print there:\n%s", shown, p.said)
+			p.t.Errorf("the page shows %s, which the commands do not print there:\n%s", shown, p.printed)
 			return
 		}
 		rest = after
 	}
-	p.said = ""
+	p.printed = ""
 }

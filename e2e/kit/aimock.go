@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// Model is a running model server.
+// Model is a running model server (aimock) that answers from fixtures.
 type Model struct{ *nodeServer }
 
-// SharedModel serves all tests: which answer is meant is told by what the user says.
+// SharedModel is the model server of all tests of an area. It selects the answer by the text of the
+// last user message.
 var SharedModel *Model
 
 func launchModel() (*Model, error) {
@@ -20,37 +21,42 @@ func launchModel() (*Model, error) {
 	return &Model{server}, err
 }
 
-// Environ tells a process to use the model server.
+// Environ returns the environment variables that make a process use the model server.
 func (m *Model) Environ() []string {
 	return []string{
-		"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.Url + "/v1",
-		"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL=" + m.Url,
-		"GEMINI_API_KEY=none", "GEMINI_BASE_URL=" + m.Url,
+		"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.URL + "/v1",
+		"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL=" + m.URL,
+		"GEMINI_API_KEY=none", "GEMINI_BASE_URL=" + m.URL,
 	}
 }
 
-// Fixture is one answer of the model server. The members are aimock's.
+// Fixture is one answer of the model server, with aimock's member names.
 type Fixture struct {
 	Match    Match    `json:"match"`
 	Response Response `json:"response"`
-	// Latency is the time between two chunks in milliseconds, ChunkSize their length in characters.
+	// Latency is the time between two chunks in milliseconds. ChunkSize is the length of a chunk in
+	// characters.
 	Latency   int `json:"latency,omitempty"`
 	ChunkSize int `json:"chunkSize,omitempty"`
-	// TruncateAfterChunks breaks the connection off.
+	// TruncateAfterChunks is the number of chunks after which the server closes the connection; 0 =
+	// never.
 	TruncateAfterChunks int `json:"truncateAfterChunks,omitempty"`
 }
 
+// Match selects the requests that a fixture answers.
 type Match struct {
-	// UserMessage stands in the last message of the user.
+	// UserMessage is a text that the last user message contains.
 	UserMessage string `json:"userMessage"`
-	// SequenceIndex is the how-manieth such request this answers, from 0; nil = any.
+	// SequenceIndex is the number of the matching request, counted from 0; nil = any.
 	SequenceIndex *int `json:"sequenceIndex,omitempty"`
-	// HasToolResult tells whether tools have answered since the user spoke; nil = either.
+	// HasToolResult requires tool results after the last user message (true) or none (false); nil =
+	// either.
 	HasToolResult *bool `json:"hasToolResult,omitempty"`
-	// ResponseFormat is the type of Chat Completions' response_format.
+	// ResponseFormat is the type of response_format in a Chat Completions request.
 	ResponseFormat string `json:"responseFormat,omitempty"`
 }
 
+// Response is the content of an answer, or the error in its place.
 type Response struct {
 	Content   string      `json:"content,omitempty"`
 	Reasoning string      `json:"reasoning,omitempty"`
@@ -60,32 +66,34 @@ type Response struct {
 	Status    int         `json:"status,omitempty"`
 }
 
-// Tokens are what an answer says it used.
+// Tokens is the usage that an answer reports.
 type Tokens struct {
 	Input  int `json:"prompt_tokens"`
 	Output int `json:"completion_tokens"`
 	Total  int `json:"total_tokens"`
 }
 
+// ModelCall is a tool call that a model makes.
 type ModelCall struct {
 	ID        string `json:"id,omitempty"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
+// ModelError is the body of a failed model call.
 type ModelError struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
 }
 
-// Answer adds answers. Of several that match, the first that was added counts.
+// Answer adds fixtures. If several match a request, the server uses the one that was added first.
 func (m *Model) Answer(t *testing.T, fixtures ...Fixture) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"fixtures": fixtures})
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Post(m.Url+"/__aimock/fixtures", "application/json", bytes.NewReader(body))
+	resp, err := http.Post(m.URL+"/__aimock/fixtures", "application/json", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +103,15 @@ func (m *Model) Answer(t *testing.T, fixtures ...Fixture) {
 	}
 }
 
-// AnswerWith adds one text as the answer to a prompt.
+// AnswerWith adds a text as the answer to a prompt.
 func (m *Model) AnswerWith(t *testing.T, prompt, text string) {
 	t.Helper()
 	m.Answer(t, Fixture{Match: Match{UserMessage: prompt}, Response: Response{Content: text}})
 }
 
-// Attempts adds one answer for each time that a prompt is sent.
-func (m *Model) Attempts(t *testing.T, prompt string, fixtures ...Fixture) {
+// AnswerInOrder adds one fixture for each request with the prompt: the first answers the first
+// request, and so on.
+func (m *Model) AnswerInOrder(t *testing.T, prompt string, fixtures ...Fixture) {
 	t.Helper()
 	for i := range fixtures {
 		fixtures[i].Match = Match{UserMessage: prompt, SequenceIndex: &i}
@@ -110,7 +119,8 @@ func (m *Model) Attempts(t *testing.T, prompt string, fixtures ...Fixture) {
 	m.Answer(t, fixtures...)
 }
 
-// Call is a request that the model server had. Those of other APIs it tells as OpenAI's.
+// Call is a request that the model server received. aimock shows requests of other APIs in OpenAI's
+// form.
 type Call struct {
 	Body struct {
 		Model    string        `json:"model"`
@@ -121,7 +131,7 @@ type Call struct {
 	} `json:"response"`
 }
 
-// ChatMessage is a message as OpenAI's API has it.
+// ChatMessage is a message of OpenAI's Chat Completions API.
 type ChatMessage struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
@@ -135,7 +145,7 @@ type ChatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// Text returns the content, whether it is a string or parts.
+// Text returns the content, which is a string or a list of parts.
 func (m ChatMessage) Text() string {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {
@@ -151,17 +161,18 @@ func (m ChatMessage) Text() string {
 	return text
 }
 
-// Calls returns the requests in which somebody says what contains a text, in order.
+// Calls returns the Chat Completions requests with a message that contains the text, in the order
+// of their arrival.
 func (m *Model) Calls(t *testing.T, containing string) []Call {
 	t.Helper()
 	return m.CallsOf(t, "completions", containing)
 }
 
-// CallsOf is calls for the API that has a word in its path.
+// CallsOf is like Calls, for the API whose path contains the given word.
 func (m *Model) CallsOf(t *testing.T, api, containing string) (calls []Call) {
 	t.Helper()
 	query := url.Values{"api": {api}, "containing": {containing}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.Url+"/calls?"+query.Encode(), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.URL+"/calls?"+query.Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Message is a message as AG-UI has it, as far as tests look.
+// Message is an AG-UI message with the members that tests compare.
 type Message struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -43,27 +43,33 @@ type Input struct {
 	ForwardedProps  any       `json:"forwardedProps,omitempty"`
 }
 
-func User(text string) Message { return Message{ID: "msg-" + rand.Text(), Role: "user", Content: text} }
-
-// NewThread returns an id that no other test uses.
-func NewThread() string { return "thread-" + rand.Text() }
-
-// NewInput returns the first run of a thread of its own.
-func NewInput(prompt string) Input {
-	return Input{ThreadID: NewThread(), RunID: "run-1", ProtocolVersion: "1.0", Messages: []Message{User(prompt)}}
+// UserMessage returns a user message with a new id.
+func UserMessage(text string) Message {
+	return Message{ID: "msg-" + rand.Text(), Role: "user", Content: text}
 }
 
-const Assistant = "/v1/agents/assistant/runs"
+// NewThread returns a thread id that no other test uses.
+func NewThread() string { return "thread-" + rand.Text() }
 
+// NewInput returns the input of the first run of a new thread.
+func NewInput(prompt string) Input {
+	return Input{ThreadID: NewThread(), RunID: "run-1", ProtocolVersion: "1.0", Messages: []Message{UserMessage(prompt)}}
+}
+
+// AssistantPath is the path that starts runs of the agent assistant.
+const AssistantPath = "/v1/agents/assistant/runs"
+
+// EventsPath returns the path of a run's events.
 func EventsPath(in Input) string {
 	return "/v1/threads/" + url.PathEscape(in.ThreadID) + "/runs/" + url.PathEscape(in.RunID) + "/events"
 }
 
+// CancelPath returns the path that cancels a run.
 func CancelPath(in Input) string {
 	return "/v1/threads/" + url.PathEscape(in.ThreadID) + "/runs/" + url.PathEscape(in.RunID) + "/cancel"
 }
 
-// Post sends a body: a string as it is, anything else as JSON.
+// Post sends a body: a string unchanged, any other value as JSON.
 func (p *Endpoint) Post(ctx context.Context, path string, body any) (*http.Response, error) {
 	raw, ok := body.(string)
 	if !ok {
@@ -73,7 +79,7 @@ func (p *Endpoint) Post(ctx context.Context, path string, body any) (*http.Respo
 		}
 		raw = string(encoded)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Url(path), bytes.NewReader([]byte(raw)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL(path), bytes.NewReader([]byte(raw)))
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +87,9 @@ func (p *Endpoint) Post(ctx context.Context, path string, body any) (*http.Respo
 	return http.DefaultClient.Do(req)
 }
 
-// Get asks for events behind an id; "" = from the start.
+// Get requests a path, with lastEventID as Last-Event-ID; "" = without the header.
 func (p *Endpoint) Get(ctx context.Context, path, lastEventID string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Url(path), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL(path), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +99,7 @@ func (p *Endpoint) Get(ctx context.Context, path, lastEventID string) (*http.Res
 	return http.DefaultClient.Do(req)
 }
 
-// problem is an answer of application/problem+json.
+// problem is a response body of type application/problem+json.
 type problem struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -104,8 +110,8 @@ type problem struct {
 	ActiveRun string `json:"activeRun"`
 }
 
-// Refused reads the problem that a request was refused with.
-func Refused(t *testing.T, resp *http.Response, err error) problem {
+// ReadProblem returns the problem in the response to a refused request.
+func ReadProblem(t *testing.T, resp *http.Response, err error) problem {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -128,10 +134,10 @@ func Refused(t *testing.T, resp *http.Response, err error) problem {
 	return p
 }
 
-// Cancel cancels a run and returns the status of the answer.
+// Cancel cancels a run and returns the HTTP status.
 func (p *Endpoint) Cancel(t *testing.T, in Input) int {
 	t.Helper()
-	resp, err := p.Post(t.Context(), CancelPath(in), map[string]string{"reason": Say("enough")})
+	resp, err := p.Post(t.Context(), CancelPath(in), map[string]string{"reason": Marked("enough")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-const Careful = "/v1/agents/careful/runs"
+// CarefulPath is the path that starts runs of the agent careful, whose tool calls need approval.
+const CarefulPath = "/v1/agents/careful/runs"
 
-// Interrupt is a question that a run has ended with.
+// Interrupt is an interrupt with which a run ended.
 type Interrupt struct {
 	ID         string `json:"id"`
 	Reason     string `json:"reason"`
@@ -19,6 +20,8 @@ type Interrupt struct {
 	ResponseSchema json.RawMessage `json:"responseSchema"`
 }
 
+// InterruptsOf returns the interrupts with which a run ended. A run without interrupts fails the
+// test.
 func InterruptsOf(t *testing.T, events []Event) []Interrupt {
 	t.Helper()
 	var end struct {
@@ -36,8 +39,9 @@ func InterruptsOf(t *testing.T, events []Event) []Interrupt {
 	return end.Outcome.Interrupts
 }
 
-// WorksOut lets the model ask for calculations, and say something when it has the results.
-func WorksOut(t *testing.T, prompt, then string, expressions ...string) {
+// ScriptCalculations makes the model call the calculator once for each expression, and answer with
+// then when it has the results.
+func ScriptCalculations(t *testing.T, prompt, then string, expressions ...string) {
 	t.Helper()
 	yes, no := true, false
 	var calls []ModelCall
@@ -49,8 +53,8 @@ func WorksOut(t *testing.T, prompt, then string, expressions ...string) {
 		Fixture{Match: Match{UserMessage: prompt, HasToolResult: &yes}, Response: Response{Content: then}})
 }
 
-// ResultsOf returns the results of tool calls that a model was sent last.
-func ResultsOf(t *testing.T, prompt string) []string {
+// ToolResultsSent returns the tool results in the last model call for the prompt.
+func ToolResultsSent(t *testing.T, prompt string) []string {
 	t.Helper()
 	calls := SharedModel.Calls(t, prompt)
 	var results []string
@@ -62,7 +66,8 @@ func ResultsOf(t *testing.T, prompt string) []string {
 	return results
 }
 
-// Decide decides about a call over REST and returns the status and what was answered.
+// Decide sends a decision about an interrupt over REST and returns the HTTP status and the
+// response.
 func Decide(t *testing.T, p *Endpoint, threadID, id, body string) (int, map[string]any) {
 	t.Helper()
 	resp, err := p.Post(t.Context(), "/v1/threads/"+threadID+"/approvals/"+id, json.RawMessage(body))
@@ -77,18 +82,19 @@ func Decide(t *testing.T, p *Endpoint, threadID, id, body string) (int, map[stri
 	return resp.StatusCode, answer
 }
 
-// FollowThread reads a thread from its beginning, run after run.
+// FollowThread reads a thread from its beginning, over all its runs.
 func (p *Endpoint) FollowThread(t *testing.T, in Input) *Follower {
 	t.Helper()
-	f := p.Reader(t, in)
-	f.View = ThreadPath(in)
+	f := p.NewFollower(t, in)
+	f.AttachPath = ThreadPath(in)
 	if err := f.Connect(); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-// UntilSuccess reads a thread to the end of the run that succeeds, past those that ask.
+// UntilSuccess reads a thread to the end of the first run that succeeds. It passes over runs that
+// end with interrupts.
 func (f *Follower) UntilSuccess(t *testing.T) {
 	t.Helper()
 	for {
@@ -105,6 +111,7 @@ func (f *Follower) UntilSuccess(t *testing.T) {
 	}
 }
 
+// RunAgent runs the agent of a path to the end of its run and returns the events.
 func (p *Endpoint) RunAgent(t *testing.T, path string, in Input) []Event {
 	t.Helper()
 	f := p.FollowAgent(t, path, in)
@@ -112,8 +119,8 @@ func (p *Endpoint) RunAgent(t *testing.T, path string, in Input) []Event {
 	return f.Events
 }
 
-// InboxOf returns what waits on a thread, as soon as the inbox has it.
-func (p *Endpoint) InboxOf(t *testing.T, in Input) map[string]any {
+// AwaitInboxItem waits until the inbox lists an interrupt of the thread, and returns it.
+func (p *Endpoint) AwaitInboxItem(t *testing.T, in Input) map[string]any {
 	t.Helper()
 	for {
 		resp, err := p.Get(t.Context(), "/v1/approvals?thread="+in.ThreadID, "")
@@ -132,8 +139,8 @@ func (p *Endpoint) InboxOf(t *testing.T, in Input) map[string]any {
 	}
 }
 
-// UntilAsked reads a thread to the end of a run that asks something of a kind.
-func (f *Follower) UntilAsked(t *testing.T, reason string) []Interrupt {
+// UntilInterrupt reads a thread to the end of a run whose first interrupt has the given reason.
+func (f *Follower) UntilInterrupt(t *testing.T, reason string) []Interrupt {
 	t.Helper()
 	for {
 		e, err := f.Next()

@@ -13,16 +13,17 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Bearer asks as whoever has a token; "" = nobody.
-func (p *Endpoint) Bearer(t *testing.T, token, method, path string, body any, header ...string) *http.Response {
+// RequestAs sends a request with a bearer token; "" = without a token. The arguments header are
+// names and values of further headers.
+func (p *Endpoint) RequestAs(t *testing.T, token, method, path string, body any, header ...string) *http.Response {
 	t.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, method, p.Url(path), strings.NewReader(string(encoded)))
+	req, err := http.NewRequestWithContext(ctx, method, p.URL(path), strings.NewReader(string(encoded)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,15 +42,16 @@ func (p *Endpoint) Bearer(t *testing.T, token, method, path string, body any, he
 	return resp
 }
 
-// WantProblem wants a request to be refused.
+// WantProblem checks that the response refuses the request with this status and code.
 func WantProblem(t *testing.T, resp *http.Response, status int, code string) {
 	t.Helper()
-	if p := Refused(t, resp, nil); p.Status != status || p.Code != code {
+	if p := ReadProblem(t, resp, nil); p.Status != status || p.Code != code {
 		t.Errorf("%s %s: %+v, want %d %s", resp.Request.Method, resp.Request.URL.Path, p, status, code)
 	}
 }
 
-// WantEvents reads a stream to its end.
+// WantEvents reads the response as a stream of events to its end. A response that is not 200 fails
+// the test.
 func WantEvents(t *testing.T, resp *http.Response) []Event {
 	t.Helper()
 	if resp.StatusCode != http.StatusOK {
@@ -73,11 +75,12 @@ func WantEvents(t *testing.T, resp *http.Response) []Event {
 	}
 }
 
-// Subscribes asks for a run over a socket as a browser would, and counts its events.
-func (p *Endpoint) Subscribes(t *testing.T, token string, in Input) (code string, events int) {
+// Subscribe subscribes to a run over a WebSocket, with the token in the subprotocol as a browser
+// sends it. It returns the code of the last frame and the number of events.
+func (p *Endpoint) Subscribe(t *testing.T, token string, in Input) (code string, events int) {
 	t.Helper()
 	dialer := &websocket.Dialer{Subprotocols: []string{"ag-ui.perdure.v1", "bearer." + token}}
-	conn, resp, err := dialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(p.Url("/v1/ws"), "http"), nil)
+	conn, resp, err := dialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(p.URL("/v1/ws"), "http"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,7 @@ func (p *Endpoint) Subscribes(t *testing.T, token string, in Input) (code string
 	if conn.Subprotocol() != "ag-ui.perdure.v1" {
 		t.Errorf("the subprotocol is %q", conn.Subprotocol())
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(WaitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.WriteJSON(map[string]string{"type": "subscribe", "id": "s", "threadId": in.ThreadID, "runId": in.RunID}); err != nil {

@@ -17,38 +17,42 @@ import (
 	"testing"
 )
 
-// LeadTo lets requests go to an api.
-func (p *Endpoint) LeadTo(t *testing.T, to *Gateway) {
+// RouteTo makes the endpoint send its requests to an API process.
+func (p *Endpoint) RouteTo(t *testing.T, to *API) {
 	t.Helper()
 	where, err := to.Addresses(t.Context())
 	if err == nil {
-		err = p.Serves(t.Context(), where)
+		err = p.Up(t.Context(), where)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-const Shipper = "/v1/agents/shipper/runs"
+// ShipperPath is the path that starts runs of the agent shipper, whose tools ask for the city to
+// ship to.
+const ShipperPath = "/v1/agents/shipper/runs"
 
-// asksWhere runs until the tool asks.
-func (p *Perdure) asksWhere(t *testing.T, prompt string) (Input, Interrupt) {
+// runUntilAsked runs the agent shipper until its tool asks, and returns the input and the
+// interrupt.
+func (p *Perdure) runUntilAsked(t *testing.T, prompt string) (Input, Interrupt) {
 	t.Helper()
 	in := NewInput(prompt)
-	f := p.FollowAgent(t, Shipper, in)
+	f := p.FollowAgent(t, ShipperPath, in)
 	f.Finish(t)
 	return in, InterruptsOf(t, f.Events)[0]
 }
 
-func (p *Perdure) AskREST(t *testing.T, prompt string) (Interrupt, func(t *testing.T)) {
+// AskOverREST runs the agent shipper until its tool asks. The returned function answers over REST.
+func (p *Perdure) AskOverREST(t *testing.T, prompt string) (Interrupt, func(t *testing.T)) {
 	t.Helper()
-	in, asked := p.asksWhere(t, prompt)
+	in, asked := p.runUntilAsked(t, prompt)
 	return asked, func(t *testing.T) {
 		t.Helper()
 		if status, a := Decide(t, p.Endpoint, in.ThreadID, asked.ID, `{"decision":"answer","content":{"city":7}}`); status != http.StatusUnprocessableEntity || a["pointer"] != "/content/city" {
-			t.Errorf("an answer that does not fit: %d %v", status, a)
+			t.Errorf("an invalid answer: %d %v", status, a)
 		}
-		WantResult(t, p.Endpoint, in, CameTo(asked.ToolCallID, "Ulm"), http.StatusNotFound, "unknown_tool_call")
+		WantResult(t, p.Endpoint, in, ToolResultBody(asked.ToolCallID, "Ulm"), http.StatusNotFound, "unknown_tool_call")
 		if status, a := Decide(t, p.Endpoint, in.ThreadID, asked.ID, `{"decision":"answer","content":{"city":"Ulm"}}`); status != http.StatusOK {
 			t.Errorf("%d %v", status, a)
 		}
@@ -56,43 +60,47 @@ func (p *Perdure) AskREST(t *testing.T, prompt string) (Interrupt, func(t *testi
 	}
 }
 
-func (p *Perdure) AskStock(t *testing.T, prompt string) (Interrupt, func(t *testing.T)) {
+// AskStockClient runs the agent shipper until its tool asks. The returned function answers with a
+// stock HttpAgent.
+func (p *Perdure) AskStockClient(t *testing.T, prompt string) (Interrupt, func(t *testing.T)) {
 	t.Helper()
-	in, asked := p.asksWhere(t, prompt)
+	in, asked := p.runUntilAsked(t, prompt)
 	return asked, func(t *testing.T) {
 		t.Helper()
 		entry := map[string]any{"interruptId": asked.ID, "status": "resolved", "payload": map[string]any{"city": "Ulm"}}
-		Generations[0].Drive(t, p, Script{URL: p.Url(Shipper), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []ScriptedRun{
+		Generations[0].Drive(t, p, Script{URL: p.URL(ShipperPath), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []ScriptedRun{
 			{RunID: "run-2", Parameters: map[string]any{"resume": []any{entry}}},
 		}}).Finish(t)
 	}
 }
 
-func (p *Perdure) AskPage(t *testing.T, kit CopilotKit, prompt string) (Interrupt, func(t *testing.T)) {
+// AskBrowserPage runs the agent shipper from a page with CopilotKit until its tool asks. The
+// returned function answers in the page.
+func (p *Perdure) AskBrowserPage(t *testing.T, kit CopilotKit, prompt string) (Interrupt, func(t *testing.T)) {
 	t.Helper()
 	thread := NewThread()
-	p.Threads.Use(thread)
+	p.Threads.Add(thread)
 	page := kit.Open(t, "shipper", thread, "")
-	asked := page.Tell(t, map[string]any{"say": User(prompt)})
+	asked := page.Do(t, map[string]any{"say": UserMessage(prompt)})
 	if len(asked.Interrupts) != 1 {
-		t.Fatalf("the page is told %+v", asked)
+		t.Fatalf("the page printed %+v", asked)
 	}
 	return asked.Interrupts[0], func(t *testing.T) {
 		t.Helper()
-		if end := page.Tell(t, map[string]any{"decide": map[string]any{"city": "Ulm"}, "sameRun": true}); len(end.Interrupts) != 0 {
-			t.Errorf("the page is told %+v", end)
+		if end := page.Do(t, map[string]any{"decide": map[string]any{"city": "Ulm"}, "sameRun": true}); len(end.Interrupts) != 0 {
+			t.Errorf("the page printed %+v", end)
 		}
 	}
 }
 
-// browser is a page with CopilotKit, on one thread, see browser.mjs.
-type browser struct {
+// browserPage is a page with CopilotKit that shows one thread, run by browser.mjs.
+type browserPage struct {
 	stdin io.Writer
 	lines *json.Decoder
 }
 
-// seen is what a page prints.
-type seen struct {
+// pageOutput is a line that a page prints.
+type pageOutput struct {
 	Type       string          `json:"type"`
 	Run        string          `json:"run"`
 	Messages   []Message       `json:"messages"`
@@ -101,11 +109,11 @@ type seen struct {
 	Text       string          `json:"text"`
 }
 
-// Open opens a page; tool is the name of the tool that it brings, "" = none.
-func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browser {
+// Open opens a page. tool is the name of the client tool of the page; "" = none.
+func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browserPage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*Patience)
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", "browser.mjs"), c.Url, agent, thread, tool)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*WaitTimeout)
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", "browser.mjs"), c.URL, agent, thread, tool)
 	cmd.Dir, cmd.Stderr = filepath.Join("node", "copilotkit"), os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -120,31 +128,32 @@ func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browser {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it does not end by itself
+		_ = cmd.Wait() // killed by cancel
 	})
-	return &browser{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
+	return &browserPage{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
 }
 
-// Tell tells the page what to do, and returns what it prints next. What it complains about fails
-// the test.
-func (b *browser) Tell(t *testing.T, command map[string]any) seen {
+// Do sends a command to the page and returns the next line that the page prints. A console message
+// of the page fails the test.
+func (b *browserPage) Do(t *testing.T, command map[string]any) pageOutput {
 	t.Helper()
 	if err := json.NewEncoder(b.stdin).Encode(command); err != nil {
 		t.Fatal(err)
 	}
 	for {
-		var s seen
+		var s pageOutput
 		if err := b.lines.Decode(&s); err != nil {
 			t.Fatal(err)
 		}
 		if s.Type != "console" {
 			return s
 		}
-		t.Errorf("the page complains: %s", s.Text)
+		t.Errorf("console message of the page: %s", s.Text)
 	}
 }
 
-// Proxy returns an address that stays while the api behind an endpoint comes and goes.
+// Proxy returns an address that forwards to the endpoint's API, and stays the same when the API
+// restarts.
 func (p *Endpoint) Proxy(t *testing.T) string {
 	t.Helper()
 	forward := &httputil.ReverseProxy{
@@ -157,8 +166,8 @@ func (p *Endpoint) Proxy(t *testing.T) string {
 				r.SetURL(to)
 			}
 		},
-		// Connections of its own: those of the default transport are closed by every test server
-		// that ends.
+		// The proxy needs its own connections: a test server that ends closes those of the default
+		// transport.
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
@@ -166,8 +175,8 @@ func (p *Endpoint) Proxy(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.proxied.RLock()
 		defer p.proxied.RUnlock()
-		// The server closes the body when the answer begins. If the transport has not read its end
-		// by then, it breaks the connection.
+		// The server closes the request body when the response begins. If the transport has not
+		// read the body to its end by then, it closes the connection.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client is gone
@@ -179,10 +188,10 @@ func (p *Endpoint) Proxy(t *testing.T) string {
 	return server.URL
 }
 
-// AwaitAnswers waits until the proxy has forwarded every answer to its end. CopilotKit's runtime
-// does not handle the error of a connection that breaks: its process exits, also if the run has
+// AwaitResponses waits until the proxy has forwarded every response to its end. CopilotKit's
+// runtime does not handle the error of a broken connection: its process exits, even if the run has
 // finished and the client lost nothing.
-func (p *Endpoint) AwaitAnswers() {
+func (p *Endpoint) AwaitResponses() {
 	p.proxied.Lock()
 	defer p.proxied.Unlock()
 }

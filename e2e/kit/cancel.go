@@ -6,7 +6,9 @@ import (
 	"testing"
 )
 
-func WantCancelled(t *testing.T, g Generation, d *Driven) {
+// WantCancelled checks that the client's first run ended as cancelled, in the form of its
+// generation.
+func WantCancelled(t *testing.T, g Generation, d *ClientProcess) {
 	t.Helper()
 	if g.Legacy {
 		errors := d.Events(0, "RUN_ERROR")
@@ -21,7 +23,7 @@ func WantCancelled(t *testing.T, g Generation, d *Driven) {
 	}
 }
 
-// Outcome returns the type of the outcome in a RUN_FINISHED; empty = it has none.
+// Outcome returns the type of the outcome in a RUN_FINISHED; "" = it has none.
 func Outcome(e Event) string {
 	var finished struct {
 		Outcome struct {
@@ -32,7 +34,7 @@ func Outcome(e Event) string {
 	return finished.Outcome.Type
 }
 
-// WantPartial checks that a beginning of the answer is kept.
+// WantPartial checks that the conversation keeps the beginning of a cancelled answer.
 func WantPartial(t *testing.T, in Input, got []Message, answer string) {
 	t.Helper()
 	if len(got) != 2 || got[1].Role != "assistant" || got[1].Content == "" || !strings.HasPrefix(answer, got[1].Content) || got[1].Content == answer {

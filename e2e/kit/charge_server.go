@@ -11,23 +11,23 @@ import (
 	"testing"
 )
 
-// ChargeServer is a shop's till, which takes money as often as it is told to, and keeps what it was
-// told. It is safe for concurrent use.
+// ChargeServer is the HTTP server of the tool charge. The tool is not idempotent: the server
+// records each request. It is safe for concurrent use.
 type ChargeServer struct {
 	server *httptest.Server
 
-	mu    sync.Mutex
-	taken map[string][]charge // by note
+	mu      sync.Mutex
+	charges map[string][]charge // by note
 }
 
-// charge is one request that the till had.
+// charge is one request to the server.
 type charge struct {
 	Note   string `json:"note"`
 	Amount int    `json:"amount"`
-	key    string // of its idempotency
+	key    string // Idempotency-Key
 }
 
-// cashier is an agent that asks before it charges, and its tool.
+// cashier is an agent whose tool charge needs approval, and the tool.
 const cashier = `name: cashier
 model: openai/scripted-by-the-test
 tools: [charge]
@@ -41,16 +41,17 @@ parameters: {type: object, required: [note, amount], properties: {note: {type: s
 http: {method: POST, url: "%s/charges"}
 `
 
+// StartChargeServer starts a ChargeServer that stops when the test ends.
 func StartChargeServer(t *testing.T) *ChargeServer {
 	t.Helper()
-	s := &ChargeServer{taken: map[string][]charge{}}
+	s := &ChargeServer{charges: map[string][]charge{}}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	return s
 }
 
-// Folder returns a folder of agents that has the cashier.
-func (s *ChargeServer) Folder(t *testing.T) string {
+// Agents returns a folder with the definitions of the agent cashier and its tool.
+func (s *ChargeServer) Agents(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cashier.yaml"), fmt.Appendf(nil, cashier, s.server.URL), 0o600); err != nil {
@@ -68,13 +69,13 @@ func (s *ChargeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.key = r.Header.Get("Idempotency-Key")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken[c.Note] = append(s.taken[c.Note], c)
+	s.charges[c.Note] = append(s.charges[c.Note], c)
 	_, _ = fmt.Fprintf(w, "charged %d", c.Amount)
 }
 
-// Charges returns what was charged under a note.
+// Charges returns the charges with a note.
 func (s *ChargeServer) Charges(note string) []charge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.taken[note]
+	return s.charges[note]
 }

@@ -14,67 +14,70 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Programs is the folder of the programs that a cluster is made of.
+// Programs is the folder with the programs of a cluster.
 var Programs string
 
-// buildCluster builds them: without the race detector, which would take minutes for the servers.
+// buildCluster builds the programs of a cluster. It does not use the race detector, with which the
+// servers take minutes to build.
 var buildCluster = sync.OnceValue(func() error {
 	return build("./cmd/api", "./cmd/worker", "./e2e/servers", "./e2e/servers/nats", "./e2e/servers/temporal")
 })
 
-// Cluster is Perdure as it is in production: any number of api and worker processes on servers of
-// their own. Only the goroutine of its test may use it.
+// Cluster is Perdure in its production form: any number of API and worker processes that share NATS
+// and Temporal servers. Only the test's goroutine may use it.
 type Cluster struct {
 	Data     string
-	Programs string // folder
+	Programs string // folder of the programs
 	Agents   string
-	Where    addresses // of the servers
-	Threads  *threads
-	// Settings are what the nodes are started with, beside the usual.
-	Settings []string
-	// Servers is what they need, in the order of their start; nodes are all apis and workers that
-	// were ever started, and outputs what any process wrote.
+	Addrs    addresses // of NATS and Temporal
+	Threads  *threadSet
+	// Env is appended to the environment of every process.
+	Env []string
+	// Servers are the servers in the order of their start. Nodes are all API and worker processes,
+	// running or not. outputs has the output of every process.
 	Servers []*Server
 	Nodes   []*Process
 	outputs []*Output
-	// folder is one outside of data; "" = there is none.
-	folder string
-	// search looks for content in Temporal's database, which is at rest.
+	// postgresDir is the folder of PostgreSQL, which is outside Data; "" = none.
+	postgresDir string
+	// search looks for content in Temporal's database after Temporal has stopped.
 	search func() error
 }
 
-// Gateway is one api of a cluster.
-type Gateway struct {
+// API is one API process of a cluster.
+type API struct {
 	*Endpoint
 	*Process
 }
 
-// NewCluster returns a cluster without servers. What it leaves behind is inspected when the test
-// ends.
+// NewCluster returns a cluster without servers. Its workflows and outputs are inspected when the
+// test ends.
 func NewCluster(t *testing.T) *Cluster {
 	t.Helper()
 	if err := buildCluster(); err != nil {
 		t.Fatal(err)
 	}
 	c := &Cluster{Programs: Programs, Agents: filepath.Join("testdata", "agents")}
-	c.Prepare(t)
+	c.InspectAtEnd(t)
 	return c
 }
 
-// SetupCluster starts the servers, both in one process.
+// SetupCluster returns a cluster with one process that runs both servers.
 func SetupCluster(t *testing.T) *Cluster {
 	t.Helper()
 	c := NewCluster(t)
-	c.Open(t)
+	c.StartServers(t)
 	return c
 }
 
-func (c *Cluster) Prepare(t *testing.T) {
+// InspectAtEnd makes the data directory of the cluster, and has the cluster inspected and stopped
+// when the test ends.
+func (c *Cluster) InspectAtEnd(t *testing.T) {
 	t.Helper()
-	c.Data, c.Threads = filepath.Join(t.TempDir(), "data"), newThreads()
+	c.Data, c.Threads = filepath.Join(t.TempDir(), "data"), newThreadSet()
 	t.Cleanup(func() {
-		defer func() { _ = os.RemoveAll(c.folder) }()
-		if err := c.Conclude(context.WithoutCancel(t.Context()), !t.Failed()); err != nil {
+		defer func() { _ = os.RemoveAll(c.postgresDir) }()
+		if err := c.InspectAndStop(context.WithoutCancel(t.Context()), !t.Failed()); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
@@ -85,14 +88,14 @@ func (c *Cluster) Prepare(t *testing.T) {
 	})
 }
 
-// Open starts the servers of a cluster that is prepared.
-func (c *Cluster) Open(t *testing.T, args ...string) {
+// StartServers starts NATS and Temporal in one process.
+func (c *Cluster) StartServers(t *testing.T, args ...string) {
 	t.Helper()
-	c.serve(t, "servers", append(args, c.Data)...)
+	c.startServer(t, "servers", append(args, c.Data)...)
 	c.search = func() error { return searchDatabase(c.Data) }
 }
 
-// Launch starts a process and waits until it is ready.
+// Launch starts a process and waits until ready reports true for a line of its output.
 func (c *Cluster) Launch(t *testing.T, cmd *exec.Cmd, ready func(line []byte) bool) *Process {
 	t.Helper()
 	if _, err := cmd.StdinPipe(); err != nil { // held open: servers end with it
@@ -107,15 +110,15 @@ func (c *Cluster) Launch(t *testing.T, cmd *exec.Cmd, ready func(line []byte) bo
 	return p
 }
 
-// launchNode starts an api or a worker.
+// launchNode starts an API or a worker.
 func (c *Cluster) launchNode(t *testing.T, name string, ready func(line []byte) bool) *Process {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(c.Programs, name))
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, SharedModel.Environ()...)
-	cmd.Env = append(cmd.Env, "NATS_URL="+c.Where.NATS, "TEMPORAL_ADDRESS="+c.Where.Temporal,
-		"TEMPORAL_NAMESPACE="+c.Where.Namespace, "TEMPORAL_CONFIG_FILE=none")
-	cmd.Env = append(cmd.Env, c.Settings...)
+	cmd.Env = append(cmd.Env, "NATS_URL="+c.Addrs.NATS, "TEMPORAL_ADDRESS="+c.Addrs.Temporal,
+		"TEMPORAL_NAMESPACE="+c.Addrs.Namespace, "TEMPORAL_CONFIG_FILE=none")
+	cmd.Env = append(cmd.Env, c.Env...)
 	if name == "api" {
 		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+c.Agents)
 	}
@@ -124,32 +127,34 @@ func (c *Cluster) launchNode(t *testing.T, name string, ready func(line []byte) 
 	return p
 }
 
-// logLine is a line of a log, as far as it is read.
+// logLine is a line of a process's log with the members that tests read.
 type logLine struct {
 	Message string `json:"msg"`
 	Address string `json:"addr"`
 }
 
-func (c *Cluster) StartAPI(t *testing.T) *Gateway {
+// StartAPI starts an API process.
+func (c *Cluster) StartAPI(t *testing.T) *API {
 	t.Helper()
 	var line logLine
 	p := c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
-	where := c.Where
+	where := c.Addrs
 	where.API = "http://" + line.Address
-	g := &Gateway{Endpoint: NewEndpoint(c.Threads), Process: p}
-	if err := g.Serves(t.Context(), where); err != nil {
+	g := &API{Endpoint: NewEndpoint(c.Threads), Process: p}
+	if err := g.Up(t.Context(), where); err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
+// StartWorker starts a worker process.
 func (c *Cluster) StartWorker(t *testing.T) *Process {
 	t.Helper()
 	var line logLine
 	return c.launchNode(t, "worker", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "working" })
 }
 
-// StopNodes stops all apis and workers that run.
+// StopNodes stops all API and worker processes that run.
 func (c *Cluster) StopNodes() error {
 	var g errgroup.Group
 	for _, p := range c.Nodes {
@@ -160,16 +165,16 @@ func (c *Cluster) StopNodes() error {
 	return g.Wait()
 }
 
-// Conclude stops whatever runs and looks for content. If all went well it inspects the workflows
-// before: at least one worker must live for them to end.
-func (c *Cluster) Conclude(ctx context.Context, well bool) error {
+// InspectAndStop stops all processes and looks for content in their databases and outputs. If the
+// test has passed it inspects the workflows first, which needs a running worker.
+func (c *Cluster) InspectAndStop(ctx context.Context, passed bool) error {
 	if len(c.Servers) == 0 {
 		return nil
 	}
 	var err error
-	if well {
+	if passed {
 		e := NewEndpoint(c.Threads)
-		e.Where = c.Where
+		e.Addrs = c.Addrs
 		close(e.up)
 		err = e.inspect(ctx)
 	}
@@ -177,7 +182,7 @@ func (c *Cluster) Conclude(ctx context.Context, well bool) error {
 	for _, s := range slices.Backward(c.Servers) {
 		err = errors.Join(err, s.Stop())
 	}
-	if well {
+	if passed {
 		err = errors.Join(err, c.search())
 	}
 	for _, o := range c.outputs {

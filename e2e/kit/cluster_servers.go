@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// serve starts a server that tells its addresses when it is ready.
-func (c *Cluster) serve(t *testing.T, name string, args ...string) *Server {
+// startServer starts a server program that prints its addresses when it is ready.
+func (c *Cluster) startServer(t *testing.T, name string, args ...string) *Server {
 	t.Helper()
 	s := &Server{Args: args}
-	s.again = func(t *testing.T) *Process {
+	s.launch = func(t *testing.T) *Process {
 		t.Helper()
 		cmd := exec.Command(filepath.Join(c.Programs, name), s.Args...)
-		cmd.Env = append(os.Environ(), c.Settings...)
-		where := c.Where
+		cmd.Env = append(os.Environ(), c.Env...)
+		where := c.Addrs
 		p := c.Launch(t, cmd, func(line []byte) bool { return json.Unmarshal(line, &where) == nil })
-		c.Where = where
+		c.Addrs = where
 		return p
 	}
 	s.Start(t)
@@ -30,12 +30,11 @@ func (c *Cluster) serve(t *testing.T, name string, args ...string) *Server {
 	return s
 }
 
-// StartLog starts NATS, with the configuration that is deployed: one node, or several that make a
-// cluster.
-func (c *Cluster) StartLog(t *testing.T, nodes int, args ...string) []*Server {
+// StartNATS starts one NATS node, or several that form a cluster, with the deployed configuration.
+func (c *Cluster) StartNATS(t *testing.T, nodes int, args ...string) []*Server {
 	t.Helper()
-	c.Settings = append(c.Settings, account...)
-	c.Settings = append(c.Settings, fmt.Sprintf("PERDURE_REPLICAS=%d", nodes))
+	c.Env = append(c.Env, account...)
+	c.Env = append(c.Env, fmt.Sprintf("PERDURE_REPLICAS=%d", nodes))
 	ports := FreePorts(t, 2*nodes)
 	var urls, routes []string
 	for i := range nodes {
@@ -50,25 +49,26 @@ func (c *Cluster) StartLog(t *testing.T, nodes int, args ...string) []*Server {
 		if nodes > 1 {
 			all = append(all, "-cluster-port", strconv.Itoa(ports[2*i+1]), "-routes", strings.Join(routes, ","))
 		}
-		log = append(log, c.serve(t, "nats", append(all, args...)...))
+		log = append(log, c.startServer(t, "nats", append(all, args...)...))
 	}
-	c.Where.NATS = strings.Join(urls, ",")
+	c.Addrs.NATS = strings.Join(urls, ",")
 	return log
 }
 
-// StartTemporal starts Temporal on SQLite, with a NATS beside it that nobody uses.
+// StartTemporal starts Temporal on SQLite. The same process runs a NATS that the cluster does not
+// use.
 func (c *Cluster) StartTemporal(t *testing.T) *Server {
 	t.Helper()
-	nats := c.Where.NATS
+	nats := c.Addrs.NATS
 	dir := filepath.Join(c.Data, "temporal")
-	s := c.serve(t, "servers", "-temporal-port", strconv.Itoa(FreePorts(t, 1)[0]), dir)
+	s := c.startServer(t, "servers", "-temporal-port", strconv.Itoa(FreePorts(t, 1)[0]), dir)
 	c.search = func() error { return searchDatabase(dir) }
-	c.Where.NATS = nats
+	c.Addrs.NATS = nats
 	return s
 }
 
-// FreePorts finds adjacent ports that nobody listens on, below those that the system gives to
-// connections: a server that is away finds its own free when it comes back.
+// FreePorts returns n adjacent free ports. They are below the ports that the system assigns to
+// connections, so that a restarted server finds its port free.
 func FreePorts(t *testing.T, n int) []int {
 	t.Helper()
 	const lowest, highest = 15000, 32000

@@ -13,18 +13,18 @@ import (
 	"testing"
 )
 
-// command is a command of perdure that asks a node.
+// command is a running perdure command that sends its requests to a node.
 type command struct {
 	*exec.Cmd
 	out    *bufio.Reader
 	ErrOut bytes.Buffer
 }
 
-// Asks starts a command that asks this node.
-func (p *Perdure) Asks(t *testing.T, args ...string) *command {
+// StartCommand starts a perdure command against this node.
+func (p *Perdure) StartCommand(t *testing.T, args ...string) *command {
 	t.Helper()
 	c := &command{Cmd: exec.CommandContext(t.Context(), p.Program, args...)}
-	c.Env = append(os.Environ(), "PERDURE_URL="+p.Url(""))
+	c.Env = append(os.Environ(), "PERDURE_URL="+p.URL(""))
 	c.Stderr = &c.ErrOut
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -37,8 +37,8 @@ func (p *Perdure) Asks(t *testing.T, args ...string) *command {
 	return c
 }
 
-// Ends waits for a command's end, and returns the rest of what it says.
-func (c *command) Ends(t *testing.T, code int) string {
+// Finish waits until the command exits, checks its exit code, and returns the rest of its output.
+func (c *command) Finish(t *testing.T, code int) string {
 	t.Helper()
 	out, err := io.ReadAll(c.out)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *command) Ends(t *testing.T, code int) string {
 	return string(out)
 }
 
-// Until reads lines of JSON up to and including an event of a type.
+// Until reads lines of JSON up to and including an event of the type.
 func (c *command) Until(t *testing.T, eventType string) {
 	t.Helper()
 	for {
@@ -62,13 +62,14 @@ func (c *command) Until(t *testing.T, eventType string) {
 		if err != nil {
 			t.Fatalf("before %s: %v\n%s", eventType, err, c.ErrOut.String())
 		}
-		if EventIn(t, line).Type == eventType {
+		if ParseEventLine(t, line).Type == eventType {
 			return
 		}
 	}
 }
 
-func EventIn(t *testing.T, line []byte) Event {
+// ParseEventLine returns the event in a line of a command's JSON output.
+func ParseEventLine(t *testing.T, line []byte) Event {
 	t.Helper()
 	var l struct {
 		Cursor string
@@ -81,14 +82,16 @@ func EventIn(t *testing.T, line []byte) Event {
 	return Event{ID: l.Cursor, Type: head.Type, Data: l.Event}
 }
 
+// NewThreadOf returns a new thread id and registers it as a thread of p.
 func NewThreadOf(p *Perdure) string {
 	id := NewThread()
-	p.Threads.Use(id)
+	p.Threads.Add(id)
 	return id
 }
 
-// FirstApproval reads a feed until something waits, and stops it.
-func (c *command) FirstApproval(t *testing.T, then func(id string)) {
+// UntilApproval reads a feed of approvals until the first approval, calls then with its id, and
+// interrupts the command.
+func (c *command) UntilApproval(t *testing.T, then func(id string)) {
 	t.Helper()
 	line, err := c.out.ReadBytes('\n')
 	var l struct {
@@ -98,10 +101,10 @@ func (c *command) FirstApproval(t *testing.T, then func(id string)) {
 		t.Fatal(err)
 	}
 	then(l.Event.Approval.ID)
-	c.Leave(t)
+	c.Quit(t)
 }
 
-// Interrupt is Ctrl-C.
+// Interrupt sends SIGINT, as Ctrl-C does.
 func (c *command) Interrupt(t *testing.T) {
 	t.Helper()
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
@@ -109,9 +112,9 @@ func (c *command) Interrupt(t *testing.T) {
 	}
 }
 
-// Leave is Ctrl-C of a command that only looks.
-func (c *command) Leave(t *testing.T) {
+// Quit interrupts a command that only reads, and waits for its exit code.
+func (c *command) Quit(t *testing.T) {
 	t.Helper()
 	c.Interrupt(t)
-	c.Ends(t, 130)
+	c.Finish(t, 130)
 }

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Mark stands in everything that is content, so that it is found where none may be. It is in one
-// case and without punctuation: a tokenizer, an encoder or a shortener leaves it in one piece.
+// Mark is part of all content, so that tests find content where it must not be. It is in one case
+// and without punctuation, so that tokenizers and encoders keep it in one piece.
 const Mark = "zq7content"
 
-// Say makes a text that no other test says and that carries the mark, also in each of its parts.
-func Say(text string) string {
+// Marked returns a unique text that contains the mark.
+func Marked(text string) string {
 	return Mark + rand.Text()[:12] + " " + text
 }
 
-// Long makes a text of about n bytes that carries the mark all through.
-func Long(n int) string {
+// LongText returns a text of about n bytes that repeats the mark.
+func LongText(n int) string {
 	var b strings.Builder
-	b.WriteString(Say(""))
+	b.WriteString(Marked(""))
 	for b.Len() < n {
 		b.WriteString("and " + Mark + " goes on, ")
 	}
@@ -25,6 +25,6 @@ func Long(n int) string {
 	return b.String()
 }
 
-// Token is a secret of the worker's. It carries the mark, so that it is found in histories and
-// logs.
-const Token = Mark + "token"
+// WorkerSecret is a secret of the worker. It contains the mark, so that tests find it in histories
+// and logs.
+const WorkerSecret = Mark + "token"

@@ -5,41 +5,43 @@ import (
 	"testing"
 )
 
-// conversation is a thread, run after run, for a client that sends what its user says and leaves
-// the rest to the log.
+// conversation is a thread whose client sends the user's messages only, and leaves the rest of the
+// conversation to the log.
 type conversation struct {
-	p    *Endpoint
-	In   Input
-	Had  []Message
-	runs int
+	p        *Endpoint
+	In       Input
+	Messages []Message
+	runs     int
 }
 
-func (p *Endpoint) Converse() *conversation {
+// NewConversation returns a conversation on a new thread.
+func (p *Endpoint) NewConversation() *conversation {
 	return &conversation{p: p, In: Input{ThreadID: NewThread(), ProtocolVersion: "1.0"}}
 }
 
-// Says posts a run in which the user says something, and returns its events.
-func (c *conversation) Says(t *testing.T, agent, text string) []Event {
+// Send runs an agent with one more user message, and returns the events.
+func (c *conversation) Send(t *testing.T, agent, text string) []Event {
 	t.Helper()
 	c.runs++
 	c.In.RunID = fmt.Sprint("run-", c.runs)
-	said := User(Say(text))
-	c.In.Messages, c.Had = append(c.In.Messages, said), append(c.Had, said)
+	said := UserMessage(Marked(text))
+	c.In.Messages, c.Messages = append(c.In.Messages, said), append(c.Messages, said)
 	f := c.p.FollowAgent(t, agent, c.In)
 	f.Finish(t)
-	c.Has(t, f.Events)
+	c.Apply(t, f.Events)
 	return f.Events
 }
 
-// Has takes in what a run has said.
-func (c *conversation) Has(t *testing.T, events []Event) {
+// Apply adds the messages of a run's events to the conversation.
+func (c *conversation) Apply(t *testing.T, events []Event) {
 	t.Helper()
-	c.Had = Show(t, c.Had, events)
+	c.Messages = ShownMessages(t, c.Messages, events)
 }
 
-func (c *conversation) Want(t *testing.T, last string) {
+// WantLast checks the content of the last message.
+func (c *conversation) WantLast(t *testing.T, last string) {
 	t.Helper()
-	if got := c.Had[len(c.Had)-1]; got.Content != last {
-		t.Errorf("the last word is %+v, want %q", got, last)
+	if got := c.Messages[len(c.Messages)-1]; got.Content != last {
+		t.Errorf("the last message is %+v, want %q", got, last)
 	}
 }

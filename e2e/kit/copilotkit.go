@@ -2,12 +2,13 @@ package kit
 
 import "testing"
 
-// CopilotKit is CopilotKit's runtime in front of agents. It is what browsers talk to; it talks
-// to us by a stock HttpAgent.
+// CopilotKit is CopilotKit's runtime. Browsers connect to it, and it calls Perdure with a stock
+// HttpAgent.
 type CopilotKit struct{ *nodeServer }
 
-// LaunchCopilotKit starts it with agents: a name, the URL of its endpoint, and so on.
-func LaunchCopilotKit(t *testing.T, agents ...string) CopilotKit {
+// StartCopilotKit starts the runtime with agents, given as pairs of a name and the URL of the run
+// endpoint.
+func StartCopilotKit(t *testing.T, agents ...string) CopilotKit {
 	t.Helper()
 	server, err := launchNode("copilotkit.mjs", "copilotkit", agents...)
 	if err != nil {
@@ -21,18 +22,18 @@ func LaunchCopilotKit(t *testing.T, agents ...string) CopilotKit {
 	return CopilotKit{server}
 }
 
-// Talk drives a browser's client, which is of the generation that CopilotKit ships, on a thread.
-func (c CopilotKit) Talk(t *testing.T, thread string, runs ...ScriptedRun) (*Driven, []line) {
+// Run runs a thread with the client that CopilotKit ships.
+func (c CopilotKit) Run(t *testing.T, thread string, runs ...ScriptedRun) (*ClientProcess, []clientLine) {
 	t.Helper()
-	d := Generation{Name: "v0"}.Drive(t, Shared, Script{URL: c.Url + "/agent/default/run", ThreadID: thread, Runs: runs})
+	d := Generation{Name: "v0"}.Drive(t, Shared, Script{URL: c.URL + "/agent/default/run", ThreadID: thread, Runs: runs})
 	return d, d.Finish(t)
 }
 
-// Connect shows the thread to a browser that comes later, out of what the runtime has kept.
+// Connect returns the messages that the runtime shows to a browser that connects later.
 func (c CopilotKit) Connect(t *testing.T, thread string) []Message {
 	t.Helper()
 	d := Generation{Name: "v0"}.Drive(t, Shared, Script{
-		URL: c.Url + "/agent/default/connect", ThreadID: thread, Runs: []ScriptedRun{{RunID: "look"}},
+		URL: c.URL + "/agent/default/connect", ThreadID: thread, Runs: []ScriptedRun{{RunID: "look"}},
 	})
 	return d.Finish(t)[0].Messages
 }

@@ -9,34 +9,36 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// NextAttempt waits until another attempt says something.
-func (r *CrashedRun) NextAttempt(t *testing.T) {
+// UntilNextAttempt reads until another attempt streams its first event.
+func (r *CrashedRun) UntilNextAttempt(t *testing.T) {
 	t.Helper()
 	r.Reader.Until(t, func(e Event) bool {
 		return slices.Contains([]string{"TEXT_MESSAGE_START", "TOOL_CALL_START", "REASONING_MESSAGE_START"}, e.Type)
 	})
 }
 
-// Dead is what attempts say that die.
-const Dead = "gone:" + Mark + " "
+// CrashedText is the text that an attempt repeats until the process is killed.
+const CrashedText = "gone:" + Mark + " "
 
-// Lifetime is how often they say it: minutes, so that none comes to its end before it is killed.
-const Lifetime = 4000
+// CrashedRepeats is the number of repetitions. They last for minutes, so that no attempt ends
+// before the kill.
+const CrashedRepeats = 4000
 
-// Withdrawn is what a client warns about when a tool call is withdrawn: the call goes with a
-// snapshot and ends behind it, so that nobody acts on truncated arguments.
-const Withdrawn = agui.EventToolCallEnd
+// RetractWarning is the event type of the warning that clients give when a tool call is retracted.
+// A snapshot removes the call before its TOOL_CALL_END, so that clients do not act on truncated
+// arguments.
+const RetractWarning = agui.EventToolCallEnd
 
-// CrashedRun is a run that lives through two kills: two attempts die in the middle, the third is
-// good.
+// CrashedRun is a run with two kills: the first two attempts of its model call are killed, the
+// third succeeds.
 type CrashedRun struct {
 	In     Input
 	Want   []Message
 	Reader *Follower
-	Client *Driven // nil = a reader in Go
+	Client *ClientProcess // nil = a reader in Go
 }
 
-// StartCrashedRun starts a run and reads it.
+// StartCrashedRun starts a crashed run and follows it.
 func StartCrashedRun(t *testing.T, p *Endpoint, kind int) *CrashedRun {
 	t.Helper()
 	r := NewCrashedRun(t, kind)
@@ -44,38 +46,38 @@ func StartCrashedRun(t *testing.T, p *Endpoint, kind int) *CrashedRun {
 	return r
 }
 
-// NewCrashedRun scripts a run that dies in its text, in the arguments of a tool call or in its
-// thoughts.
+// NewCrashedRun scripts a crashed run. By kind modulo 4 the attempts are killed in tool call
+// arguments (1), reasoning (2) or text.
 func NewCrashedRun(t *testing.T, kind int) *CrashedRun {
 	t.Helper()
-	r := &CrashedRun{In: NewInput(Say("Slowly, please."))}
-	prompt, answer := r.In.Messages[0].Content, Long(300)
-	r.Want = append(slices.Clone(r.In.Messages), Says(answer))
-	dying := []Fixture{Pours(strings.Repeat(Dead, Lifetime)), Pours(strings.Repeat(Dead, Lifetime))}
+	r := &CrashedRun{In: NewInput(Marked("Slowly, please."))}
+	prompt, answer := r.In.Messages[0].Content, LongText(300)
+	r.Want = append(slices.Clone(r.In.Messages), AssistantMessage(answer))
+	dying := []Fixture{SlowAnswer(strings.Repeat(CrashedText, CrashedRepeats)), SlowAnswer(strings.Repeat(CrashedText, CrashedRepeats))}
 	if kind%4 == 1 {
 		for i := range dying {
-			arguments := `{"` + Dead + `":"` + strings.Repeat(Dead, Lifetime) + `"}`
+			arguments := `{"` + CrashedText + `":"` + strings.Repeat(CrashedText, CrashedRepeats) + `"}`
 			dying[i].Response = Response{ToolCalls: []ModelCall{{Name: "calculate", Arguments: arguments}}}
 		}
 	}
 	if kind%4 == 2 {
 		for i := range dying {
-			dying[i].Response = Response{Reasoning: strings.Repeat(Dead, Lifetime), Content: Say("Thought over.")}
+			dying[i].Response = Response{Reasoning: strings.Repeat(CrashedText, CrashedRepeats), Content: Marked("Thought over.")}
 		}
 	}
-	SharedModel.Attempts(t, prompt, append(dying, Pours(answer))...)
+	SharedModel.AnswerInOrder(t, prompt, append(dying, SlowAnswer(answer))...)
 	return r
 }
 
-// MidStream waits until some more of an answer has come: text, arguments or thoughts.
-func (r *CrashedRun) MidStream(t *testing.T) {
+// UntilMidStream reads three more events with text, arguments or reasoning.
+func (r *CrashedRun) UntilMidStream(t *testing.T) {
 	t.Helper()
-	piece := func(eventType string) bool {
+	isDelta := func(eventType string) bool {
 		return slices.Contains([]string{"TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"}, eventType)
 	}
 	for range 3 {
 		if r.Client == nil {
-			r.Reader.Until(t, func(e Event) bool { return piece(e.Type) })
+			r.Reader.Until(t, func(e Event) bool { return isDelta(e.Type) })
 			continue
 		}
 		for {
@@ -83,49 +85,51 @@ func (r *CrashedRun) MidStream(t *testing.T) {
 			if err != nil || l.Type == "end" {
 				t.Fatalf("the client ended: %v %+v", err, l)
 			}
-			if piece(l.eventType()) {
+			if isDelta(l.eventType()) {
 				break
 			}
 		}
 	}
 }
 
+// Finish reads the run to its end and checks its messages: for the live reader, for readers that
+// continue after earlier events, and for a reader that starts anew.
 func (r *CrashedRun) Finish(t *testing.T, p *Endpoint) {
 	t.Helper()
 	if n := len(SharedModel.Calls(t, r.In.Messages[0].Content)); n != 3 {
 		t.Errorf("%d model calls, want 3", n)
 	}
 	if r.Client != nil {
-		WantMessages(t, r.Want, WithoutEmptied(r.Client.Finish(t)[0].Messages))
+		WantMessages(t, r.Want, WithoutEmptyReasoning(r.Client.Finish(t)[0].Messages))
 		return
 	}
 	r.Reader.Finish(t)
 	all := r.Reader.Events
-	WantMessages(t, r.Want, WithoutEmptied(Show(t, r.In.Messages, all, Withdrawn)))
+	WantMessages(t, r.Want, WithoutEmptyReasoning(ShownMessages(t, r.In.Messages, all, RetractWarning)))
 	for i := range all[:len(all)-1] {
 		if i%7 != 0 && len(all)-i > 30 {
 			continue
 		}
-		again := p.Behind(t, r.In, all[:i+1])
+		again := p.FollowAfter(t, r.In, all[:i+1])
 		again.Finish(t)
-		name := fmt.Sprintf("behind event %d of %d", i, len(all))
-		WantMessages(t, r.Want, WithoutEmptied(Show(t, r.In.Messages, again.Events, Withdrawn)))
-		if i > lastWithdrawal(all) {
-			Same(t, name, all, again.Events)
+		name := fmt.Sprintf("after event %d of %d", i, len(all))
+		WantMessages(t, r.Want, WithoutEmptyReasoning(ShownMessages(t, r.In.Messages, again.Events, RetractWarning)))
+		if i > lastAttemptStart(all) {
+			WantSameEvents(t, name, all, again.Events)
 		}
 	}
 	fresh := p.Run(t, r.In)
 	for _, e := range fresh {
-		if strings.Contains(string(e.Data), Dead) {
-			t.Errorf("a fresh reader is shown what a dead attempt said: %.200s", e.Data)
+		if strings.Contains(string(e.Data), CrashedText) {
+			t.Errorf("a new reader is shown text of a killed attempt: %.200s", e.Data)
 			break
 		}
 	}
-	WantMessages(t, r.Want, Show(t, r.In.Messages, fresh))
+	WantMessages(t, r.Want, ShownMessages(t, r.In.Messages, fresh))
 }
 
-// lastWithdrawal returns where the last attempt's own events begin, as far as a reader can tell.
-func lastWithdrawal(events []Event) int {
+// lastAttemptStart returns the index of the last TEXT_MESSAGE_START; 0 = none.
+func lastAttemptStart(events []Event) int {
 	for i, e := range slices.Backward(events) {
 		if e.Type == "TEXT_MESSAGE_START" {
 			return i
@@ -134,7 +138,8 @@ func lastWithdrawal(events []Event) int {
 	return 0
 }
 
-// WithoutEmptied drops reasoning that was withdrawn: clients keep such a message, so it is emptied.
-func WithoutEmptied(messages []Message) []Message {
+// WithoutEmptyReasoning removes empty reasoning messages. Clients keep a retracted reasoning
+// message, so Perdure empties it.
+func WithoutEmptyReasoning(messages []Message) []Message {
 	return slices.DeleteFunc(slices.Clone(messages), func(m Message) bool { return m.Role == "reasoning" && m.Content == "" })
 }

@@ -12,32 +12,25 @@ import (
 	"time"
 )
 
-// Endpoint is where an api is reached, which at times is nowhere. It is safe for concurrent use.
+// Endpoint is the address of an API that may be down for a while. It is safe for concurrent use.
 type Endpoint struct {
-	Threads *threads
+	Threads *threadSet
 
 	mu    sync.Mutex
 	up    chan struct{} // closed while the api serves
-	Where addresses
+	Addrs addresses
 
-	// proxied is held for reading by each request that the proxy forwards.
+	// proxied is read-locked by each request that the proxy forwards.
 	proxied sync.RWMutex
 }
 
-// addresses is what <data>/addresses.json holds.
-type addresses struct {
-	API       string `json:"api"`
-	Temporal  string `json:"temporal"`
-	Namespace string `json:"namespace"`
-	NATS      string `json:"nats"`
-}
-
-func NewEndpoint(seen *threads) *Endpoint {
+// NewEndpoint returns an endpoint that is down.
+func NewEndpoint(seen *threadSet) *Endpoint {
 	return &Endpoint{Threads: seen, up: make(chan struct{})}
 }
 
-// Serves checks that the api is ready and lets requests go there.
-func (p *Endpoint) Serves(ctx context.Context, where addresses) error {
+// Up checks that the API is ready and makes the endpoint send requests there.
+func (p *Endpoint) Up(ctx context.Context, where addresses) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.API+"/readyz", nil)
 	if err != nil {
 		return err
@@ -48,23 +41,23 @@ func (p *Endpoint) Serves(ctx context.Context, where addresses) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the process says that it is ready, /readyz says %s", resp.Status)
+		return fmt.Errorf("the process reports that it is ready, /readyz returns %s", resp.Status)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Where = where
+	p.Addrs = where
 	close(p.up)
 	return nil
 }
 
-// Down lets requests wait until the api serves again.
+// Down makes requests wait for the next Up.
 func (p *Endpoint) Down() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.up = make(chan struct{})
 }
 
-// Addresses waits until the api serves and tells where.
+// Addresses waits until the API is up and returns the addresses.
 func (p *Endpoint) Addresses(ctx context.Context) (addresses, error) {
 	p.mu.Lock()
 	up := p.up
@@ -73,44 +66,25 @@ func (p *Endpoint) Addresses(ctx context.Context) (addresses, error) {
 	case <-up:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.Where, nil
+		return p.Addrs, nil
 	case <-ctx.Done():
 		return addresses{}, fmt.Errorf("no api is up: %w", ctx.Err())
 	}
 }
 
-// Url returns an address of the api that runs now.
-func (p *Endpoint) Url(path string) string {
+// URL returns the URL of a path at the current API.
+func (p *Endpoint) URL(path string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.Where.API + path
+	return p.Addrs.API + path
 }
 
-// threads are those on which tests have begun runs: each has a workflow. It is safe for concurrent
-// use.
-type threads struct {
-	mu  sync.Mutex
-	ids map[string]bool
-}
+func newThreadSet() *threadSet { return &threadSet{ids: map[string]bool{}} }
 
-func newThreads() *threads { return &threads{ids: map[string]bool{}} }
-
-func (t *threads) Use(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ids[id] = true
-}
-
-func (t *threads) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.ids)
-}
-
-// Ready waits until an api says what it has to say about its readiness.
-func Ready(t *testing.T, g *Gateway, want int) {
+// AwaitReadyStatus waits until /readyz of an API returns the HTTP status.
+func AwaitReadyStatus(t *testing.T, g *API, want int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	defer cancel()
 	for {
 		resp, err := g.Get(ctx, "/readyz", "")
@@ -122,14 +96,15 @@ func Ready(t *testing.T, g *Gateway, want int) {
 		if resp.StatusCode == want {
 			return
 		}
-		<-time.After(20 * time.Millisecond) // between two looks
+		<-time.After(20 * time.Millisecond) // poll interval
 	}
 }
 
-// Echo runs a run whose answer only it can have.
-func (p *Endpoint) Echo(t *testing.T, i int) error {
-	question := Say(fmt.Sprintf("%d?", i))
-	f := p.Reader(t, NewInput("echo "+question))
+// RunEcho runs the echo of a unique question and checks its answer. It returns an error if the
+// stream broke.
+func (p *Endpoint) RunEcho(t *testing.T, i int) error {
+	question := Marked(fmt.Sprintf("%d?", i))
+	f := p.NewFollower(t, NewInput("echo "+question))
 	if err := f.Read(); err != nil {
 		return fmt.Errorf("run %d: %w", i, err)
 	}
@@ -142,16 +117,16 @@ func (p *Endpoint) Echo(t *testing.T, i int) error {
 	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" || answer != "You said: "+question {
 		return fmt.Errorf("run %d: %q, %s", i, answer, last.Data)
 	}
-	if f.Comebacks > 0 {
+	if f.Reconnects > 0 {
 		return errors.New("the stream broke off")
 	}
 	return nil
 }
 
-// Publish puts a definition and returns the revision.
+// Publish publishes a definition and returns its revision.
 func (p *Endpoint) Publish(t *testing.T, agent, definition string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.Url("/v1/agents/"+agent), strings.NewReader(definition))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.URL("/v1/agents/"+agent), strings.NewReader(definition))
 	if err != nil {
 		t.Fatal(err)
 	}

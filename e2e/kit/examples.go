@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// StartExample starts a process with an example's agents, in which texts are replaced in pairs,
-// such as where something is.
+// StartExample starts a process with the agents of an example. Pairs of texts replace parts of
+// their definitions, such as addresses.
 func StartExample(t *testing.T, name string, replaced ...string) *Perdure {
 	t.Helper()
 	p := NewPerdure(filepath.Join(t.TempDir(), "data"), SharedModel)
@@ -27,7 +27,7 @@ func StartExample(t *testing.T, name string, replaced ...string) *Perdure {
 	if err := os.WriteFile(filepath.Join(p.Agents, name+".yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	return p
 }

@@ -1,12 +1,14 @@
 package kit
 
-func Fails(status int) Fixture {
-	return Fixture{Response: Response{Status: status, Error: &ModelError{Message: Say("the model refuses"), Type: "some_error"}}}
+// ErrorAnswer returns a fixture that fails with an HTTP status.
+func ErrorAnswer(status int) Fixture {
+	return Fixture{Response: Response{Status: status, Error: &ModelError{Message: Marked("the model refuses"), Type: "some_error"}}}
 }
 
-// Answers is text that comes fast, pours is text that comes slowly: about 40 pieces a second.
-func Answers(text string) Fixture { return Fixture{Response: Response{Content: text}} }
+// FastAnswer returns a fixture that streams a text at once.
+func FastAnswer(text string) Fixture { return Fixture{Response: Response{Content: text}} }
 
-func Pours(text string) Fixture {
+// SlowAnswer returns a fixture that streams about 40 chunks a second.
+func SlowAnswer(text string) Fixture {
 	return Fixture{Response: Response{Content: text}, ChunkSize: 8, Latency: 25}
 }

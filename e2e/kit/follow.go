@@ -11,32 +11,32 @@ import (
 	"testing"
 )
 
-// Follower reads one run as a careful client does: with the id of the last event it comes back
-// whenever its connection ends before the run does. What it has read when its test ends is
-// recorded.
+// Follower reads one run and reconnects with the last event id whenever its connection ends before
+// the run does. The events that it has read when the test ends are recorded for the reference
+// clients.
 type Follower struct {
-	P     *Endpoint // may be another one for the next connection
-	In    Input
-	Agent string // path
-	// View is the path by which it attaches while it has no id; "" = it sends the input.
-	View   string
-	Events []Event
-	Stream *eventStream
-	Ctx    context.Context
-	// Comebacks counts how often the reader came back with an id.
-	Comebacks int
+	Endpoint *Endpoint // tests may change it between two connections
+	In       Input
+	Agent    string // path that starts the run
+	// AttachPath is the path that it reads while it has no event id; "" = it sends the input.
+	AttachPath string
+	Events     []Event
+	Stream     *eventStream
+	Ctx        context.Context
+	// Reconnects is the number of reconnects with an event id.
+	Reconnects int
 }
 
-// Follow starts a run, or attaches to it, and returns its reader.
+// Follow starts a run of the assistant, or attaches to it, and returns its follower.
 func (p *Endpoint) Follow(t *testing.T, in Input) *Follower {
 	t.Helper()
-	return p.FollowAgent(t, Assistant, in)
+	return p.FollowAgent(t, AssistantPath, in)
 }
 
-// FollowAgent is follow for another agent than the usual one.
+// FollowAgent is like Follow, for the agent of a path.
 func (p *Endpoint) FollowAgent(t *testing.T, path string, in Input) *Follower {
 	t.Helper()
-	f := p.Reader(t, in)
+	f := p.NewFollower(t, in)
 	f.Agent = path
 	if err := f.Connect(); err != nil {
 		t.Fatal(err)
@@ -44,32 +44,32 @@ func (p *Endpoint) FollowAgent(t *testing.T, path string, in Input) *Follower {
 	return f
 }
 
-// Reader returns a reader of a run that connects when it is read.
-func (p *Endpoint) Reader(t *testing.T, in Input) *Follower {
-	p.Threads.Use(in.ThreadID)
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
-	f := &Follower{P: p, In: in, Agent: Assistant, Ctx: ctx}
+// NewFollower returns a follower that connects at its first read.
+func (p *Endpoint) NewFollower(t *testing.T, in Input) *Follower {
+	p.Threads.Add(in.ThreadID)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
+	f := &Follower{Endpoint: p, In: in, Agent: AssistantPath, Ctx: ctx}
 	t.Cleanup(func() {
 		cancel()
 		f.Cut()
-		if err := recorded.Keep(t.Name(), f); err != nil {
+		if err := recorded.Add(t.Name(), f); err != nil {
 			t.Error(err)
 		}
 	})
 	return f
 }
 
-// Quiet returns a reader that ctx bounds and no test owns. What it reads is not recorded for the
-// judge.
-func (p *Endpoint) Quiet(ctx context.Context, in Input) *Follower {
-	p.Threads.Use(in.ThreadID)
-	return &Follower{P: p, In: in, Agent: Assistant, Ctx: ctx}
+// NewUnrecordedFollower returns a follower that ctx bounds. Its events are not recorded for the
+// reference clients.
+func (p *Endpoint) NewUnrecordedFollower(ctx context.Context, in Input) *Follower {
+	p.Threads.Add(in.ThreadID)
+	return &Follower{Endpoint: p, In: in, Agent: AssistantPath, Ctx: ctx}
 }
 
-// Behind returns a reader that has had the first events of a run.
-func (p *Endpoint) Behind(t *testing.T, in Input, had []Event) *Follower {
+// FollowAfter returns a follower that has already read the first events of a run.
+func (p *Endpoint) FollowAfter(t *testing.T, in Input, had []Event) *Follower {
 	t.Helper()
-	f := p.Reader(t, in)
+	f := p.NewFollower(t, in)
 	f.Events = slices.Clone(had)
 	if err := f.Connect(); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func (p *Endpoint) Behind(t *testing.T, in Input, had []Event) *Follower {
 	return f
 }
 
-// Run starts a run and reads it to its end.
+// Run runs the assistant to the end of the run and returns the events.
 func (p *Endpoint) Run(t *testing.T, in Input) []Event {
 	t.Helper()
 	f := p.Follow(t, in)
@@ -85,24 +85,24 @@ func (p *Endpoint) Run(t *testing.T, in Input) []Event {
 	return f.Events
 }
 
-// Connect opens a stream: by the last event id, or, while there is none, from the beginning.
+// Connect opens a stream: after the last event id or, if there is none, from the beginning.
 func (f *Follower) Connect() error {
-	if _, err := f.P.Addresses(f.Ctx); err != nil {
+	if _, err := f.Endpoint.Addresses(f.Ctx); err != nil {
 		return err
 	}
 	var resp *http.Response
 	var err error
 	last := f.Last()
 	if last == "" {
-		f.Events = nil // of a join's beginning, which has no ids; it comes again
+		f.Events = nil // the events of a join have no ids; the server sends them again
 	}
 	switch {
-	case f.View != "":
-		resp, err = f.P.Get(f.Ctx, f.View, last)
+	case f.AttachPath != "":
+		resp, err = f.Endpoint.Get(f.Ctx, f.AttachPath, last)
 	case last != "":
-		resp, err = f.P.Get(f.Ctx, EventsPath(f.In), last)
+		resp, err = f.Endpoint.Get(f.Ctx, EventsPath(f.In), last)
 	default:
-		resp, err = f.P.Post(f.Ctx, f.Agent, f.In)
+		resp, err = f.Endpoint.Post(f.Ctx, f.Agent, f.In)
 	}
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f *Follower) Connect() error {
 	return err
 }
 
-// Last returns the id of the last event.
+// Last returns the id of the last event; "" = none.
 func (f *Follower) Last() string {
 	if len(f.Events) == 0 {
 		return ""
@@ -124,7 +124,7 @@ func (f *Follower) Last() string {
 	return f.Events[len(f.Events)-1].ID
 }
 
-// Cut drops the connection.
+// Cut closes the connection.
 func (f *Follower) Cut() {
 	if f.Stream != nil {
 		_ = f.Stream.Close()
@@ -132,7 +132,7 @@ func (f *Follower) Cut() {
 	}
 }
 
-// Next reads one event, over as many connections as that takes.
+// Next reads one event, with as many connections as that takes.
 func (f *Follower) Next() (Event, error) {
 	for {
 		err := f.Ctx.Err()
@@ -148,15 +148,15 @@ func (f *Follower) Next() (Event, error) {
 			return Event{}, fmt.Errorf("run %s of %s, %d events read: %w", f.In.RunID, f.In.ThreadID, len(f.Events), errors.Join(f.Ctx.Err(), err))
 		}
 		if len(f.Events) > 0 {
-			f.Comebacks++
+			f.Reconnects++
 		}
-		if err := f.Connect(); err != nil && !passing(err) {
+		if err := f.Connect(); err != nil && !isTransient(err) {
 			return Event{}, err
 		}
 	}
 }
 
-// StatusError is an answer that is no stream.
+// StatusError is a response that is not a stream of events.
 type StatusError struct {
 	Status int
 	Body   string
@@ -164,9 +164,9 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Body) }
 
-// passing reports whether the same request may succeed soon: nobody listens just now, whoever did
-// is gone, or it is unknown whether the request took effect.
-func passing(err error) bool {
+// isTransient reports whether the same request may succeed soon: no API serves, or the connection
+// broke and the effect of the request is unknown.
+func isTransient(err error) bool {
 	var (
 		status *StatusError
 		failed *url.Error
@@ -174,7 +174,7 @@ func passing(err error) bool {
 	return errors.As(err, &failed) || errors.As(err, &status) && status.Status == http.StatusServiceUnavailable
 }
 
-// Until reads up to and including the first event that fits. Next gives more of them.
+// Until reads up to and including the first event for which fits is true.
 func (f *Follower) Until(t *testing.T, fits func(Event) bool) Event {
 	t.Helper()
 	for {
@@ -191,8 +191,8 @@ func (f *Follower) Until(t *testing.T, fits func(Event) bool) Event {
 	}
 }
 
-// Contents reads until n more pieces of an answer have come.
-func (f *Follower) Contents(t *testing.T, n int) {
+// UntilContent reads n more events with text.
+func (f *Follower) UntilContent(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		f.Until(t, func(e Event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
@@ -209,12 +209,12 @@ func (f *Follower) Read() error {
 	}
 }
 
-// Finish reads the run to its end, and on until the server ends the response.
+// Finish reads the run to its terminal event and then to the end of the response.
 func (f *Follower) Finish(t *testing.T) {
 	t.Helper()
 	f.Until(t, Event.Terminal)
 	if _, err := f.Stream.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("behind %s: %v, want the end of the response", f.Events[len(f.Events)-1].Type, err)
+		t.Errorf("after %s: %v, want the end of the response", f.Events[len(f.Events)-1].Type, err)
 	}
 	f.Cut()
 }

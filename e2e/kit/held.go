@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Held asks to hold the run while something is waited for.
-func (in Input) Held() Input {
-	in.ForwardedProps = Asks(map[string]any{"hold": true})
+// Hold asks Perdure to hold the run open while it waits.
+func (in Input) Hold() Input {
+	in.ForwardedProps = PerdureProps(map[string]any{"hold": true})
 	return in
 }
 
-// Custom returns the value of a custom event.
-func Custom[T any](t *testing.T, e Event, name string) (value T) {
+// CustomValue returns the value of a custom event.
+func CustomValue[T any](t *testing.T, e Event, name string) (value T) {
 	t.Helper()
 	if e.Type != "CUSTOM" || e.Member("name") != name {
 		t.Fatalf("got %s, want CUSTOM %s", e.Data, name)
@@ -29,4 +29,5 @@ func Custom[T any](t *testing.T, e Event, name string) (value T) {
 	return value
 }
 
+// IsCustom reports whether an event is a custom event.
 func IsCustom(e Event) bool { return e.Type == "CUSTOM" }

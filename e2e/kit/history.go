@@ -31,11 +31,11 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// inspect goes through every workflow of the namespace: none may hold content, all must replay.
+// inspect checks every workflow of the namespace: none may hold content, all must replay.
 func (p *Endpoint) inspect(ctx context.Context) error { return p.eachWorkflow(ctx, inspectExecution) }
 
-// SaveHistories saves those of all workflows, for a namespace whose programs only its own worker
-// can replay.
+// SaveHistories saves the histories of all workflows. It is for namespaces whose workflows only
+// their own worker can replay.
 func (p *Endpoint) SaveHistories(ctx context.Context) error {
 	return p.eachWorkflow(ctx, func(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo) error {
 		history, err := FetchHistory(ctx, c, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
@@ -46,12 +46,12 @@ func (p *Endpoint) SaveHistories(ctx context.Context) error {
 	})
 }
 
-// eachWorkflow looks at every workflow of the namespace, when all have ended. There may be
-// thousands: patience is for one.
+// eachWorkflow waits until all workflows of the namespace have ended and calls look for each. The
+// timeout is per workflow, since there may be thousands.
 func (p *Endpoint) eachWorkflow(ctx context.Context, look func(context.Context, client.Client, *workflowpb.WorkflowExecutionInfo) error) error {
-	brief, cancel := context.WithTimeout(ctx, Patience)
+	brief, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()
-	c, err := p.Temporal(brief)
+	c, err := p.DialTemporal(brief)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (p *Endpoint) eachWorkflow(ctx context.Context, look func(context.Context, 
 	g.SetLimit(4)
 	for i, e := range executions {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, Patience)
+			ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 			defer cancel()
 			if err := look(ctx, c, e); err != nil {
 				errs[i] = fmt.Errorf("workflow %s: %w", e.GetExecution().GetWorkflowId(), err)
@@ -77,7 +77,8 @@ func (p *Endpoint) eachWorkflow(ctx context.Context, look func(context.Context, 
 	return errors.Join(errs...)
 }
 
-func (p *Endpoint) Temporal(ctx context.Context) (client.Client, error) {
+// DialTemporal returns a Temporal client for the endpoint's namespace.
+func (p *Endpoint) DialTemporal(ctx context.Context) (client.Client, error) {
 	where, err := p.Addresses(ctx)
 	if err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func (p *Endpoint) Temporal(ctx context.Context) (client.Client, error) {
 	})
 }
 
-// finishedExecutions waits until there are as many workflows as there must be and none runs, and
-// lists them. Temporal's list lags behind.
+// finishedExecutions waits until there are at least so many workflows and none runs, and lists
+// them. Temporal's list is eventually consistent.
 func finishedExecutions(ctx context.Context, c client.Client, atLeast int) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	for {
 		all, err := ListExecutions(ctx, c)
@@ -101,7 +102,7 @@ func finishedExecutions(ctx context.Context, c client.Client, atLeast int) ([]*w
 				continue
 			}
 			running++
-			// Get returns when it has ended; how is of no interest here.
+			// Get returns when the workflow has ended. Its result does not matter.
 			_ = c.GetWorkflow(ctx, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()).Get(ctx, nil)
 		}
 		if running == 0 && len(all) >= atLeast {
@@ -113,6 +114,7 @@ func finishedExecutions(ctx context.Context, c client.Client, atLeast int) ([]*w
 	}
 }
 
+// ListExecutions lists all workflow executions of the namespace.
 func ListExecutions(ctx context.Context, c client.Client) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	var all []*workflowpb.WorkflowExecutionInfo
 	for req := (&workflowservice.ListWorkflowExecutionsRequest{PageSize: 500}); ; {
@@ -135,6 +137,7 @@ func inspectExecution(ctx context.Context, c client.Client, e *workflowpb.Workfl
 	return errors.Join(searchMessage(e), searchHistory(history), replay(history))
 }
 
+// FetchHistory returns the history of one execution; runID "" = the latest.
 func FetchHistory(ctx context.Context, c client.Client, workflowID, runID string) (*historypb.History, error) {
 	history := &historypb.History{}
 	events := c.GetWorkflowHistory(ctx, workflowID, runID, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -157,30 +160,30 @@ func searchHistory(h *historypb.History) error {
 	return nil
 }
 
-// searchMessage looks for content in whatever the message holds: payloads are bytes in it.
+// searchMessage looks for content in a message, payloads included.
 func searchMessage(m proto.Message) error {
 	raw, err := proto.Marshal(m)
 	if err == nil && bytes.Contains(raw, []byte(Mark)) {
 		text, _ := protojson.Marshal(m)
-		return fmt.Errorf("it holds content: %.2000s", text)
+		return fmt.Errorf("it has content: %.2000s", text)
 	}
 	return err
 }
 
-// replay saves a history and runs it through the workflows as they are now.
+// replay saves a history and replays it with the current workflows.
 func replay(h *historypb.History) error {
 	file, err := save(h)
 	if err != nil {
 		return err
 	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter: runs.DataConverter(), DisableDeadlockDetection: true, // which counts seconds without a processor
+		DataConverter: runs.DataConverter(), DisableDeadlockDetection: true, // it fails on a busy machine
 	})
 	if err != nil {
 		return err
 	}
 	workflows.Register(replayer, nil)
-	// The ids of children derive from that of their parent.
+	// The ids of child workflows derive from the parent's id.
 	id := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
 	options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}}
 	if err := replayer.ReplayWorkflowHistoryWithOptions(silent{}, h, options); err != nil {
@@ -189,7 +192,7 @@ func replay(h *historypb.History) error {
 	return nil
 }
 
-// histories is where histories are saved.
+// histories is the folder of the saved histories.
 var histories string
 
 func save(h *historypb.History) (file string, err error) {
@@ -201,8 +204,8 @@ func save(h *historypb.History) (file string, err error) {
 	return file, os.WriteFile(file, body, 0o600)
 }
 
-// searchDatabase looks for content in all that Temporal has written down: besides histories that is
-// pending activities with their last failure and heartbeat, queues and visibility.
+// searchDatabase looks for content in Temporal's database. Besides histories it has pending
+// activities with failures and heartbeats, queues and visibility.
 func searchDatabase(data string) error {
 	files, err := filepath.Glob(filepath.Join(data, "temporal.db*"))
 	if err != nil || len(files) == 0 {
@@ -224,7 +227,7 @@ func searchFiles(files []string) error {
 	return nil
 }
 
-// silent is a logger for clients whose errors are returned anyway.
+// silent is a logger that discards. The errors of its clients are returned anyway.
 type silent struct{}
 
 var _ sdklog.Logger = silent{}
@@ -234,7 +237,7 @@ func (silent) Info(string, ...any)  {}
 func (silent) Warn(string, ...any)  {}
 func (silent) Error(string, ...any) {}
 
-// LargestPayload returns the size in bytes of the largest of what a history holds for us.
+// LargestPayload returns the size in bytes of the largest payload in a history.
 func LargestPayload(t *testing.T, h *historypb.History) int {
 	t.Helper()
 	largest := 0
@@ -255,7 +258,7 @@ func LargestPayload(t *testing.T, h *historypb.History) int {
 // History waits until a thread's workflow has ended and fetches its history.
 func (p *Endpoint) History(t *testing.T, in Input) *historypb.History {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +274,10 @@ func (p *Endpoint) History(t *testing.T, in Input) *historypb.History {
 	return history
 }
 
-// Histories returns those of all executions of a thread, the last one first.
+// Histories returns the histories of all executions of a thread, the latest first.
 func (p *Endpoint) Histories(t *testing.T, in Input) []*historypb.History {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

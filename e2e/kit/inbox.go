@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// Approval is one as the inbox has it.
+// Approval is an approval in the inbox.
 type Approval struct {
 	ID, ThreadID, Agent, Step, Message, ToolName, ArgsDigest, Status string
 	Args                                                             map[string]any
 	Decisions                                                        []struct{ Decision, By, Channel, Digest, ArgsDigest string }
 }
 
-// Ask reads an answer that is JSON.
-func (p *Endpoint) Ask(t *testing.T, path string, into any) {
+// GetJSON decodes the response of a path, which must be 200.
+func (p *Endpoint) GetJSON(t *testing.T, path string, into any) {
 	t.Helper()
 	resp, err := p.Get(t.Context(), path, "")
 	if err != nil {
@@ -28,20 +28,21 @@ func (p *Endpoint) Ask(t *testing.T, path string, into any) {
 	}
 }
 
+// InboxPage is a page of the inbox.
 type InboxPage struct {
 	Items        []Approval
 	EventsCursor string
 }
 
-// Pending waits until just these threads wait for somebody.
-func (p *Endpoint) Pending(t *testing.T, query string, threads ...string) InboxPage {
+// AwaitPending waits until the inbox lists exactly these threads.
+func (p *Endpoint) AwaitPending(t *testing.T, query string, threads ...string) InboxPage {
 	t.Helper()
 	slices.Sort(threads)
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	defer cancel()
 	for {
 		var page InboxPage
-		p.Ask(t, "/v1/approvals"+query, &page)
+		p.GetJSON(t, "/v1/approvals"+query, &page)
 		var got []string
 		for _, a := range page.Items {
 			got = append(got, a.ThreadID)
@@ -56,11 +57,11 @@ func (p *Endpoint) Pending(t *testing.T, query string, threads ...string) InboxP
 	}
 }
 
-// Happened reads what happens to approvals behind a cursor, and returns that and the cursor behind
-// it.
-func (p *Endpoint) Happened(t *testing.T, after string, n int) (what []string, cursor string) {
+// ReadInboxEvents reads n events of the inbox after a cursor. It returns their types with the
+// threads, sorted, and the last cursor.
+func (p *Endpoint) ReadInboxEvents(t *testing.T, after string, n int) (happened []string, cursor string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	defer cancel()
 	resp, err := p.Get(ctx, "/v1/approvals/events", after)
 	if err != nil {
@@ -74,20 +75,20 @@ func (p *Endpoint) Happened(t *testing.T, after string, n int) (what []string, c
 		t.Fatal(err)
 	}
 	defer feed.Close()
-	for len(what) < n {
+	for len(happened) < n {
 		e, err := feed.Next()
 		if err != nil {
-			t.Fatalf("behind %q: %v", what, err)
+			t.Fatalf("after %q: %v", happened, err)
 		}
-		var said struct {
+		var event struct {
 			Type     string
 			Approval Approval
 		}
-		if err := json.Unmarshal(e.Data, &said); err != nil {
+		if err := json.Unmarshal(e.Data, &event); err != nil {
 			t.Fatal(err)
 		}
-		what, cursor = append(what, said.Type+" "+said.Approval.ThreadID), e.ID
+		happened, cursor = append(happened, event.Type+" "+event.Approval.ThreadID), e.ID
 	}
-	slices.Sort(what)
-	return what, cursor
+	slices.Sort(happened)
+	return happened, cursor
 }

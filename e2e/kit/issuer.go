@@ -14,10 +14,11 @@ import (
 
 // issuer is an OpenID provider with one key.
 type issuer struct {
-	Url string
+	URL string
 	key *rsa.PrivateKey
 }
 
+// StartIssuer starts an issuer that stops when the test ends.
 func StartIssuer(t *testing.T) *issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -26,16 +27,16 @@ func StartIssuer(t *testing.T) *issuer {
 	}
 	provider := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "k", Algorithm: "RS256"}}}
 	server := httptest.NewUnstartedServer(provider)
-	provider.SetIssuer("http://" + server.Listener.Addr().String()) // who asks is another process, which orders nothing
+	provider.SetIssuer("http://" + server.Listener.Addr().String()) // before the server starts: requests come from another process
 	server.Start()
 	t.Cleanup(server.Close)
-	return &issuer{Url: server.URL, key: key}
+	return &issuer{URL: server.URL, key: key}
 }
 
-// Token returns one for Perdure that is good for so long, with more claims.
+// Token returns a token for Perdure with a subject, a lifetime and further claims.
 func (i *issuer) Token(t *testing.T, subject string, lasts time.Duration, more map[string]any) string {
 	t.Helper()
-	claims := map[string]any{"iss": i.Url, "aud": "perdure", "sub": subject, "exp": time.Now().Add(lasts).Unix(), "iat": time.Now().Unix()}
+	claims := map[string]any{"iss": i.URL, "aud": "perdure", "sub": subject, "exp": time.Now().Add(lasts).Unix(), "iat": time.Now().Unix()}
 	maps.Copy(claims, more)
 	body, err := json.Marshal(claims)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Shared serves all tests that do not end their process.
+// Shared is the perdure process of all tests that do not stop their process.
 var Shared *Perdure
 
-// Clients read streams for all tests.
-var Clients references
+// ReferenceClients are the reference clients of all tests.
+var ReferenceClients referenceClients
 
-// Main runs the tests of one area with what they share: a Perdure, a model server and the reference
-// clients. It returns the status to exit with. Each area calls it in its TestMain. Tests run in the
-// folder e2e, where testdata and the programs on node are.
+// Main runs the tests of one area with what they share: a perdure process, a model server and the
+// reference clients. It returns the exit status. Each area calls it in its TestMain. Tests run in
+// the folder e2e, which has testdata and the node programs.
 func Main(m *testing.M) int {
 	if _, err := exec.LookPath("node"); err != nil {
 		fmt.Println("SKIP: the clients and the model server of these tests need node, which is not installed")
@@ -38,7 +38,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// run brings up what tests share, and looks afterwards at what the shared process leaves behind.
+// run starts what tests share, runs the tests, and inspects the shared process.
 func run(m *testing.M) (code int, err error) {
 	if err := os.Chdir(".."); err != nil {
 		return 1, err
@@ -61,7 +61,7 @@ func run(m *testing.M) (code int, err error) {
 	if recorded, err = NewRecorder(filepath.Join(dir, "streams")); err != nil {
 		return 1, err
 	}
-	if Clients, err = launchReferences(); err != nil {
+	if ReferenceClients, err = startReferenceClients(); err != nil {
 		return 1, err
 	}
 	ctx := context.Background()
@@ -70,7 +70,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	code = m.Run()
-	err = errors.Join(Shared.Conclude(ctx), judgeStreams(), Clients.Stop())
+	err = errors.Join(Shared.InspectAndStop(ctx), verifyStreams(), ReferenceClients.Stop())
 	if err == nil && code == 0 {
 		http.DefaultClient.CloseIdleConnections()
 		err = goleak.Find()
@@ -84,15 +84,15 @@ func run(m *testing.M) (code int, err error) {
 	return code, os.RemoveAll(dir)
 }
 
-// judgeStreams lets the reference clients read what the tests have read.
-func judgeStreams() error {
+// verifyStreams makes the reference clients read the streams that the tests have read.
+func verifyStreams() error {
 	begun := time.Now()
-	n, err := recorded.Judge(Clients)
+	n, err := recorded.Verify(ReferenceClients)
 	fmt.Printf("the reference clients have read %d streams in %s\n", n, time.Since(begun).Round(time.Millisecond))
 	return err
 }
 
-// prepare builds the program and installs what runs on node.
+// prepare builds perdure and installs the node packages.
 func prepare() error {
 	var g errgroup.Group
 	g.Go(func() error { return build("./cmd/perdure") })
@@ -107,11 +107,11 @@ func prepare() error {
 	return g.Wait()
 }
 
-// builtPrograms is the environment variable with a folder of programs that are built already; empty
-// = each area builds its own. "make e2e" sets it: linking perdure for each area would take minutes.
+// builtPrograms is the environment variable with a folder of built programs; empty = each area
+// builds its own. "make e2e" sets it, since linking perdure for each area would take minutes.
 const builtPrograms = "E2E_PROGRAMS"
 
-// build builds commands into Programs, unless they are built already.
+// build builds commands into Programs, unless builtPrograms is set.
 func build(packages ...string) error {
 	if os.Getenv(builtPrograms) != "" {
 		return nil
@@ -119,7 +119,7 @@ func build(packages ...string) error {
 	return Execute("..", "go", append([]string{"build", "-o", Programs + string(filepath.Separator)}, packages...)...)
 }
 
-// Install runs npm where the lockfile is newer than what is installed.
+// Install runs npm ci if the lockfile is newer than the installed packages.
 func Install(dir string) error {
 	lock, err := os.Stat(filepath.Join(dir, "package-lock.json"))
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// ids are ours to choose: tests compare what people and models see.
+// IgnoreIDs makes comparisons ignore the ids that Perdure chooses.
 var IgnoreIDs = cmp.Options{
 	cmpopts.IgnoreFields(Message{}, "ID", "ToolCallID"),
 	cmpopts.IgnoreFields(toolCall{}, "ID"),
 }
 
+// WantMessages compares messages without their ids.
 func WantMessages(t *testing.T, want, got []Message) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, IgnoreIDs); diff != "" {
@@ -21,9 +22,11 @@ func WantMessages(t *testing.T, want, got []Message) {
 	}
 }
 
-func Says(text string) Message { return Message{Role: "assistant", Content: text} }
+// AssistantMessage returns an assistant message with a text.
+func AssistantMessage(text string) Message { return Message{Role: "assistant", Content: text} }
 
-func CallsTools(calls ...ModelCall) Message {
+// ToolCallMessage returns an assistant message with tool calls.
+func ToolCallMessage(calls ...ModelCall) Message {
 	m := Message{Role: "assistant"}
 	for _, c := range calls {
 		m.ToolCalls = append(m.ToolCalls, toolCall{Type: "function", Function: function{Name: c.Name, Arguments: c.Arguments}})
@@ -31,9 +34,10 @@ func CallsTools(calls ...ModelCall) Message {
 	return m
 }
 
-func Result(text string) Message { return Message{Role: "tool", Content: text} }
+// ToolMessage returns a tool message with a result.
+func ToolMessage(text string) Message { return Message{Role: "tool", Content: text} }
 
-// ByCall sorts tool results by the call that they answer: parallel ones come as they finish.
+// ByCall sorts tool messages in the order of their calls. Parallel calls finish in any order.
 func ByCall(messages []Message) []Message {
 	order := map[string]int{}
 	for _, m := range messages {

@@ -5,16 +5,18 @@ import (
 	"net/http"
 )
 
-func BreaksOff(a *completion) bool {
+// ConnectionBreak closes the connection.
+func ConnectionBreak(a *completion) bool {
 	if conn, _, err := http.NewResponseController(a.w).Hijack(); err == nil {
 		_ = conn.Close()
 	}
 	return false
 }
 
+// ServerError answers with HTTP 500 or, once the stream has begun, with an error in the stream.
 func ServerError(a *completion) bool {
 	const body = `{"error":{"message":"` + Mark + ` is overloaded","type":"server_error"}}`
-	if a.begun {
+	if a.started {
 		a.write("data: " + body + "\n\n")
 		return false
 	}
@@ -23,10 +25,11 @@ func ServerError(a *completion) bool {
 	return false
 }
 
-// RetryAfter is what a server that is asked too often asks for, in seconds. It is more than the
-// engine would wait by itself.
+// RetryAfter is the delay in seconds that RateLimited asks for. It is longer than the engine's own
+// backoff.
 const RetryAfter = 2
 
+// RateLimited answers with HTTP 429 and Retry-After.
 func RateLimited(a *completion) bool {
 	a.w.Header().Set("Retry-After", "2")
 	a.w.WriteHeader(http.StatusTooManyRequests)
@@ -34,28 +37,30 @@ func RateLimited(a *completion) bool {
 	return false
 }
 
+// Garbage streams data that is not JSON.
 func Garbage(a *completion) bool {
 	a.write("data: <html>" + Mark + "{{{\n\n")
 	return false
 }
 
-// NoFinish ends the stream as if it were whole, which it is not: half a text, half a call.
+// NoFinish ends the stream in the middle of an answer, without a finish reason.
 func NoFinish(a *completion) bool {
 	a.write("data: [DONE]\n\n")
 	return false
 }
 
-// HalfCall returns a call whose arguments are cut, and which the model takes for whole.
+// HalfCall ends the stream as finished in the middle of a call's arguments.
 func HalfCall(a *completion) bool {
 	a.end("tool_calls")
 	return false
 }
 
+// InvalidUTF8 streams a byte that is not UTF-8.
 func InvalidUTF8(a *completion) bool {
 	kind := "text"
-	if a.pf.turn == 1 {
+	if a.invocation.turn == 1 {
 		kind = "thought"
-		if len(a.pf.Calls) > 0 {
+		if len(a.invocation.Calls) > 0 {
 			kind = "arguments"
 		}
 	}
@@ -63,15 +68,16 @@ func InvalidUTF8(a *completion) bool {
 	return true
 }
 
-// SameIDs returns a second call under the id of the first.
-func SameIDs(a *completion) bool {
-	for _, p := range a.play.toolCall(1, func(int) string { return Mark + " again " }) {
+// DuplicateCallIDs streams a second call with the id of the first.
+func DuplicateCallIDs(a *completion) bool {
+	for _, p := range a.script.toolCall(1, func(int) string { return Mark + " again " }) {
 		a.say(p)
 	}
 	return true
 }
 
-func NeverEnds(a *completion) bool {
+// NoEnd falls silent until the client disconnects.
+func NoEnd(a *completion) bool {
 	<-a.ctx.Done()
 	return false
 }

@@ -11,114 +11,117 @@ import (
 	"time"
 )
 
-// Each run of the matrix has two turns: the model thinks and calls a tool, then it answers.
+// Each scripted run has two turns: the model reasons and calls a tool, then it answers.
 const (
-	TurnTool = 0
-	Asked    = -1 // before the first piece
-	Pieces   = 5  // of each kind
+	TurnTool         = 0
+	BeforeFirstChunk = -1 // the position before the first chunk
+	ChunksPerKind    = 5  // of reasoning, arguments and text
 )
 
-// ModelScript is what the model and the tool of one run do, and what they did. It stands still
-// once, at one place, until it is let go; further attempts pass there. It is safe for concurrent
-// use.
+// ModelScript determines the behavior of the model and the tool in one run, and records their
+// invocations. The first invocation of Turn pauses once, at position At, until Release. Later
+// attempts do not pause. A ModelScript is safe for concurrent use.
 type ModelScript struct {
-	id   string
-	Tool string     // observe, which is idempotent, or charge, which is not
-	Flaw ModelFault // what goes wrong where the play stands still; nil = nothing
-	Turn int        // where it stands still: behind a piece of a turn
-	At   int
-	Pace time.Duration // between pieces; 0 = none
+	id       string
+	Tool     string     // observe (idempotent) or charge (not idempotent)
+	Fault    ModelFault // happens at the pause; nil = none
+	Turn     int        // the turn that pauses; NoTurn = none
+	At       int
+	Interval time.Duration // between chunks; 0 = none
 
-	Held    chan struct{} // closed when it stands still
-	release chan struct{} // closed to let it go
-	letGo   sync.Once
+	Paused      chan struct{} // closed when the script pauses
+	release     chan struct{} // closed by Release
+	releaseOnce sync.Once
 
 	mu      sync.Mutex
 	journal []*Invocation
 }
 
-// Invocation is one call of the model, or of the tool.
+// Invocation is one call of the model or of the tool.
 type Invocation struct {
 	turn, attempt int
 	Began         time.Time
-	Finished      bool // all was said
-	// what the model said
+	Finished      bool // the whole answer was sent
+	// Sent by the model.
 	Thought, Text string
 	Calls         []ModelCall
-	// what the tool was told, and said
+	// Received and sent by the tool.
 	Note, Key, Answer string
 }
 
-// Nowhere is a turn that no play has.
-const Nowhere = -1
+// NoTurn is a turn that no script has.
+const NoTurn = -1
 
+// NewModelScript returns a script that pauses in a turn after the chunk with index at, or at
+// BeforeFirstChunk.
 func NewModelScript(tool string, turn, at int) *ModelScript {
 	return &ModelScript{
 		id: rand.Text()[:16], Tool: tool, Turn: turn, At: at,
-		Held: make(chan struct{}), release: make(chan struct{}),
+		Paused: make(chan struct{}), release: make(chan struct{}),
 	}
 }
 
-// Prompt makes the model play it.
-func (p *ModelScript) Prompt() string { return Say("play:" + p.id) }
+// Prompt returns a user message that makes the model follow the script.
+func (s *ModelScript) Prompt() string { return Marked("script:" + s.id) }
 
-// GoOn lets the play go.
-func (p *ModelScript) GoOn() { p.letGo.Do(func() { close(p.release) }) }
+// Release ends the pause.
+func (s *ModelScript) Release() { s.releaseOnce.Do(func() { close(s.release) }) }
 
-func (p *ModelScript) note(change func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (s *ModelScript) update(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	change()
 }
 
-func (p *ModelScript) begin(turn int, began time.Time) *Invocation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pf := &Invocation{turn: turn, Began: began, attempt: 1}
-	for _, earlier := range p.journal {
+func (s *ModelScript) begin(turn int, began time.Time) *Invocation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	inv := &Invocation{turn: turn, Began: began, attempt: 1}
+	for _, earlier := range s.journal {
 		if earlier.turn == turn {
-			pf.attempt++
+			inv.attempt++
 		}
 	}
-	p.journal = append(p.journal, pf)
-	return pf
+	s.journal = append(s.journal, inv)
+	return inv
 }
 
-// strikes reports whether a performance has come to where the play stands still.
-func (p *ModelScript) strikes(pf *Invocation, at int) bool {
-	return pf.attempt == 1 && pf.turn == p.Turn && at == p.At
+// pausesAt reports whether an invocation is the one that pauses, at this position.
+func (s *ModelScript) pausesAt(inv *Invocation, at int) bool {
+	return inv.attempt == 1 && inv.turn == s.Turn && at == s.At
 }
 
-// pause stands still where the play is to. It tells whether whoever listens is still there.
-func (p *ModelScript) pause(ctx context.Context, pf *Invocation, at int) bool {
-	if p.strikes(pf, at) {
-		close(p.Held)
+// pause waits for Release at the pause, and then for the interval between chunks. It reports false
+// if the client has disconnected.
+func (s *ModelScript) pause(ctx context.Context, inv *Invocation, at int) bool {
+	if s.pausesAt(inv, at) {
+		close(s.Paused)
 		select {
-		case <-p.release:
+		case <-s.release:
 		case <-ctx.Done():
 			return false
 		}
 	}
-	if p.Pace == 0 {
+	if s.Interval == 0 {
 		return true
 	}
 	select {
-	case <-time.After(p.Pace):
+	case <-time.After(s.Interval):
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// Performances returns those of a turn so far, as copies.
-func (p *ModelScript) Performances(turn int) []Invocation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// Invocations returns copies of the invocations of a turn.
+func (s *ModelScript) Invocations(turn int) []Invocation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var list []Invocation
-	for _, pf := range p.journal {
-		if pf.turn == turn {
-			c := *pf
-			c.Calls = slices.Clone(pf.Calls)
+	for _, inv := range s.journal {
+		if inv.turn == turn {
+			c := *inv
+			c.Calls = slices.Clone(inv.Calls)
 			list = append(list, c)
 		}
 	}
@@ -129,76 +132,76 @@ func (p *ModelScript) Performances(turn int) []Invocation {
 type chunk struct {
 	kind  string // thought, text or arguments
 	text  string
-	call  int // which call
+	call  int // index of the call
 	start *ModelCall
 }
 
-// script returns what the model says in a turn, differently in each attempt.
-func (p *ModelScript) script(turn, attempt int) []chunk {
+// chunks returns the completion of a turn, which differs in each attempt.
+func (s *ModelScript) chunks(turn, attempt int) []chunk {
 	word := func(i int) string { return fmt.Sprintf("%s %d.%d.%d ", Mark, turn, attempt, i) }
 	var list []chunk
 	if turn == 2 {
-		for i := range Pieces {
+		for i := range ChunksPerKind {
 			list = append(list, chunk{kind: "text", text: word(i)})
 		}
 		return list
 	}
-	for i := range Pieces {
+	for i := range ChunksPerKind {
 		list = append(list, chunk{kind: "thought", text: word(i)})
 	}
-	return append(list, p.toolCall(0, word)...)
+	return append(list, s.toolCall(0, word)...)
 }
 
-// toolCall returns one call in pieces.
-func (p *ModelScript) toolCall(call int, word func(int) string) []chunk {
-	list := []chunk{{kind: "arguments", call: call, start: &ModelCall{ID: "call_same", Name: p.Tool},
-		text: fmt.Sprintf(`{"play":"%s","note":"%d `, p.id, call)}}
-	for i := range Pieces - 2 {
+// toolCall returns the chunks of one call.
+func (s *ModelScript) toolCall(call int, word func(int) string) []chunk {
+	list := []chunk{{kind: "arguments", call: call, start: &ModelCall{ID: "call_same", Name: s.Tool},
+		text: fmt.Sprintf(`{"script":"%s","note":"%d `, s.id, call)}}
+	for i := range ChunksPerKind - 2 {
 		list = append(list, chunk{kind: "arguments", call: call, text: word(i)})
 	}
 	return append(list, chunk{kind: "arguments", call: call, text: `"}`})
 }
 
-// delta returns the piece as the API has it.
-func (p chunk) delta() string {
-	switch p.kind {
+// delta returns the chunk in the form of the API.
+func (c chunk) delta() string {
+	switch c.kind {
 	case "thought":
-		return `{"reasoning_content":` + Quote(p.text) + `}`
+		return `{"reasoning_content":` + Quote(c.text) + `}`
 	case "text":
-		return `{"content":` + Quote(p.text) + `}`
+		return `{"content":` + Quote(c.text) + `}`
 	}
-	if p.start != nil {
+	if c.start != nil {
 		return fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}]}`,
-			p.call, Quote(p.start.ID), Quote(p.start.Name), Quote(p.text))
+			c.call, Quote(c.start.ID), Quote(c.start.Name), Quote(c.text))
 	}
-	return fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, p.call, Quote(p.text))
+	return fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, c.call, Quote(c.text))
 }
 
-// hear notes a piece as a client is to see it.
-func (pf *Invocation) hear(p chunk) {
-	text := strings.ToValidUTF8(p.text, "\uFFFD")
-	switch p.kind {
+// record adds a chunk to the invocation, as clients see it.
+func (inv *Invocation) record(c chunk) {
+	text := strings.ToValidUTF8(c.text, "\uFFFD")
+	switch c.kind {
 	case "thought":
-		pf.Thought += text
+		inv.Thought += text
 	case "text":
-		pf.Text += text
+		inv.Text += text
 	default:
-		if p.start != nil {
-			pf.Calls = append(pf.Calls, *p.start)
+		if c.start != nil {
+			inv.Calls = append(inv.Calls, *c.start)
 		}
-		pf.Calls[p.call].Arguments += text
+		inv.Calls[c.call].Arguments += text
 	}
 }
 
 // completion is one streamed completion.
 type completion struct {
-	w     http.ResponseWriter
-	ctx   context.Context
-	play  *ModelScript
-	pf    *Invocation
-	begun bool
+	w          http.ResponseWriter
+	ctx        context.Context
+	script     *ModelScript
+	invocation *Invocation
+	started    bool
 }
 
-// ModelFault is something that goes wrong in a completion. It tells whether the model goes on
-// afterwards.
+// ModelFault is something that goes wrong in a completion. It reports whether the completion
+// continues.
 type ModelFault func(*completion) bool

@@ -18,14 +18,15 @@ import (
 // Generation is a version of the reference client.
 type Generation struct {
 	Name string
-	// Legacy: from before AG-UI 1.0, spoken to as such.
+	// Legacy is true for clients from before AG-UI 1.0.
 	Legacy bool
 }
 
+// Generations are the versions of the reference client that tests use.
 var Generations = []Generation{{Name: "v1"}, {Name: "v0", Legacy: true}}
 
-// Each runs a test with every generation.
-func Each(t *testing.T, test func(t *testing.T, g Generation)) {
+// EachGeneration runs a test in parallel with each generation.
+func EachGeneration(t *testing.T, test func(t *testing.T, g Generation)) {
 	t.Helper()
 	for _, g := range Generations {
 		t.Run(g.Name, func(t *testing.T) {
@@ -35,38 +36,39 @@ func Each(t *testing.T, test func(t *testing.T, g Generation)) {
 	}
 }
 
-// Script is what drive.mjs is to do.
+// Script is the input of drive.mjs.
 type Script struct {
 	URL       string         `json:"url"`
 	ThreadID  string         `json:"threadId"`
 	Messages  []Message      `json:"messages,omitempty"`
 	Runs      []ScriptedRun  `json:"runs"`
 	Reconnect *ReconnectRule `json:"reconnect,omitempty"`
-	// Accept asks for a wire; the usual one is server-sent events.
+	// Accept is the Accept header; "" = server-sent events.
 	Accept string `json:"accept,omitempty"`
 }
 
+// ScriptedRun is one run of a script.
 type ScriptedRun struct {
 	RunID string `json:"runId"`
-	// Messages replaces what the agent has; Add is put behind it.
+	// Messages replaces the agent's messages. Add is appended to them.
 	Messages []Message `json:"messages,omitempty"`
 	Add      []Message `json:"add,omitempty"`
-	// Answer has, by the name of a tool, the result for each call of it that has none.
+	// Answer has a result by tool name, for each open call of the tool.
 	Answer map[string]string `json:"answer,omitempty"`
-	// Resume is the payload that answers each pending interrupt.
+	// Resume is the payload that resolves each open interrupt.
 	Resume map[string]any `json:"resume,omitempty"`
-	// Parameters are more of what runAgent takes, such as tools.
+	// Parameters are further parameters of runAgent, such as tools.
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// ReconnectRule lets the agent's fetch come back to a run, see reconnect.mjs.
+// ReconnectRule makes the agent's fetch reconnect, see reconnect.mjs.
 type ReconnectRule struct {
 	Addresses string `json:"addresses"`
 	Cuts      []int  `json:"cuts,omitempty"`
 }
 
-// line is a line of what drive.mjs or socket.mjs says.
-type line struct {
+// clientLine is a line that drive.mjs or socket.mjs prints.
+type clientLine struct {
 	Type string `json:"type"`
 	Run  int    `json:"run"`
 	// Of an event.
@@ -80,49 +82,48 @@ type line struct {
 	NewMessages []Message       `json:"newMessages"`
 	State       json.RawMessage `json:"state"`
 	ContentType string          `json:"contentType"` // if a wire was asked for
-	// Of what the client complains about.
+	// Of a console message.
 	Text string `json:"text"`
 	// Of sockets.
 	Sockets int `json:"sockets"`
 	Code    int `json:"code"`
 }
 
-// eventType returns the type of an event's line.
-func (l line) eventType() string { return Event{Data: l.Event}.Member("type") }
+// eventType returns the type of the event in the line.
+func (l clientLine) eventType() string { return Event{Data: l.Event}.Member("type") }
 
-// Driven is a running client.
-type Driven struct {
-	cmd      *exec.Cmd
-	lines    *bufio.Scanner
-	complain Output
-	// tolerated complaints are no failure.
+// ClientProcess is a running client program.
+type ClientProcess struct {
+	cmd        *exec.Cmd
+	lines      *bufio.Scanner
+	complaints Output
+	// tolerated matches console messages that do not fail the test.
 	tolerated *regexp.Regexp
-	seen      []line
+	seen      []clientLine
 }
 
-// Drive starts a client of a generation. What it complains about fails the test. The agent and a
-// new thread go without saying.
-func (g Generation) Drive(t *testing.T, p *Perdure, s Script) *Driven {
+// Drive starts a client of the generation. Its console messages fail the test. The URL defaults to
+// the assistant's, the thread to a new one.
+func (g Generation) Drive(t *testing.T, p *Perdure, s Script) *ClientProcess {
 	t.Helper()
 	if s.URL == "" {
-		s.URL = p.Url(Assistant)
+		s.URL = p.URL(AssistantPath)
 	}
 	if s.ThreadID == "" {
 		s.ThreadID = NewThread()
 	}
-	p.Threads.Use(s.ThreadID)
-	return RunNode(t, g.Name, "drive.mjs", s)
+	p.Threads.Add(s.ThreadID)
+	return StartNode(t, g.Name, "drive.mjs", s)
 }
 
-// RunNode starts a program in node/, with the packages of a folder there, and hands it what it is
-// to do.
-func RunNode(t *testing.T, packages, name string, todo any) *Driven {
+// StartNode starts a program in node/ with the packages of a folder there, and sends it its input.
+func StartNode(t *testing.T, packages, name string, input any) *ClientProcess {
 	t.Helper()
-	body, err := json.Marshal(todo)
+	body, err := json.Marshal(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", name))
 	cmd.Dir = filepath.Join("node", packages)
 	cmd.Stdin = bytes.NewReader(body)
@@ -131,9 +132,9 @@ func RunNode(t *testing.T, packages, name string, todo any) *Driven {
 		cancel()
 		t.Fatal(err)
 	}
-	d := &Driven{cmd: cmd, lines: bufio.NewScanner(stdout)}
+	d := &ClientProcess{cmd: cmd, lines: bufio.NewScanner(stdout)}
 	d.lines.Buffer(nil, 64<<20)
-	cmd.Stderr = &d.complain
+	cmd.Stderr = &d.complaints
 	if err := cmd.Start(); err != nil {
 		cancel()
 		t.Fatal(err)
@@ -145,38 +146,38 @@ func RunNode(t *testing.T, packages, name string, todo any) *Driven {
 	return d
 }
 
-// Tolerate lets complaints pass that match.
-func (d *Driven) Tolerate(pattern string) *Driven {
+// Tolerate accepts console messages that match a pattern.
+func (d *ClientProcess) Tolerate(pattern string) *ClientProcess {
 	d.tolerated = regexp.MustCompile(pattern)
 	return d
 }
 
 // Next returns the next line, or io.EOF.
-func (d *Driven) Next(t *testing.T) (line, error) {
+func (d *ClientProcess) Next(t *testing.T) (clientLine, error) {
 	t.Helper()
 	for d.lines.Scan() {
-		var l line
+		var l clientLine
 		if err := json.Unmarshal(d.lines.Bytes(), &l); err != nil {
-			t.Fatalf("the client says %q: %v", d.lines.Text(), err)
+			t.Fatalf("the client printed %q: %v", d.lines.Text(), err)
 		}
 		d.seen = append(d.seen, l)
 		if l.Type == "event" || l.Type == "end" || l.Type == "closed" {
 			return l, nil
 		}
 		if d.tolerated == nil || !d.tolerated.MatchString(l.Text) {
-			t.Errorf("the client complains: %s: %s", l.Type, l.Text)
+			t.Errorf("console message of the client: %s: %s", l.Type, l.Text)
 		}
 	}
-	return line{}, errors.Join(io.EOF, d.lines.Err())
+	return clientLine{}, errors.Join(io.EOF, d.lines.Err())
 }
 
-// Until waits for the n-th event of a type, counted from here.
-func (d *Driven) Until(t *testing.T, eventType string, n int) {
+// Until reads until the n-th event of a type from here.
+func (d *ClientProcess) Until(t *testing.T, eventType string, n int) {
 	t.Helper()
 	for n > 0 {
 		l, err := d.Next(t)
 		if err != nil || l.Type == "end" {
-			t.Fatalf("%d more %s expected: %v %+v\n%s", n, eventType, err, l, d.complain.String())
+			t.Fatalf("%d more %s expected: %v %+v\n%s", n, eventType, err, l, d.complaints.String())
 		}
 		if l.eventType() == eventType {
 			n--
@@ -184,8 +185,9 @@ func (d *Driven) Until(t *testing.T, eventType string, n int) {
 	}
 }
 
-// Finish waits for the client's end and returns the ends of its runs. All must have been resolved.
-func (d *Driven) Finish(t *testing.T) []line {
+// Finish waits until the client exits and returns the ends of its runs. All runs must have been
+// resolved.
+func (d *ClientProcess) Finish(t *testing.T) []clientLine {
 	t.Helper()
 	for {
 		if _, err := d.Next(t); err != nil {
@@ -193,9 +195,9 @@ func (d *Driven) Finish(t *testing.T) []line {
 		}
 	}
 	if err := d.cmd.Wait(); err != nil {
-		t.Fatalf("the client ended with %v\n%s", err, d.complain.String())
+		t.Fatalf("the client ended with %v\n%s", err, d.complaints.String())
 	}
-	var ends []line
+	var ends []clientLine
 	for _, l := range d.seen {
 		if l.Type != "end" {
 			continue
@@ -209,7 +211,7 @@ func (d *Driven) Finish(t *testing.T) []line {
 }
 
 // Events returns the events of a run that have the type, in order.
-func (d *Driven) Events(run int, eventType string) []json.RawMessage {
+func (d *ClientProcess) Events(run int, eventType string) []json.RawMessage {
 	var events []json.RawMessage
 	for _, l := range d.seen {
 		if l.Type == "event" && l.Run == run && l.eventType() == eventType {
@@ -219,8 +221,8 @@ func (d *Driven) Events(run int, eventType string) []json.RawMessage {
 	return events
 }
 
-// Types lists the event types of a run, repetitions as one.
-func (d *Driven) Types(run int) string {
+// Types returns the event types of a run, with repetitions collapsed.
+func (d *ClientProcess) Types(run int) string {
 	var types []string
 	for _, l := range d.seen {
 		if l.Type != "event" || l.Run != run {
@@ -233,20 +235,21 @@ func (d *Driven) Types(run int) string {
 	return strings.Join(types, " ")
 }
 
-// Talk drives a client through runs of one thread, from its first messages on.
-func (g Generation) Talk(t *testing.T, p *Perdure, runs ...ScriptedRun) (*Driven, []line) {
+// Run runs a thread with a client of the generation, from its first message on.
+func (g Generation) Run(t *testing.T, p *Perdure, runs ...ScriptedRun) (*ClientProcess, []clientLine) {
 	t.Helper()
 	d := g.Drive(t, p, Script{Runs: runs})
 	return d, d.Finish(t)
 }
 
-// Followed reads what socket.mjs says up to the run's end, and returns that and all its events.
-func (d *Driven) Followed(t *testing.T) (end line, events []Event) {
+// UntilEnd reads the output of socket.mjs up to the end of the run, and returns the end and all
+// events.
+func (d *ClientProcess) UntilEnd(t *testing.T) (end clientLine, events []Event) {
 	t.Helper()
 	for end.Type != "end" {
 		var err error
 		if end, err = d.Next(t); err != nil {
-			t.Fatal(fmt.Errorf("%w\n%s", err, d.complain.String()))
+			t.Fatal(fmt.Errorf("%w\n%s", err, d.complaints.String()))
 		}
 	}
 	for _, l := range d.seen {

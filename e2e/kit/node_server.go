@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// nodeServer is a running server of packages that we did not write.
+// nodeServer is a running server in node/.
 type nodeServer struct {
-	Url   string
-	stdin io.Closer // the server ends with it
+	URL   string
+	stdin io.Closer // the server exits when it is closed
 	cmd   *exec.Cmd
 }
 
-// launchNode starts a script with the packages of a folder and waits until it has said its URL.
+// launchNode starts a script with the packages of a folder and waits until it prints its URL.
 func launchNode(script, folder string, args ...string) (*nodeServer, error) {
 	cmd := exec.Command("node", append([]string{filepath.Join("..", script)}, args...)...)
 	cmd.Dir = filepath.Join("node", folder)
@@ -44,9 +44,10 @@ func launchNode(script, folder string, args ...string) (*nodeServer, error) {
 		_ = cmd.Process.Kill()
 		return nil, fmt.Errorf("%s did not start: %w", script, err)
 	}
-	return &nodeServer{Url: hello.URL, stdin: stdin, cmd: cmd}, nil
+	return &nodeServer{URL: hello.URL, stdin: stdin, cmd: cmd}, nil
 }
 
+// Stop ends the server and waits until it exits.
 func (s *nodeServer) Stop() error {
 	_ = s.stdin.Close()
 	return s.cmd.Wait()

@@ -9,18 +9,19 @@ import (
 	"sync"
 )
 
-// ObservedPrograms is the folder of programs whose workers have two tools more than the product
-// has: they tell the stage that they run. Nothing else differs, and the product's sources stay as
-// they are: the compiler is given one file of theirs changed, and one beside it.
+// ObservedPrograms is the folder of programs whose workers have two more built-in tools: they
+// report their calls to the test. The Go compiler reads an overlay in place of one source file, so
+// the product's sources stay unchanged.
 var ObservedPrograms string
 
+// BuildObserved builds the programs with the two tools.
 var BuildObserved = sync.OnceValue(func() error {
 	dir := ObservedPrograms
 	overlay, err := overlayTools(dir)
 	if err != nil {
 		return err
 	}
-	// What has no tools is as it is elsewhere.
+	// The API and the servers have no tools: they are the same programs.
 	if err := buildCluster(); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ var BuildObserved = sync.OnceValue(func() error {
 	return Execute("..", "go", "build", "-overlay", overlay, "-o", dir+string(filepath.Separator), "./cmd/perdure", "./cmd/worker")
 })
 
-// overlayTools writes what the compiler is to read instead of the product's list of tools.
+// overlayTools writes the overlay of the built-in tools and returns its file.
 func overlayTools(dir string) (file string, err error) {
 	const declared = "\nfunc Tools() []tools.Tool {"
 	original, err := filepath.Abs(filepath.Join("..", "tools", "builtin", "doc.go"))
@@ -44,7 +45,7 @@ func overlayTools(dir string) (file string, err error) {
 		return "", err
 	}
 	if strings.Count(string(source), declared) != 1 {
-		return "", errors.New("tools/builtin/doc.go does not declare Tools as it did")
+		return "", errors.New("tools/builtin/doc.go does not declare Tools as expected")
 	}
 	renamed := filepath.Join(dir, "doc.go")
 	source = []byte(strings.Replace(string(source), declared, "\nfunc ownTools() []tools.Tool {", 1))

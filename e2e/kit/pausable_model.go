@@ -12,48 +12,50 @@ import (
 	"time"
 )
 
-// PausableModel is a model server that can be stopped in the middle of a word, and the place that
-// watched tools report to. It knows what each run was told and did: its journal is what runs are
-// held against. It is safe for concurrent use.
+// PausableModel is a model server that can pause at any token. The observed tools report to it,
+// too. Its scripts record all invocations, with which tests compare the runs. It is safe for
+// concurrent use.
 type PausableModel struct {
 	server *httptest.Server
 
-	mu    sync.Mutex
-	plays map[string]*ModelScript
+	mu      sync.Mutex
+	scripts map[string]*ModelScript // by id
 }
 
+// StartPausableModel starts a PausableModel that stops when the test ends.
 func StartPausableModel(t *testing.T) *PausableModel {
 	t.Helper()
-	s := &PausableModel{plays: map[string]*ModelScript{}}
+	m := &PausableModel{scripts: map[string]*ModelScript{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.complete)
-	mux.HandleFunc("POST /tools/{tool}", s.useTool)
-	s.server = httptest.NewServer(mux)
-	t.Cleanup(s.server.Close)
-	return s
+	mux.HandleFunc("POST /v1/chat/completions", m.complete)
+	mux.HandleFunc("POST /tools/{tool}", m.useTool)
+	m.server = httptest.NewServer(mux)
+	t.Cleanup(m.server.Close)
+	return m
 }
 
-// Environ tells a process to use the stage.
-func (s *PausableModel) Environ() []string {
-	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + s.server.URL + "/v1", "CHAOS_STAGE=" + s.server.URL}
+// Environ returns the environment variables that make a process use the model.
+func (m *PausableModel) Environ() []string {
+	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.server.URL + "/v1", "CHAOS_MODEL=" + m.server.URL}
 }
 
-func (s *PausableModel) Add(p *ModelScript) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.plays[p.id] = p
+// AddScript adds a script, which runs select by their prompt.
+func (m *PausableModel) AddScript(script *ModelScript) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.scripts[script.id] = script
 }
 
-func (s *PausableModel) find(id string) *ModelScript {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.plays[id]
+func (m *PausableModel) find(id string) *ModelScript {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.scripts[id]
 }
 
-// scriptName finds the play's id in what a user says.
-var scriptName = regexp.MustCompile(`play:([A-Z0-9]+)`)
+// scriptName matches the script's id in a user message.
+var scriptName = regexp.MustCompile(`script:([A-Z0-9]+)`)
 
-func (s *PausableModel) complete(w http.ResponseWriter, r *http.Request) {
+func (m *PausableModel) complete(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	var req struct {
 		Messages []ChatMessage `json:"messages"`
@@ -71,96 +73,97 @@ func (s *PausableModel) complete(w http.ResponseWriter, r *http.Request) {
 			turn = 2
 		}
 	}
-	p := s.find(id)
-	if p == nil {
-		http.Error(w, "there is no such play", http.StatusNotFound)
+	script := m.find(id)
+	if script == nil {
+		http.Error(w, "there is no such script", http.StatusNotFound)
 		return
 	}
-	a := &completion{w: w, ctx: r.Context(), play: p, pf: p.begin(turn, began)}
-	a.perform()
+	a := &completion{w: w, ctx: r.Context(), script: script, invocation: script.begin(turn, began)}
+	a.stream()
 }
 
-func (s *PausableModel) useTool(w http.ResponseWriter, r *http.Request) {
+func (m *PausableModel) useTool(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	var in struct {
-		Play string `json:"play"`
-		Note string `json:"note"`
+		Script string `json:"script"`
+		Note   string `json:"note"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	p := s.find(in.Play)
-	if p == nil {
-		http.Error(w, "there is no such play", http.StatusNotFound)
+	script := m.find(in.Script)
+	if script == nil {
+		http.Error(w, "there is no such script", http.StatusNotFound)
 		return
 	}
-	pf := p.begin(TurnTool, began)
-	p.note(func() {
-		pf.Note, pf.Key = in.Note, r.Header.Get("Idempotency-Key")
-		pf.Answer = fmt.Sprintf("%s effect %d", Mark, pf.attempt)
+	inv := script.begin(TurnTool, began)
+	script.update(func() {
+		inv.Note, inv.Key = in.Note, r.Header.Get("Idempotency-Key")
+		inv.Answer = fmt.Sprintf("%s effect %d", Mark, inv.attempt)
 	})
-	if !p.pause(r.Context(), pf, Asked) {
+	if !script.pause(r.Context(), inv, BeforeFirstChunk) {
 		return
 	}
-	p.note(func() { pf.Finished = true })
-	_, _ = w.Write([]byte(pf.Answer)) // a caller that is gone needs no answer
+	script.update(func() { inv.Finished = true })
+	_, _ = w.Write([]byte(inv.Answer)) // a disconnected client is no error
 }
 
-// perform says the turn's pieces one by one.
-func (a *completion) perform() {
-	if !a.wait(Asked) {
+// stream sends the chunks of the turn.
+func (a *completion) stream() {
+	if !a.wait(BeforeFirstChunk) {
 		return
 	}
-	for i, p := range a.play.script(a.pf.turn, a.pf.attempt) {
-		a.say(p)
+	for i, script := range a.script.chunks(a.invocation.turn, a.invocation.attempt) {
+		a.say(script)
 		if !a.wait(i) {
 			return
 		}
 	}
-	a.end(map[int]string{1: "tool_calls", 2: "stop"}[a.pf.turn])
+	a.end(map[int]string{1: "tool_calls", 2: "stop"}[a.invocation.turn])
 }
 
-// wait keeps the play's pause, and its flaw, if they are here. It tells whether to go on.
+// wait pauses and applies the fault at a position. It reports whether the completion continues.
 func (a *completion) wait(at int) bool {
-	if !a.play.pause(a.ctx, a.pf, at) {
+	if !a.script.pause(a.ctx, a.invocation, at) {
 		return false
 	}
-	if a.play.Flaw == nil || !a.play.strikes(a.pf, at) {
+	if a.script.Fault == nil || !a.script.pausesAt(a.invocation, at) {
 		return true
 	}
-	return a.play.Flaw(a)
+	return a.script.Fault(a)
 }
 
-// say sends a piece and notes that it was said.
-func (a *completion) say(p chunk) {
-	a.play.note(func() { a.pf.hear(p) })
-	a.Send(p.delta(), "null")
+// say sends a chunk and records it.
+func (a *completion) say(script chunk) {
+	a.script.update(func() { a.invocation.record(script) })
+	a.Send(script.delta(), "null")
 }
 
 // end finishes the completion regularly.
 func (a *completion) end(reason string) {
-	a.play.note(func() { a.pf.Finished = true })
+	a.script.update(func() { a.invocation.Finished = true })
 	a.Send(`{}`, `"`+reason+`"`)
 	a.write("data: [DONE]\n\n")
 }
 
+// Send sends one chunk in the form of the API.
 func (a *completion) Send(delta, finish string) {
-	a.write(`data: {"id":"chatcmpl-stage","object":"chat.completion.chunk","created":1,"model":"stage","choices":[{"index":0,"delta":` +
+	a.write(`data: {"id":"chatcmpl-script","object":"chat.completion.chunk","created":1,"model":"scripted","choices":[{"index":0,"delta":` +
 		delta + `,"finish_reason":` + finish + "}]}\n\n")
 }
 
-// write sends as it is. Who hung up hears nothing, which is no matter here.
+// write sends a text unchanged. A disconnected client is no error.
 func (a *completion) write(text string) {
-	if !a.begun {
+	if !a.started {
 		a.w.Header().Set("Content-Type", "text/event-stream")
-		a.begun = true
+		a.started = true
 	}
 	_, _ = a.w.Write([]byte(text))
 	_ = http.NewResponseController(a.w).Flush()
 }
 
-// Quote is JSON's form of a text, but for what is not UTF-8, which stays as it is.
+// Quote returns a text as a JSON string. Bytes that are not UTF-8 stay unchanged.
 func Quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

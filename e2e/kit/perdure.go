@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Patience bounds every wait: generous, since it is only used up when something is broken.
-var Patience = 45*time.Second + OutageLength
+// WaitTimeout bounds every wait. It is generous, since tests reach it only when they fail.
+var WaitTimeout = 45*time.Second + OutageLength
 
 // Program is the perdure binary under test.
 var Program string
@@ -26,32 +26,33 @@ type Perdure struct {
 	data    string
 	model   *Model
 	Program string
-	Addr    string // where it serves; any free port, but another one after each start, unless it is set
+	Addr    string // address to listen on; by default a free port, which changes with each start
 	Agents  string
-	Env     []string // beside the usual
+	Env     []string // appended to the environment
 	Flags   []string
 	Output  Output
 	Process *Process // nil before the first start
 }
 
+// NewPerdure returns a process with a data directory and a model server. It is not started.
 func NewPerdure(data string, m *Model) *Perdure {
 	return &Perdure{
-		Endpoint: NewEndpoint(newThreads()), data: data, model: m,
+		Endpoint: NewEndpoint(newThreadSet()), data: data, model: m,
 		Program: Program, Addr: "127.0.0.1:0", Agents: filepath.Join("testdata", "agents"),
 	}
 }
 
-// Setup starts a process for one test. What it leaves behind is inspected when the test
-// ends.
+// Setup starts a process for one test, with the agents of testdata/agents. It is inspected and
+// stopped when the test ends.
 func Setup(t *testing.T) *Perdure {
 	t.Helper()
 	p := NewPerdure(filepath.Join(t.TempDir(), "data"), SharedModel)
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	return p
 }
 
-// SetupWith is startPerdure with these definitions alone, which one file has.
+// SetupWith is like Setup, with these definitions as the only agents.
 func SetupWith(t *testing.T, definitions string) *Perdure {
 	t.Helper()
 	p := NewPerdure(filepath.Join(t.TempDir(), "data"), SharedModel)
@@ -59,16 +60,16 @@ func SetupWith(t *testing.T, definitions string) *Perdure {
 	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), []byte(definitions), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	return p
 }
 
-// Keep has the process inspected and stopped when the test ends.
-func (p *Perdure) Keep(t *testing.T) {
+// InspectAtEnd has the process inspected and stopped when the test ends.
+func (p *Perdure) InspectAtEnd(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := p.Conclude(context.WithoutCancel(t.Context())); err != nil {
+		if err := p.InspectAndStop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
@@ -77,6 +78,7 @@ func (p *Perdure) Keep(t *testing.T) {
 	})
 }
 
+// Start starts the process and waits until it is ready.
 func (p *Perdure) Start(t *testing.T) {
 	t.Helper()
 	if err := p.Launch(t.Context()); err != nil {
@@ -84,7 +86,7 @@ func (p *Perdure) Start(t *testing.T) {
 	}
 }
 
-// Command returns the process as a user would start it, with any free ports.
+// Command returns the command line of the process, with free ports.
 func (p *Perdure) Command() *exec.Cmd {
 	cmd := exec.Command(p.Program, "dev", "--addr", p.Addr, "--data", p.data,
 		"--agents", p.Agents, "--temporal-port", "0", "--nats-port", "0")
@@ -95,18 +97,18 @@ func (p *Perdure) Command() *exec.Cmd {
 	return cmd
 }
 
-// Launch starts the process and waits until it is ready.
+// Launch is like Start, without a test to fail.
 func (p *Perdure) Launch(ctx context.Context) (err error) {
 	p.Process, err = Launch(ctx, p.Command(), &p.Output, func(line []byte) bool { return string(line) == "Perdure is ready." })
 	if err != nil {
 		return err
 	}
-	return p.find(ctx)
+	return p.readAddresses(ctx)
 }
 
-// find reads where the process serves, and asks it whether it does.
-func (p *Perdure) find(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+// readAddresses reads the addresses of the process and checks that it is ready.
+func (p *Perdure) readAddresses(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()
 	body, err := os.ReadFile(p.AddressFile())
 	if err != nil {
@@ -116,25 +118,27 @@ func (p *Perdure) find(ctx context.Context) error {
 	if err := json.Unmarshal(body, &where); err != nil {
 		return fmt.Errorf("addresses.json: %w", err)
 	}
-	return p.Serves(ctx, where)
+	return p.Up(ctx, where)
 }
 
+// AddressFile returns the file with the addresses of the process.
 func (p *Perdure) AddressFile() string { return filepath.Join(p.data, "addresses.json") }
 
-// Kill is kill -9.
+// Kill kills the process with SIGKILL.
 func (p *Perdure) Kill() {
 	p.Down()
 	p.Process.Kill()
 }
 
-// Stop asks the process to end and fails if it does not end cleanly.
+// Stop stops the process with SIGTERM and fails if it does not exit cleanly.
 func (p *Perdure) Stop() error {
 	p.Down()
 	return p.Process.Stop()
 }
 
-// Conclude inspects what the process leaves behind, and stops it.
-func (p *Perdure) Conclude(ctx context.Context) error {
+// InspectAndStop inspects the workflows of the process, stops it, and looks for content in its
+// database and output.
+func (p *Perdure) InspectAndStop(ctx context.Context) error {
 	if p.Process == nil || !p.Process.running() {
 		return nil
 	}
@@ -142,23 +146,23 @@ func (p *Perdure) Conclude(ctx context.Context) error {
 	return errors.Join(err, searchDatabase(p.data), p.Output.search())
 }
 
-// PostAgent runs an agent and returns its events.
+// PostAgent runs the agent of a path and returns its events, without reconnects.
 func (p *Perdure) PostAgent(t *testing.T, path string, in Input) []Event {
 	t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Post(p.Url(path), "application/json", strings.NewReader(string(body))) //nolint:bodyclose // WantEvents closes it
+	resp, err := http.Post(p.URL(path), "application/json", strings.NewReader(string(body))) //nolint:bodyclose // WantEvents closes it
 	if err != nil {
 		t.Fatal(err)
 	}
 	return WantEvents(t, resp)
 }
 
-// RunAs runs an agent for whom a key is, and returns what is streamed.
+// RunAs runs the assistant with an API key and returns the events.
 func (p *Perdure) RunAs(t *testing.T, key string, in Input) []Event {
 	t.Helper()
-	p.Threads.Use(in.ThreadID + key)
-	return WantEvents(t, p.Bearer(t, key, http.MethodPost, Assistant, in)) //nolint:bodyclose // WantEvents closes it
+	p.Threads.Add(in.ThreadID + key)
+	return WantEvents(t, p.RequestAs(t, key, http.MethodPost, AssistantPath, in)) //nolint:bodyclose // WantEvents closes it
 }

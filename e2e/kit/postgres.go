@@ -14,21 +14,21 @@ import (
 	"testing"
 )
 
-// databaseUser is who we are in PostgreSQL.
+// databaseUser is the user of the tests in PostgreSQL.
 const databaseUser = "temporal"
 
-// StartTemporalOnPostgres starts Temporal as production has it. It skips the test where PostgreSQL
-// is not installed.
+// StartTemporalOnPostgres starts Temporal on PostgreSQL, as in production. It skips the test if
+// PostgreSQL is not installed.
 func (c *Cluster) StartTemporalOnPostgres(t *testing.T) *Server {
 	t.Helper()
 	port := FreePorts(t, 5)
 	c.startPostgres(t, port[0])
-	return c.serve(t, "temporal", "-postgres", "127.0.0.1:"+strconv.Itoa(port[0]), "-user", databaseUser,
+	return c.startServer(t, "temporal", "-postgres", "127.0.0.1:"+strconv.Itoa(port[0]), "-user", databaseUser,
 		"-port", strconv.Itoa(port[1]), "-config", filepath.Join("..", "deploy", "temporal", "dynamicconfig.yaml"))
 }
 
-// startPostgres starts PostgreSQL on an empty folder. kill -9 takes nothing from it although it
-// does not wait for the disk.
+// startPostgres starts PostgreSQL on an empty folder. Without fsync it still survives SIGKILL, as
+// the operating system keeps its writes.
 func (c *Cluster) startPostgres(t *testing.T, port int) *Server {
 	t.Helper()
 	bin := postgresPrograms(t)
@@ -36,21 +36,21 @@ func (c *Cluster) startPostgres(t *testing.T, port int) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.folder = dir
-	data, who := filepath.Join(dir, "data"), unprivileged(t, dir)
+	c.postgresDir = dir
+	data, credentials := filepath.Join(dir, "data"), unprivileged(t, dir)
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", databaseUser,
 		"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = dir, who
+	initdb.Dir, initdb.SysProcAttr = dir, credentials
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	c.search = func() error { return searchPostgres(data) }
-	s := &Server{again: func(t *testing.T) *Process {
+	s := &Server{launch: func(t *testing.T) *Process {
 		t.Helper()
-		// It says on standard error that it is ready.
+		// PostgreSQL reports on standard error that it is ready.
 		cmd := exec.Command("sh", "-c", `exec "$0" "$@" 2>&1`, filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1",
 			"-p", strconv.Itoa(port), "-k", "", "-F", "-c", "max_connections=200")
-		cmd.Dir, cmd.SysProcAttr = dir, who
+		cmd.Dir, cmd.SysProcAttr = dir, credentials
 		return c.Launch(t, cmd, func(line []byte) bool { return bytes.Contains(line, []byte("ready to accept connections")) })
 	}}
 	s.Start(t)
@@ -58,7 +58,7 @@ func (c *Cluster) startPostgres(t *testing.T, port int) *Server {
 	return s
 }
 
-// searchPostgres looks for content in all files of a database, its write-ahead log among them.
+// searchPostgres looks for content in all files of the database, the write-ahead log included.
 func searchPostgres(dir string) error {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -70,8 +70,8 @@ func searchPostgres(dir string) error {
 	return errors.Join(err, searchFiles(files))
 }
 
-// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep that of the
-// server out of the path.
+// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep the server's
+// programs out of the path.
 func postgresPrograms(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -84,8 +84,8 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(slices.Max(found))
 }
 
-// unprivileged gives a folder to somebody who is not root, as whom PostgreSQL refuses to run; nil =
-// we are somebody else already.
+// unprivileged gives a folder to a user who is not root, since PostgreSQL refuses to run as root;
+// nil = the test does not run as root.
 func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -103,6 +103,6 @@ func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 		}
 		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
-	t.Skip("SKIP: PostgreSQL does not run as root, and there is nobody else")
+	t.Skip("SKIP: PostgreSQL does not run as root, and there is no other user")
 	return nil
 }

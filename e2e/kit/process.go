@@ -17,26 +17,25 @@ import (
 	"time"
 )
 
-// startPatience is how long a process may take until it is ready, and stopPatience until it has
-// ended that was asked to. A worker waits for a minute until its version is current, and says then
-// why it is not.
+// startTimeout is how long a process may take to become ready, and stopTimeout how long to exit. A
+// worker waits for up to a minute until its version is current, and then reports why it is not.
 const (
-	startPatience = 90 * time.Second
-	stopPatience  = 20 * time.Second
+	startTimeout = 90 * time.Second
+	stopTimeout  = 20 * time.Second
 )
 
-// Process is a program that runs by itself.
+// Process is a running program.
 type Process struct {
 	name  string
 	Cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has ended, with err
+	ended chan struct{} // closed when the process has exited; err is set then
 	err   error
 }
 
-// Launch starts a process and waits until it says on its standard output that it is ready: ready is
-// given the lines up to then. All that it writes goes to out.
+// Launch starts a process and waits until ready reports true for a line of its standard output. All
+// output goes to out.
 func Launch(ctx context.Context, cmd *exec.Cmd, out *Output, ready func(line []byte) bool) (*Process, error) {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	p := &Process{name: filepath.Base(cmd.Path), Cmd: cmd, ended: make(chan struct{})}
 	cmd.Stderr = out
@@ -64,7 +63,7 @@ func Launch(ctx context.Context, cmd *exec.Cmd, out *Output, ready func(line []b
 	}
 }
 
-// readOutput reads what a process says to its end, and tells when it says that it is ready.
+// readOutput reads the standard output to its end and closes announced at the line that is ready.
 func readOutput(stdout io.Reader, ready func(line []byte) bool, announced chan<- struct{}) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -77,23 +76,23 @@ func readOutput(stdout io.Reader, ready func(line []byte) bool, announced chan<-
 	}
 }
 
-// Kill is kill -9.
+// Kill kills the process with SIGKILL and waits.
 func (p *Process) Kill() {
 	_ = p.Cmd.Process.Kill()
 	<-p.ended
 }
 
-// Stop asks the process to end, as a supervisor would, and waits. It fails if the process does not
-// end cleanly.
+// Stop stops the process with SIGTERM and waits. It fails if the process does not exit cleanly in
+// time.
 func (p *Process) Stop() error {
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(stopPatience):
+	case <-time.After(stopTimeout):
 		p.Kill()
-		return fmt.Errorf("%s did not stop within %s", p.name, stopPatience)
+		return fmt.Errorf("%s did not stop within %s", p.name, stopTimeout)
 	}
 	if p.err != nil {
 		return fmt.Errorf("%s ended badly: %w", p.name, p.err)
@@ -101,7 +100,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// running reports whether the process has not ended.
+// running reports whether the process runs.
 func (p *Process) running() bool {
 	select {
 	case <-p.ended:
@@ -111,46 +110,48 @@ func (p *Process) running() bool {
 	}
 }
 
-// Output keeps what processes write. It is safe for concurrent use.
+// Output keeps the output of processes. It is safe for concurrent use.
 type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
+// Write implements io.Writer.
 func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.Write(b)
 }
 
+// String returns the output so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.String()
 }
 
-// providersWords is the attribute of a failed model call with what the provider said, as text and
-// as JSON. It is the only place of the log where the body of an error may be.
-var providersWords = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: said=|"said":)("(?:[^"\\]|\\.)*"|\S+)`)
+// providerErrorBody matches the attribute of a failed model call with the provider's error body, in
+// text and JSON logs. It is the only place of a log that may have content.
+var providerErrorBody = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: said=|"said":)("(?:[^"\\]|\\.)*"|\S+)`)
 
-// search looks in what was written for content, and for streams that were cut since AG-UI forbids
-// what came.
+// search looks for content in the output, and for streams that were ended because an event violated
+// AG-UI.
 func (o *Output) search() error {
 	for line := range strings.Lines(o.String()) {
-		if at := providersWords.FindStringSubmatchIndex(line); at != nil {
+		if at := providerErrorBody.FindStringSubmatchIndex(line); at != nil {
 			line = line[:at[2]] + line[at[3]:]
 		}
 		if strings.Contains(line, Mark) {
 			return fmt.Errorf("content in the log: %.300s", line)
 		}
 		if strings.Contains(line, "AG-UI forbids") {
-			return fmt.Errorf("a stream was cut: %.300s", line)
+			return fmt.Errorf("a stream was ended: %.300s", line)
 		}
 	}
 	return nil
 }
 
-// Execute runs a command to its end; what it said is in the error.
+// Execute runs a command to its end. The error has its output.
 func Execute(dir, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir

@@ -17,25 +17,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// recorded has every stream that a test has read as server-sent events in Go.
+// recorded has every stream that a Follower has read.
 var recorded *recorder
 
-// recorder keeps streams in a file, each once, until they are judged. It is safe for concurrent
-// use.
+// recorder keeps streams in a file, each once, until the reference clients read them. It is safe
+// for concurrent use.
 type recorder struct {
 	mu    sync.Mutex
 	file  *os.File
 	known map[[sha256.Size]byte]bool
 }
 
+// NewRecorder returns a recorder that writes to a file.
 func NewRecorder(path string) (*recorder, error) {
 	file, err := os.Create(path)
 	return &recorder{file: file, known: map[[sha256.Size]byte]bool{}}, err
 }
 
-// Keep records what a reader has read from a run's start on. A reader that began behind an event
-// and was not handed what comes before has nothing that can be judged.
-func (r *recorder) Keep(test string, f *Follower) error {
+// Add records the events of a follower. It ignores streams that do not begin with RUN_STARTED,
+// which a client cannot read on their own.
+func (r *recorder) Add(test string, f *Follower) error {
 	if len(f.Events) == 0 || f.Events[0].Type != "RUN_STARTED" {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (r *recorder) Keep(test string, f *Follower) error {
 	return err
 }
 
-// recording returns what the reader has read.
+// recording returns the recording of the follower's events.
 func (f *Follower) recording(test string) recording {
 	stream := recording{Test: test, Generation: f.In.Generation().Name, Messages: f.In.Messages, State: f.In.State}
 	for _, e := range f.Events {
@@ -67,22 +68,22 @@ func (f *Follower) recording(test string) recording {
 	return stream
 }
 
-// sum returns the same for the same stream, whoever reads it.
+// sum returns a hash that is the same for the same stream in any test.
 func (r recording) sum() ([sha256.Size]byte, error) {
 	r.Test = ""
 	content, err := json.Marshal(r)
 	return sha256.Sum256(content), err
 }
 
-// Generation is that of the clients that send such an input.
+// Generation returns the generation of clients that send such an input.
 func (in Input) Generation() Generation {
 	legacy := in.ProtocolVersion == ""
 	return Generations[slices.IndexFunc(Generations, func(g Generation) bool { return g.Legacy == legacy })]
 }
 
-// Judge lets the reference clients read all that was recorded: as it came, and, where it is whole,
-// as clients replay it that compact what they keep. It tells how many streams there were.
-func (r *recorder) Judge(clients references) (int, error) {
+// Verify makes the reference clients read all recorded streams, as they came and compacted. It
+// returns the number of streams.
+func (r *recorder) Verify(clients referenceClients) (int, error) {
 	defer r.file.Close()
 	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
 		return 0, err
@@ -98,7 +99,7 @@ func (r *recorder) Judge(clients references) (int, error) {
 		queues[generation.Name] = queue
 		g.Go(func() error {
 			for stream := range queue {
-				errs[i] = errors.Join(errs[i], judge(clients[generation.Name], stream))
+				errs[i] = errors.Join(errs[i], verifyStream(clients[generation.Name], stream))
 			}
 			return nil
 		})
@@ -124,14 +125,14 @@ func (r *recorder) Judge(clients references) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-// judge lets a client read a stream, and again compacted.
-func judge(client *referenceClient, stream recording) error {
+// verifyStream makes a client read a stream, and a stream that ends also in its compacted form.
+func verifyStream(client *referenceClient, stream recording) error {
 	end, err := client.Read(stream)
 	if err == nil {
-		err = end.verdict()
+		err = end.check()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: a stream for %s: %w\n%s", stream.Test, stream.Generation, err, listed(stream.Events))
+		return fmt.Errorf("%s: a stream for %s: %w\n%s", stream.Test, stream.Generation, err, formatEvents(stream.Events))
 	}
 	if !stream.ended() {
 		return nil
@@ -139,24 +140,23 @@ func judge(client *referenceClient, stream recording) error {
 	stream.Compact = true
 	compacted, err := client.Read(stream)
 	if err == nil && compacted.Error != "" {
-		err = errors.New("the client refuses it " + compacted.Error)
+		err = errors.New("the client refuses the stream " + compacted.Error)
 	}
 	if err == nil {
-		if diff := cmp.Diff(byOwner(end.Conversation()), byOwner(compacted.Conversation())); diff != "" {
+		if diff := cmp.Diff(sortByOwner(end.Conversation()), sortByOwner(compacted.Conversation())); diff != "" {
 			err = fmt.Errorf("messages (-as it came +compacted):\n%s", diff)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: a stream for %s, compacted: %w\n%s", stream.Test, stream.Generation, err, listed(stream.Events))
+		return fmt.Errorf("%s: a stream for %s, compacted: %w\n%s", stream.Test, stream.Generation, err, formatEvents(stream.Events))
 	}
 	return nil
 }
 
-// byOwner puts messages that subagents have said one after the other in the order of who said them.
-// Those of agents that spoke at once may change places: when a reader joins between them, and when
-// a stream is compacted, since what came between the beginning of a message and its end, such as a
-// snapshot, is moved behind it.
-func byOwner(messages []map[string]any) []map[string]any {
+// sortByOwner sorts consecutive messages of subagents by subagent. The messages of concurrent
+// subagents may change places when a reader joins between them or a stream is compacted. Both move
+// what came between the start and the end of a message, such as a snapshot, after the message.
+func sortByOwner(messages []map[string]any) []map[string]any {
 	owner := func(m map[string]any) string { id, _ := m["subagentRunId"].(string); return id }
 	for i := 0; i < len(messages); i++ {
 		end := i
@@ -169,8 +169,8 @@ func byOwner(messages []map[string]any) []map[string]any {
 	return messages
 }
 
-// listed returns a stream for people, an event a line.
-func listed(events []json.RawMessage) string {
+// formatEvents returns a stream for people, one event a line.
+func formatEvents(events []json.RawMessage) string {
 	var b bytes.Buffer
 	for i, e := range events {
 		fmt.Fprintf(&b, "%4d %.300s\n", i, e)

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recordedRun is what a page shows of a command, at a terminal.
+// recordedRun is a run in a terminal that a documentation page shows.
 type recordedRun struct {
-	agent, thread, said string // the thread may be empty: a new one
+	agent, thread, said string // an empty thread is a new one
 	output              string
 }
 
@@ -44,34 +44,35 @@ func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 	return runs
 }
 
-// CheckRecorded does what a page shows, and holds that it shows what there is to see.
-func (p *Perdure) CheckRecorded(t *testing.T, page string) {
+// CheckRecordedRuns executes the commands of a page and checks that their output is as the page
+// shows.
+func (p *Perdure) CheckRecordedRuns(t *testing.T, page string) {
 	t.Helper()
 	threads := map[string]string{}
 	for _, r := range recordedRuns(t, page) {
-		thread, goesOn := threads[r.thread]
-		if !goesOn || r.thread == "" {
+		thread, known := threads[r.thread]
+		if !known || r.thread == "" {
 			thread = NewThreadOf(p)
 			threads[r.thread] = thread
 		}
-		c := p.Asks(t, "run", "--wait", "--thread", thread, r.agent, r.said)
+		c := p.StartCommand(t, "run", "--wait", "--thread", thread, r.agent, r.said)
 		p.ApproveAll(t, thread, strings.Count(r.output, " waits for a decision: "))
 		code := 0
 		if strings.Contains(r.output, "the run failed: ") {
 			code = 1
 		}
-		got := c.Ends(t, code) + c.ErrOut.String()
-		if diff := cmp.Diff(shownIn(r.output), shownIn(got)); diff != "" {
+		got := c.Finish(t, code) + c.ErrOut.String()
+		if diff := cmp.Diff(sortedOutput(r.output), sortedOutput(got)); diff != "" {
 			t.Errorf("%s shows of run %s %q (-page +now):\n%s\n%s", page, r.agent, r.said, diff, got)
 		}
 	}
 }
 
-// ApproveAll approves the next questions of a thread.
+// ApproveAll approves the next n interrupts of a thread.
 func (p *Perdure) ApproveAll(t *testing.T, thread string, n int) {
 	t.Helper()
 	for range n {
-		asked := p.Pending(t, "?thread="+thread, thread).Items[0]
+		asked := p.AwaitPending(t, "?thread="+thread, thread).Items[0]
 		if status, a := Decide(t, p.Endpoint, thread, asked.ID, `{"decision":"approve"}`); status != http.StatusOK {
 			t.Fatalf("approve: %d %v", status, a)
 		}
@@ -79,16 +80,16 @@ func (p *Perdure) ApproveAll(t *testing.T, thread string, n int) {
 }
 
 var (
-	// prompts are what a terminal is asked with, who has the question shown already.
-	prompts = regexp.MustCompile(`(?m)^\n.*\n\[y\]es, .*\n`)
-	// others are ids, times and numbers that another run has others of.
-	others = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|of thread \S+|R-lamp-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
+	// terminalPrompts matches the prompts at a terminal, which repeat the question.
+	terminalPrompts = regexp.MustCompile(`(?m)^\n.*\n\[y\]es, .*\n`)
+	// volatileValues matches ids, times and numbers that differ between runs.
+	volatileValues = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|of thread \S+|R-lamp-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
 )
 
-// shownIn returns the lines of an output: what is beside one another comes in any order, and
-// answers behind the rest where no terminal is.
-func shownIn(output string) []string {
-	output = others.ReplaceAllString(prompts.ReplaceAllString(output, ""), "…")
+// sortedOutput returns the lines of an output, sorted: concurrent lines come in any order, and
+// without a terminal the answers come last.
+func sortedOutput(output string) []string {
+	output = volatileValues.ReplaceAllString(terminalPrompts.ReplaceAllString(output, ""), "…")
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	slices.Sort(lines)
 	return lines

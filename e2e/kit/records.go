@@ -10,14 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Record is a record of the log, as far as tests look from outside: where it stands, what it is and
-// when it was written.
+// Record is a record of the log: its lane, kind, step and time.
 type Record struct {
 	lane, Kind, Step string
 	At               time.Time
 }
 
-// Records reads what the log has of a run.
+// Records reads the log of a run.
 func (p *Endpoint) Records(ctx context.Context, in Input) ([]Record, error) {
 	where, err := p.Addresses(ctx)
 	if err != nil {

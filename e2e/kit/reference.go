@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// recording is a stream, and what its reader had before, for the reference client to read.
+// recording is a stream and the messages and state that its client had before.
 type recording struct {
 	Test       string            `json:"test"`
 	Generation string            `json:"generation"`
 	Messages   any               `json:"messages,omitempty"`
 	State      any               `json:"state,omitempty"`
 	Events     []json.RawMessage `json:"events,omitempty"`
-	Protobuf   []byte            `json:"protobuf,omitempty"` // in place of events
-	Compact    bool              `json:"compact,omitempty"`  // as clients do that keep what they read
+	Protobuf   []byte            `json:"protobuf,omitempty"` // replaces Events
+	Compact    bool              `json:"compact,omitempty"`  // compact the stream before reading
 }
 
 // ended reports whether the last event ends a run.
@@ -31,44 +31,44 @@ func (r recording) ended() bool {
 	return last.Terminal()
 }
 
-// reading is what the client ended with.
-type reading struct {
+// clientResult is what the client has after a stream.
+type clientResult struct {
 	Error      string           `json:"error"`
 	Messages   []map[string]any `json:"messages"`
 	State      any              `json:"state"`
-	Invalid    []remark         `json:"invalid"`
-	Complaints []remark         `json:"complaints"`
+	Invalid    []clientRemark   `json:"invalid"`
+	Complaints []clientRemark   `json:"complaints"`
 }
 
-// remark is about an event of a stream, by its place.
-type remark struct {
+// clientRemark is a message about an event, by its index.
+type clientRemark struct {
 	Event int    `json:"event"`
 	Text  string `json:"text"`
 }
 
-// tolerable is what the client says about the end of a call that was withdrawn, see withdrawn.
-const tolerable = "TOOL_CALL_END: No message found containing tool call"
+// toleratedComplaint is the client's warning about the end of a retracted call, see RetractWarning.
+const toleratedComplaint = "TOOL_CALL_END: No message found containing tool call"
 
-// verdict returns what the client and its schema have against a stream.
-func (r reading) verdict() error {
+// check returns the client's errors and the violations of its schema.
+func (r clientResult) check() error {
 	var errs []error
 	if r.Error != "" {
-		errs = append(errs, errors.New("the client refuses it "+r.Error))
+		errs = append(errs, errors.New("the client refuses the stream "+r.Error))
 	}
 	for _, i := range r.Invalid {
 		errs = append(errs, fmt.Errorf("event %d does not fit the schema: %s", i.Event, i.Text))
 	}
 	for _, c := range r.Complaints {
-		if !strings.Contains(c.Text, tolerable) {
-			errs = append(errs, fmt.Errorf("the client complains at event %d: %s", c.Event, c.Text))
+		if !strings.Contains(c.Text, toleratedComplaint) {
+			errs = append(errs, fmt.Errorf("console message at event %d: %s", c.Event, c.Text))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Conversation returns the messages that the client shows. Reasoning that was withdrawn, and that
-// clients keep, is emptied and not shown.
-func (r reading) Conversation() []map[string]any {
+// Conversation returns the messages that the client shows. A retracted reasoning message is empty
+// and not shown.
+func (r clientResult) Conversation() []map[string]any {
 	var shown []map[string]any
 	for _, m := range r.Messages {
 		if m["role"] != "reasoning" || m["content"] != "" {
@@ -78,21 +78,21 @@ func (r reading) Conversation() []map[string]any {
 	return shown
 }
 
-// referenceClient is the reference client of a generation, which reads streams one after the other.
-// It is safe for concurrent use.
+// referenceClient is a reference client that reads streams one after the other. It is safe for
+// concurrent use.
 type referenceClient struct {
-	mu       sync.Mutex
-	cmd      *exec.Cmd
-	complain Output
-	stdin    io.Closer
-	jobs     *json.Encoder
-	answers  *json.Decoder
+	mu         sync.Mutex
+	cmd        *exec.Cmd
+	complaints Output
+	stdin      io.Closer
+	jobs       *json.Encoder
+	answers    *json.Decoder
 }
 
-func launchReference(g Generation) (*referenceClient, error) {
+func startReferenceClient(g Generation) (*referenceClient, error) {
 	c := &referenceClient{cmd: exec.Command("node", filepath.Join("..", "replay.mjs"))}
 	c.cmd.Dir = filepath.Join("node", g.Name)
-	c.cmd.Stderr = &c.complain
+	c.cmd.Stderr = &c.complaints
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -105,35 +105,36 @@ func launchReference(g Generation) (*referenceClient, error) {
 	return c, c.cmd.Start()
 }
 
-// Read lets the client read a stream. What is wrong with that is for the caller to judge.
-func (c *referenceClient) Read(r recording) (reading, error) {
+// Read makes the client read a stream. The caller checks the result.
+func (c *referenceClient) Read(r recording) (clientResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	watch := time.AfterFunc(Patience, func() { _ = c.cmd.Process.Kill() })
+	watch := time.AfterFunc(WaitTimeout, func() { _ = c.cmd.Process.Kill() })
 	defer watch.Stop()
-	var end reading
+	var end clientResult
 	err := c.jobs.Encode(r)
 	if err == nil {
 		err = c.answers.Decode(&end)
 	}
 	if err != nil {
-		return end, fmt.Errorf("the reference client of %s: %w\n%s", r.Generation, err, c.complain.String())
+		return end, fmt.Errorf("the reference client of %s: %w\n%s", r.Generation, err, c.complaints.String())
 	}
 	return end, nil
 }
 
+// Stop ends the client and waits until it exits.
 func (c *referenceClient) Stop() error {
-	_ = c.stdin.Close() // it ends with that
+	_ = c.stdin.Close() // ends the client
 	return c.cmd.Wait()
 }
 
-// references are the reference clients by the name of their generation.
-type references map[string]*referenceClient
+// referenceClients are the reference clients by the name of their generation.
+type referenceClients map[string]*referenceClient
 
-func launchReferences() (references, error) {
-	all := references{}
+func startReferenceClients() (referenceClients, error) {
+	all := referenceClients{}
 	for _, g := range Generations {
-		c, err := launchReference(g)
+		c, err := startReferenceClient(g)
 		if err != nil {
 			return nil, errors.Join(err, all.Stop())
 		}
@@ -142,7 +143,8 @@ func launchReferences() (references, error) {
 	return all, nil
 }
 
-func (all references) Stop() error {
+// Stop stops all clients.
+func (all referenceClients) Stop() error {
 	var err error
 	for _, c := range all {
 		err = errors.Join(err, c.Stop())

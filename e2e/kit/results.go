@@ -5,10 +5,12 @@ import (
 	"testing"
 )
 
+// PickColor is the client tool pick_color.
 var PickColor = []any{map[string]any{"name": "pick_color", "description": "Lets the user pick one.", "parameters": map[string]any{"type": "object"}}}
 
-// Picks lets the model ask the client for colors, and say something when it has them.
-func Picks(t *testing.T, prompt, then string, of ...string) {
+// ScriptColorPicks makes the model call the client tool pick_color once for each name, and answer
+// with then when it has the results.
+func ScriptColorPicks(t *testing.T, prompt, then string, of ...string) {
 	t.Helper()
 	yes, no := true, false
 	var calls []ModelCall
@@ -20,8 +22,8 @@ func Picks(t *testing.T, prompt, then string, of ...string) {
 		Fixture{Match: Match{UserMessage: prompt, HasToolResult: &yes}, Response: Response{Content: then}})
 }
 
-// CallsOf returns the ids of the tool calls that a run has made.
-func CallsOf(events []Event) []string {
+// ToolCallIDs returns the ids of the tool calls of a run.
+func ToolCallIDs(events []Event) []string {
 	var ids []string
 	for _, e := range events {
 		if e.Type == "TOOL_CALL_START" {
@@ -31,8 +33,9 @@ func CallsOf(events []Event) []string {
 	return ids
 }
 
-// GiveResult says over REST what came of a call of the client's.
-func GiveResult(t *testing.T, p *Endpoint, threadID string, body any) (int, map[string]any) {
+// PostToolResult sends the result of a client tool call over REST and returns the HTTP status and
+// the response.
+func PostToolResult(t *testing.T, p *Endpoint, threadID string, body any) (int, map[string]any) {
 	t.Helper()
 	resp, err := p.Post(t.Context(), "/v1/threads/"+threadID+"/tool-results", body)
 	if err != nil {
@@ -46,25 +49,26 @@ func GiveResult(t *testing.T, p *Endpoint, threadID string, body any) (int, map[
 	return resp.StatusCode, answer
 }
 
-// UntilSaid reads a thread to the end of the run that says something.
-func (f *Follower) UntilSaid(t *testing.T, text string) {
+// UntilText reads a thread to the end of the run that answers with the text.
+func (f *Follower) UntilText(t *testing.T, text string) {
 	t.Helper()
 	for {
 		f.UntilSuccess(t)
-		if messages := Show(t, nil, f.Events); messages[len(messages)-1].Content == text {
+		if messages := ShownMessages(t, nil, f.Events); messages[len(messages)-1].Content == text {
 			return
 		}
 	}
 }
 
-func CameTo(call, content string) map[string]any {
+// ToolResultBody returns the request body with a result of a client tool call.
+func ToolResultBody(call, content string) map[string]any {
 	return map[string]any{"toolCallId": call, "content": content}
 }
 
-// WantResult gives a result and checks how that is answered.
+// WantResult sends a tool result and checks the status and code of the response.
 func WantResult(t *testing.T, p *Endpoint, in Input, body any, status int, code string) map[string]any {
 	t.Helper()
-	got, answer := GiveResult(t, p, in.ThreadID, body)
+	got, answer := PostToolResult(t, p, in.ThreadID, body)
 	if said, _ := answer["code"].(string); got != status || said != code {
 		t.Errorf("the result %v: %d %v, want %d %q", body, got, answer, status, code)
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// FiresOnce checks that no time fired twice, and that each firing has one run.
-func (p *Endpoint) FiresOnce(t *testing.T) {
+// WantOneRunPerFiring checks that no time of a schedule fired twice and that each firing started
+// one run.
+func (p *Endpoint) WantOneRunPerFiring(t *testing.T) {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

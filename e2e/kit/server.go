@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// OutageLength is how long a server stays away: 10 s, or as E2E_OUTAGE says.
+// OutageLength is how long an outage of a server lasts: 10 s, or the value of E2E_OUTAGE.
 var OutageLength = func() time.Duration {
 	d, err := time.ParseDuration(os.Getenv("E2E_OUTAGE"))
 	if err != nil {
@@ -18,27 +18,27 @@ var OutageLength = func() time.Duration {
 	return d
 }()
 
-// Server is something that nodes need and that can go away for a while.
+// Server is a server process of a cluster that tests can stop, restart and freeze.
 type Server struct {
 	*Process
 	Args []string
-	// again starts it as it was before, on the same data and the same port.
-	again func(t *testing.T) *Process
+	// launch starts the server on the same data and port.
+	launch func(t *testing.T) *Process
 }
 
-// Start starts a server, or brings it back.
+// Start starts the server, or restarts it.
 func (s *Server) Start(t *testing.T) {
 	t.Helper()
-	s.Process = s.again(t)
+	s.Process = s.launch(t)
 }
 
-// Freeze stops a server where it is: its connections stay, and nothing is answered.
+// Freeze stops the process with SIGSTOP: connections stay open, and requests get no response.
 func (s *Server) Freeze(t *testing.T) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
 }
 
-// Thaw lets it go on.
+// Thaw continues a frozen process.
 func (s *Server) Thaw(t *testing.T) {
 	t.Helper()
 	s.signal(t, syscall.SIGCONT)
@@ -51,10 +51,10 @@ func (s *Server) signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// account is the user that the deployed configuration of NATS lets in.
+// account is the user in the deployed configuration of NATS.
 var account = []string{"NATS_USER=perdure", "NATS_PASSWORD=perdure"}
 
-// listens reports whether a port can be listened on.
+// listens reports whether a port is free.
 func listens(t *testing.T, port int) bool {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

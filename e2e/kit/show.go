@@ -11,9 +11,10 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Show returns what a client that had some messages shows at the end of a stream. The stream must
-// be legal and make sense, but for warnings about events of the tolerated types.
-func Show(t *testing.T, had []Message, events []Event, tolerated ...agui.EventType) []Message {
+// ShownMessages returns the messages that a client shows at the end of a stream, if it had some
+// before. The stream must be legal AG-UI and without warnings, except about the tolerated event
+// types.
+func ShownMessages(t *testing.T, had []Message, events []Event, tolerated ...agui.EventType) []Message {
 	t.Helper()
 	shown, err := Reduce(had, events, tolerated...)
 	if err != nil {
@@ -22,7 +23,7 @@ func Show(t *testing.T, had []Message, events []Event, tolerated ...agui.EventTy
 	return shown
 }
 
-// Reduce is show where there is no test to fail.
+// Reduce is like ShownMessages, without a test to fail.
 func Reduce(had []Message, events []Event, tolerated ...agui.EventType) ([]Message, error) {
 	var before []agui.Message
 	for _, m := range had {
@@ -38,7 +39,7 @@ func Reduce(had []Message, events []Event, tolerated ...agui.EventType) ([]Messa
 			return nil, fmt.Errorf("event %d, %s: %w", i, e.Data, err)
 		}
 		if i > 0 && e.ID != "" && events[i-1].ID >= e.ID {
-			return nil, fmt.Errorf("event %d has id %s behind %s", i, e.ID, events[i-1].ID)
+			return nil, fmt.Errorf("event %d has id %s after %s", i, e.ID, events[i-1].ID)
 		}
 	}
 	for _, w := range reducer.Warnings() {
@@ -53,6 +54,7 @@ func Reduce(had []Message, events []Event, tolerated ...agui.EventType) ([]Messa
 	return shown, nil
 }
 
+// shownMessage converts a message of package agui.
 func shownMessage(m agui.Message) Message {
 	out := Message{ID: m.ID, Role: string(m.Role), Content: m.Content.Text(), ToolCallID: m.ToolCallID}
 	for _, c := range m.ToolCalls {
@@ -61,15 +63,16 @@ func shownMessage(m agui.Message) Message {
 	return out
 }
 
-// Same fails the test unless two streams are equal, ids and bytes.
-func Same(t *testing.T, what string, want, got []Event) {
+// WantSameEvents compares two streams, ids and bytes.
+func WantSameEvents(t *testing.T, what string, want, got []Event) {
 	t.Helper()
-	if diff := cmp.Diff(Lines(want), Lines(got)); diff != "" {
+	if diff := cmp.Diff(EventLines(want), EventLines(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-func Lines(events []Event) []string {
+// EventLines returns each event as a line with its id.
+func EventLines(events []Event) []string {
 	out := make([]string, len(events))
 	for i, e := range events {
 		out[i] = e.ID + " " + string(e.Data)
@@ -77,6 +80,7 @@ func Lines(events []Event) []string {
 	return out
 }
 
+// OfType returns a predicate for events of a type.
 func OfType(eventType string) func(Event) bool {
 	return func(e Event) bool { return e.Type == eventType }
 }

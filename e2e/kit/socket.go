@@ -10,10 +10,10 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// socket is a WebSocket to an api, on which one thing is asked for at a time.
+// socket is a WebSocket to an API, with one subscription at a time.
 type socket struct{ conn *websocket.Conn }
 
-// socketFrame is a frame of the server, as far as tests look.
+// socketFrame is a frame from the server, with the members that tests read.
 type socketFrame struct {
 	Type   string          `json:"type"`
 	ID     string          `json:"id"`
@@ -24,9 +24,10 @@ type socketFrame struct {
 	Result json.RawMessage `json:"result"`
 }
 
+// Dial opens a WebSocket that closes when the test ends.
 func (p *Endpoint) Dial(t *testing.T) *socket {
 	t.Helper()
-	conn, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(p.Url("/v1/ws"), "http"), nil)
+	conn, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(p.URL("/v1/ws"), "http"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +36,9 @@ func (p *Endpoint) Dial(t *testing.T) *socket {
 	return &socket{conn}
 }
 
-// Behind reads what comes behind a cursor of a run, to the run's end.
-func (s *socket) Behind(in Input, cursor string) ([]Event, error) {
-	if err := s.conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
+// ReadAfter subscribes to a run after a cursor and reads to the end of the run.
+func (s *socket) ReadAfter(in Input, cursor string) ([]Event, error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(WaitTimeout)); err != nil {
 		return nil, err
 	}
 	ask := map[string]string{"type": "subscribe", "id": cursor, "threadId": in.ThreadID, "runId": in.RunID, "after": cursor}
@@ -56,11 +57,12 @@ func (s *socket) Behind(in Input, cursor string) ([]Event, error) {
 		case "end":
 			return events, nil
 		case "error":
-			return nil, fmt.Errorf("behind %s: %s: %s", cursor, f.Code, f.Detail)
+			return nil, fmt.Errorf("after %s: %s: %s", cursor, f.Code, f.Detail)
 		}
 	}
 }
 
+// Send sends a frame.
 func (s *socket) Send(t *testing.T, frame any) {
 	t.Helper()
 	if err := s.conn.WriteJSON(frame); err != nil {
@@ -68,9 +70,10 @@ func (s *socket) Send(t *testing.T, frame any) {
 	}
 }
 
+// Next reads a frame.
 func (s *socket) Next(t *testing.T) (f socketFrame) {
 	t.Helper()
-	if err := s.conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
+	if err := s.conn.SetReadDeadline(time.Now().Add(WaitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.conn.ReadJSON(&f); err != nil {
@@ -79,6 +82,7 @@ func (s *socket) Next(t *testing.T) (f socketFrame) {
 	return f
 }
 
+// ToEvent returns the event in the frame.
 func (f socketFrame) ToEvent() Event {
 	e := Event{ID: f.Cursor, Data: f.Event}
 	e.Type = e.Member("type")

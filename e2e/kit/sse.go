@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Event is one frame of a stream.
+// Event is one event of a stream.
 type Event struct {
 	ID   string
 	Type string
@@ -20,7 +20,7 @@ type Event struct {
 // Terminal reports whether the event ends its run.
 func (e Event) Terminal() bool { return e.Type == "RUN_FINISHED" || e.Type == "RUN_ERROR" }
 
-// Member reads a string member of the event.
+// Member returns a string member of the event; "" = it has none.
 func (e Event) Member(name string) string {
 	var members map[string]json.RawMessage
 	var value string
@@ -30,14 +30,14 @@ func (e Event) Member(name string) string {
 	return value
 }
 
-// eventStream reads server-sent events, and only such as AG-UI's binding allows: LF, one event a
-// frame, nothing but id and data, and comments. Inside the beginning of a join there are no ids.
+// eventStream reads server-sent events in the form of AG-UI's binding: LF, one event a frame, no
+// fields but id and data, and comments. The first events of a join have no ids.
 type eventStream struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
 }
 
-// ReadEvents takes the body of a response over.
+// ReadEvents returns the events of a response. The stream owns the response body.
 func ReadEvents(resp *http.Response) (*eventStream, error) {
 	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
 		_ = resp.Body.Close()
@@ -46,9 +46,10 @@ func ReadEvents(resp *http.Response) (*eventStream, error) {
 	return &eventStream{body: resp.Body, lines: bufio.NewReader(resp.Body)}, nil
 }
 
+// Close closes the response body.
 func (s *eventStream) Close() error { return s.body.Close() }
 
-// Next returns the next event. It ends with io.EOF where the server ended the response between two
+// Next returns the next event. It returns io.EOF if the server ended the response between two
 // frames.
 func (s *eventStream) Next() (Event, error) {
 	for {

@@ -25,30 +25,30 @@ func (p *Endpoint) StateOf(t *testing.T, in Input) map[string]any {
 	return read.State
 }
 
-// Approve approves the one question of a thread that a follower has read to its end, and reads on
-// to the end of what goes on with it.
+// Approve approves the only interrupt of a thread whose run a follower has read to its end, and
+// reads on until a run succeeds.
 func (f *Follower) Approve(t *testing.T) {
 	t.Helper()
 	asked := InterruptsOf(t, f.Events)
 	if len(asked) != 1 {
-		t.Fatalf("it asks %+v", asked)
+		t.Fatalf("the run has the interrupts %+v", asked)
 	}
-	if status, a := Decide(t, f.P, f.In.ThreadID, asked[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
+	if status, a := Decide(t, f.Endpoint, f.In.ThreadID, asked[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
 		t.Fatalf("approve: %d %v", status, a)
 	}
-	f.View = "/v1/threads/" + f.In.ThreadID + "/events"
+	f.AttachPath = "/v1/threads/" + f.In.ThreadID + "/events"
 	f.UntilSuccess(t)
 }
 
-// Restart kills the process, and starts it again.
+// Restart kills the process and starts it again.
 func (p *Perdure) Restart(t *testing.T) {
 	t.Helper()
 	p.Kill()
 	p.Start(t)
 }
 
-// TellThread pauses or resumes what runs on a thread.
-func TellThread(t *testing.T, p *Endpoint, in Input, what string, status int) {
+// PostThreadAction pauses or resumes a thread and checks the HTTP status.
+func PostThreadAction(t *testing.T, p *Endpoint, in Input, what string, status int) {
 	t.Helper()
 	resp, err := p.Post(t.Context(), "/v1/threads/"+in.ThreadID+"/"+what, "")
 	if err != nil {
@@ -60,10 +60,10 @@ func TellThread(t *testing.T, p *Endpoint, in Input, what string, status int) {
 	}
 }
 
-// AwaitType waits until a thread's workflow is of a type.
-func AwaitType(t *testing.T, p *Endpoint, in Input, workflowType string) {
+// AwaitWorkflowType waits until the thread's workflow has a type.
+func AwaitWorkflowType(t *testing.T, p *Endpoint, in Input, workflowType string) {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +79,7 @@ func AwaitType(t *testing.T, p *Endpoint, in Input, workflowType string) {
 	}
 }
 
+// WantOutcome checks the outcome of a run that a follower has read to its end.
 func WantOutcome(t *testing.T, f *Follower, want string) {
 	t.Helper()
 	if last := f.Events[len(f.Events)-1]; Outcome(last) != want {
@@ -86,34 +87,35 @@ func WantOutcome(t *testing.T, f *Follower, want string) {
 	}
 }
 
-// Superseded returns the messages that inputs removed from the conversation of a thread.
+// Superseded returns the messages that inputs have removed from a thread's conversation.
 func (p *Perdure) Superseded(t *testing.T, thread string) []Message {
 	t.Helper()
 	var tails struct{ Items []struct{ RunID string } }
-	p.Ask(t, "/v1/threads/"+url.PathEscape(thread)+"/superseded?limit=500", &tails)
+	p.GetJSON(t, "/v1/threads/"+url.PathEscape(thread)+"/superseded?limit=500", &tails)
 	var all []Message
 	for _, tail := range tails.Items {
 		var page struct{ Items []Message }
-		p.Ask(t, "/v1/threads/"+url.PathEscape(thread)+"/superseded/"+url.PathEscape(tail.RunID)+"?limit=500", &page)
+		p.GetJSON(t, "/v1/threads/"+url.PathEscape(thread)+"/superseded/"+url.PathEscape(tail.RunID)+"?limit=500", &page)
 		all = append(all, page.Items...)
 	}
 	return all
 }
 
-// Asks returns what a client wants of us beside what the protocol has.
-func Asks(props map[string]any) map[string]any { return map[string]any{"perdure": props} }
+// PerdureProps returns forwardedProps with Perdure's own members.
+func PerdureProps(props map[string]any) map[string]any { return map[string]any{"perdure": props} }
 
-// After returns the next run of a thread, whose client has not seen the answers of those before it.
-func (in Input) After(runID, onBusy string, next Message) Input {
+// NextRun returns the input of the thread's next run. Its client has not seen the answers of
+// earlier runs.
+func (in Input) NextRun(runID, onBusy string, next Message) Input {
 	in.RunID, in.Messages = runID, append(slices.Clone(in.Messages), next)
-	in.ForwardedProps = Asks(map[string]any{"onBusy": onBusy})
+	in.ForwardedProps = PerdureProps(map[string]any{"onBusy": onBusy})
 	return in
 }
 
-// ExecutionsOf counts the executions that a thread has had.
+// ExecutionsOf returns the number of executions of a thread's workflow.
 func (p *Endpoint) ExecutionsOf(t *testing.T, in Input) int {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,10 +133,10 @@ func (p *Endpoint) ExecutionsOf(t *testing.T, in Input) int {
 	return n
 }
 
-// Delete deletes a thread and returns the status of the answer.
+// Delete deletes a thread and returns the HTTP status.
 func (p *Endpoint) Delete(t *testing.T, thread string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.Url("/v1/threads/"+url.PathEscape(thread)), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.URL("/v1/threads/"+url.PathEscape(thread)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,16 +144,16 @@ func (p *Endpoint) Delete(t *testing.T, thread string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing of it is read
+	defer func() { _ = resp.Body.Close() }() // the body is not read
 	return resp.StatusCode
 }
 
-// Conversation returns what a thread has by now.
-func (p *Endpoint) Conversation(t *testing.T, thread string) []Message {
+// MessagesOf returns the conversation of a thread.
+func (p *Endpoint) MessagesOf(t *testing.T, thread string) []Message {
 	t.Helper()
 	var page struct {
 		Items []Message `json:"items"`
 	}
-	p.Ask(t, "/v1/threads/"+url.PathEscape(thread)+"/messages", &page)
+	p.GetJSON(t, "/v1/threads/"+url.PathEscape(thread)+"/messages", &page)
 	return page.Items
 }

@@ -14,13 +14,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Traces is an OpenTelemetry collector.
+// Traces is an OpenTelemetry collector of spans.
 type Traces struct {
 	mu      sync.Mutex
 	spans   []*tracepb.Span
 	Arrived chan struct{} // closed and replaced when spans arrive
 }
 
+// ServeHTTP receives spans over OTLP.
 func (c *Traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var req collector.ExportTraceServiceRequest
@@ -42,26 +43,27 @@ func (c *Traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Arrived = make(chan struct{})
 }
 
-// Await returns all spans as soon as there are n with a name that begins so.
-func (c *Traces) Await(t *testing.T, prefix string, n int) []*tracepb.Span {
+// AwaitSpans waits until n spans have a name with the prefix, and returns all spans.
+func (c *Traces) AwaitSpans(t *testing.T, prefix string, n int) []*tracepb.Span {
 	t.Helper()
-	overdue := time.After(Patience)
+	overdue := time.After(WaitTimeout)
 	for {
 		c.mu.Lock()
 		spans, arrived := c.spans, c.Arrived
 		c.mu.Unlock()
-		if len(Named(spans, prefix)) >= n {
+		if len(SpansNamed(spans, prefix)) >= n {
 			return spans
 		}
 		select {
 		case <-arrived:
 		case <-overdue:
-			t.Fatalf("%d spans %q, want %d", len(Named(spans, prefix)), prefix, n)
+			t.Fatalf("%d spans %q, want %d", len(SpansNamed(spans, prefix)), prefix, n)
 		}
 	}
 }
 
-func Named(spans []*tracepb.Span, prefix string) []*tracepb.Span {
+// SpansNamed returns the spans whose name has the prefix.
+func SpansNamed(spans []*tracepb.Span, prefix string) []*tracepb.Span {
 	var found []*tracepb.Span
 	for _, s := range spans {
 		if strings.HasPrefix(s.GetName(), prefix) {
@@ -71,7 +73,8 @@ func Named(spans []*tracepb.Span, prefix string) []*tracepb.Span {
 	return found
 }
 
-func Attribute(s *tracepb.Span, key string) string {
+// SpanAttribute returns a string attribute of a span; "" = it has none.
+func SpanAttribute(s *tracepb.Span, key string) string {
 	for _, a := range s.GetAttributes() {
 		if a.GetKey() == key {
 			return a.GetValue().GetStringValue()

@@ -14,38 +14,40 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Viewers is readers of one run that come while it goes on, and afterwards, each by another way.
+// Viewers are the readers of one run. They connect while the run streams and afterwards, each in
+// another way.
 type Viewers struct {
 	t          *testing.T
 	generation Generation
-	live       *Follower     // who started the run and never leaves
-	Last       string        // the run that comes next, if one does
-	over       chan struct{} // closed when the run is, and the one that follows it
+	live       *Follower     // started the run and never disconnects
+	Last       string        // id of the next run; "" = none
+	over       chan struct{} // closed when the run and the next one have ended
 
 	reading errgroup.Group
 	readers []*viewer
-	ends    map[[sha256.Size]byte]reading // of streams that a client has read
+	ends    map[[sha256.Size]byte]clientResult // by the hash of the stream
 }
 
-// viewer is one of a crowd.
+// viewer is one of the viewers.
 type viewer struct {
 	what string
 	*Follower
-	// had is how many of the live reader's events the visitor has an old list from; -1 = it has
-	// nothing, not even the input's messages.
+	// had is the number of the live reader's events that the viewer has before it reads; -1 = it
+	// has no messages, not even the input's.
 	had    int
-	binary []byte // what came, of one who asked for the binary wire
+	binary []byte // the stream of a viewer that reads the binary wire
 }
 
+// NewViewers returns the viewers of a run that live has started.
 func NewViewers(t *testing.T, g Generation, live *Follower) *Viewers {
-	return &Viewers{t: t, generation: g, live: live, over: make(chan struct{}), ends: map[[sha256.Size]byte]reading{}}
+	return &Viewers{t: t, generation: g, live: live, over: make(chan struct{}), ends: map[[sha256.Size]byte]clientResult{}}
 }
 
-// Come sends readers to a run of which n events have been shown: one who has had them and goes on,
-// one who goes on when all is over, and those who join.
-func (c *Viewers) Come(n int) {
-	for what, away := range map[string]bool{"left and came back": false, "left and came back when all was over": true} {
-		v := c.visit(fmt.Sprintf("%s behind event %d", what, n), EventsPath(c.live.In))
+// AddAtEvent adds viewers when the run has sent n events: two that disconnect and continue, now or
+// when the run has ended, and viewers that join.
+func (c *Viewers) AddAtEvent(n int) {
+	for what, away := range map[string]bool{"disconnected and continued": false, "disconnected and continued after the end": true} {
+		v := c.add(fmt.Sprintf("%s after event %d", what, n), EventsPath(c.live.In))
 		c.reading.Go(func() error {
 			for range n {
 				if e, err := v.Next(); err != nil || e.Terminal() {
@@ -63,37 +65,37 @@ func (c *Viewers) Come(n int) {
 		})
 	}
 	when := fmt.Sprintf("at event %d", n)
-	c.Join(when)
+	c.AddJoining(when)
 	if c.Last != "" {
-		v := c.visit("followed the thread, "+when, ThreadPath(c.live.In))
+		v := c.add("followed the thread, "+when, ThreadPath(c.live.In))
 		v.had = -1
 		c.reading.Go(func() error { return v.readThrough(c.Last) })
 	}
-	old := c.visit("joined the run with an old list, "+when, EventsPath(c.live.In)+"?join=true")
+	old := c.add("joined the run with an old list, "+when, EventsPath(c.live.In)+"?join=true")
 	old.had = n
 	c.reading.Go(old.Read)
 }
 
-// Join sends readers that have nothing: to the run, to the thread, and to the run over the binary
-// wire.
-func (c *Viewers) Join(when string) {
+// AddJoining adds viewers without earlier events: of the run, of the thread, and of the run over
+// the binary wire.
+func (c *Viewers) AddJoining(when string) {
 	for what, path := range map[string]string{
 		"joined the run":    EventsPath(c.live.In) + "?join=true",
 		"joined the thread": ThreadPath(c.live.In) + "?follow=false",
 	} {
-		v := c.visit(what+", "+when, path)
+		v := c.add(what+", "+when, path)
 		v.had = -1
 		c.reading.Go(v.Read)
 	}
-	c.Ask("joined the run over the binary wire, "+when, EventsPath(c.live.In)+"?join=true", -1)
+	c.AddBinary("joined the run over the binary wire, "+when, EventsPath(c.live.In)+"?join=true", -1)
 }
 
-// Ask sends a reader for the binary wire, which older clients do not have.
-func (c *Viewers) Ask(what, path string, had int) {
+// AddBinary adds a viewer that reads the binary wire. Legacy clients do not have it.
+func (c *Viewers) AddBinary(what, path string, had int) {
 	if c.generation.Legacy {
 		return
 	}
-	v := c.visit(what, path)
+	v := c.add(what, path)
 	v.had = had
 	c.reading.Go(func() error {
 		var err error
@@ -102,15 +104,16 @@ func (c *Viewers) Ask(what, path string, had int) {
 	})
 }
 
-func (c *Viewers) visit(what, path string) *viewer {
-	v := &viewer{what: what, Follower: Shared.Reader(c.t, c.live.In)}
-	v.View = path
+// add adds a viewer that reads a path.
+func (c *Viewers) add(what, path string) *viewer {
+	v := &viewer{what: what, Follower: Shared.NewFollower(c.t, c.live.In)}
+	v.AttachPath = path
 	c.readers = append(c.readers, v)
 	return v
 }
 
-// RunsEnd tells those who are away that all is over, and waits for all.
-func (c *Viewers) RunsEnd() {
+// Finish tells the disconnected viewers that the runs have ended, and waits for all viewers.
+func (c *Viewers) Finish() {
 	c.t.Helper()
 	close(c.over)
 	c.wait()
@@ -123,33 +126,33 @@ func (c *Viewers) wait() {
 	}
 }
 
-// ComeBack sends readers that have had a part of what the live reader was shown. A socket shows
-// them the same.
-func (c *Viewers) ComeBack() {
+// Reconnect adds viewers that continue after each of the live reader's events. A socket must show
+// the same.
+func (c *Viewers) Reconnect() {
 	c.t.Helper()
 	ws, all := Shared.Dial(c.t), c.live.Events
 	for i := range all[:len(all)-1] {
-		v := c.visit(fmt.Sprintf("behind event %d of the live reader", i), EventsPath(c.live.In))
+		v := c.add(fmt.Sprintf("after event %d of the live reader", i), EventsPath(c.live.In))
 		v.Events = slices.Clone(all[:i+1])
 		if err := v.Read(); err != nil {
 			c.t.Fatal(err)
 		}
-		rest, err := ws.Behind(c.live.In, all[i].ID)
+		rest, err := ws.ReadAfter(c.live.In, all[i].ID)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		Same(c.t, v.what+", by a socket", v.Events[i+1:], rest)
+		WantSameEvents(c.t, v.what+", by a socket", v.Events[i+1:], rest)
 	}
 	c.readers = append(c.readers, &viewer{what: "the live reader", Follower: c.live})
 }
 
-// Judge checks that a client of the crowd's generation ends with the same messages and state,
-// whatever it was shown: that of the uncut stream of the run that came last in what it was shown.
-// Who joins while subagents speak has first what is finished first.
-func (c *Viewers) Judge(runs ...*Follower) {
+// Verify checks that the reference client has the same messages and state for all viewers. It
+// compares them with the uncut stream of the last run that a viewer saw. Viewers that join while
+// subagents stream get finished messages first.
+func (c *Viewers) Verify(runs ...*Follower) {
 	c.t.Helper()
 	c.wait()
-	want := map[string]reading{}
+	want := map[string]clientResult{}
 	for _, f := range runs {
 		if f != nil {
 			want[f.In.RunID] = c.Read(&viewer{what: "the uncut stream", Follower: f})
@@ -157,21 +160,21 @@ func (c *Viewers) Judge(runs ...*Follower) {
 	}
 	for _, v := range c.readers {
 		got, want := c.Read(v), want[v.shownRun()]
-		if diff := cmp.Diff(byOwner(want.Conversation()), byOwner(got.Conversation())) + cmp.Diff(want.State, got.State); diff != "" {
-			c.t.Errorf("%s (-want +got):\n%s\n%s", v.what, diff, listed(v.recording("").Events))
+		if diff := cmp.Diff(sortByOwner(want.Conversation()), sortByOwner(got.Conversation())) + cmp.Diff(want.State, got.State); diff != "" {
+			c.t.Errorf("%s (-want +got):\n%s\n%s", v.what, diff, formatEvents(v.recording("").Events))
 		}
 	}
 }
 
-// Read lets the client read what a visitor was shown.
-func (c *Viewers) Read(v *viewer) reading {
+// Read makes the reference client read a viewer's stream.
+func (c *Viewers) Read(v *viewer) clientResult {
 	c.t.Helper()
 	stream := v.recording(c.t.Name())
 	if v.had != 0 {
 		stream.Messages, stream.State = nil, nil
 	}
 	if v.had > 0 {
-		old := c.Read(&viewer{what: "old list for one who " + v.what, Follower: c.upTo(v.had)})
+		old := c.Read(&viewer{what: "old list of: " + v.what, Follower: c.upTo(v.had)})
 		stream.Messages, stream.State = old.Messages, old.State
 	}
 	if v.binary != nil {
@@ -181,31 +184,31 @@ func (c *Viewers) Read(v *viewer) reading {
 	if end, ok := c.ends[sum]; ok {
 		return end
 	}
-	var end reading
+	var end clientResult
 	if err == nil {
-		end, err = Clients[c.generation.Name].Read(stream)
+		end, err = ReferenceClients[c.generation.Name].Read(stream)
 	}
 	if err == nil {
-		err = end.verdict()
+		err = end.check()
 	}
 	if err != nil {
-		c.t.Fatalf("%s: %v\n%s", v.what, err, listed(stream.Events))
+		c.t.Fatalf("%s: %v\n%s", v.what, err, formatEvents(stream.Events))
 	}
 	c.ends[sum] = end
 	return end
 }
 
-// ThreadPath returns where a thread is read, run after run.
+// ThreadPath returns the path of a thread's events, over all its runs.
 func ThreadPath(in Input) string { return "/v1/threads/" + url.PathEscape(in.ThreadID) + "/events" }
 
-// shownRun returns the run that the visitor was shown last.
+// shownRun returns the id of the last run that the viewer saw.
 func (v *viewer) shownRun() string {
 	for _, e := range slices.Backward(v.Events) {
 		if e.Type == "RUN_STARTED" {
 			return e.Member("runId")
 		}
 	}
-	return v.In.RunID // all that came is binary
+	return v.In.RunID // the stream is binary
 }
 
 // readThrough reads a thread to the end of a run.
@@ -218,7 +221,7 @@ func (v *viewer) readThrough(run string) error {
 	}
 }
 
-// upTo returns the live reader when it had been shown n events.
+// upTo returns the live reader with its first n events.
 func (c *Viewers) upTo(n int) *Follower {
 	f := *c.live
 	f.Events = f.Events[:n]
@@ -227,7 +230,7 @@ func (c *Viewers) upTo(n int) *Follower {
 
 // getBinary reads a stream over the binary wire to its end.
 func (p *Endpoint) getBinary(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Url(path), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL(path), nil)
 	if err != nil {
 		return nil, err
 	}

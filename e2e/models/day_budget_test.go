@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Programs of two tenants, by their keys. One of them has a soft budget of a hundred tokens a day.
+// API keys of two tenants. One tenant has a soft budget of a hundred tokens a day.
 const (
 	shopKey = "key-of-a-frugal-shop"
 	bankKey = "key-of-a-generous-bank"
@@ -34,17 +34,17 @@ func startWithDays(t *testing.T) *kit.Perdure {
 		"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + filepath.Join(dir, "keys.yaml"),
 		"PERDURE_PRICES=" + filepath.Join(dir, "prices.yaml"), "PERDURE_PARK_AFTER=100ms",
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	return p
 }
 
-// dayOf returns the day, UTC, on which a test counts. Near the end of a day it waits for the next
-// one, because counts begin anew then.
+// dayOf returns the day (UTC) whose usage a test reads. Near the end of a day it waits for the next
+// one, since the budgets restart then.
 func dayOf(t *testing.T) string {
 	t.Helper()
 	now := time.Now().UTC()
-	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < 2*kit.Patience {
+	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < 2*kit.WaitTimeout {
 		select {
 		case <-time.After(left):
 		case <-t.Context().Done():
@@ -53,9 +53,9 @@ func dayOf(t *testing.T) string {
 	return time.Now().UTC().Format(time.DateOnly)
 }
 
-// A run of a tenant that has used up its soft budget of the day asks before it begins, and each run
-// for itself; other tenants' do not. The question outlives the process. Who says how far the run
-// may go is asked again there; who rejects ends it with the code of the budget.
+// A run of a tenant that has exceeded its soft budget asks before it starts, and so does each
+// further run. Runs of other tenants do not ask. The interrupt survives a kill. An approval that
+// sets a higher limit asks again at that limit. A rejection ends the run with the budget's code.
 func TestSoftBudgetOfADay(t *testing.T) {
 	t.Parallel()
 	today := dayOf(t)
@@ -63,20 +63,20 @@ func TestSoftBudgetOfADay(t *testing.T) {
 		return fmt.Sprintf("The tenant has used %d tokens on %s, UTC. May the run go on until they are %d?", used, today, used+100)
 	}
 	p := startWithDays(t)
-	hello, prompt := kit.Say("Hello."), kit.Say("Toil.")
-	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: hello}, Response: kit.Response{Content: kit.Say("Hi."), Usage: &kit.Tokens{Input: 100, Output: 20, Total: 120}}})
-	toils(t, prompt)
+	hello, prompt := kit.Marked("Hello."), kit.Marked("Toil.")
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: hello}, Response: kit.Response{Content: kit.Marked("Hi."), Usage: &kit.Tokens{Input: 100, Output: 20, Total: 120}}})
+	scriptTurns(t, prompt)
 	if end := p.RunAs(t, shopKey, kit.NewInput(hello)); kit.Outcome(end[len(end)-1]) != "success" {
 		t.Fatalf("the first run of the day ends with %s", end[len(end)-1].Data)
 	}
 	in := kit.NewInput(prompt)
 	events := p.RunAs(t, shopKey, in)
 	first := kit.InterruptsOf(t, events)[0]
-	asksBeyond(t, first, asked(120))
+	wantTokenQuestion(t, first, asked(120))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 0 {
 		t.Errorf("the model was called %d times before anybody was asked", n)
 	}
-	for range 2 { // as often as it likes
+	for range 2 { // repeated on purpose
 		if end := p.RunAs(t, bankKey, kit.NewInput(hello)); kit.Outcome(end[len(end)-1]) != "success" {
 			t.Fatalf("a run of another tenant ends with %s", end[len(end)-1].Data)
 		}
@@ -90,7 +90,7 @@ func TestSoftBudgetOfADay(t *testing.T) {
 		return p.RunAs(t, shopKey, then)
 	}
 	second := kit.InterruptsOf(t, answer(in, "run-2", first, map[string]any{"approved": true, "editedArgs": map[string]any{"allowed": 170}}))[0]
-	asksBeyond(t, second, asked(180))
+	wantTokenQuestion(t, second, asked(180))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
 		t.Errorf("the model was called %d times, want one of 60 tokens for fifty", n)
 	}
@@ -104,8 +104,8 @@ func TestSoftBudgetOfADay(t *testing.T) {
 
 	other := kit.NewInput(hello)
 	question := kit.InterruptsOf(t, p.RunAs(t, shopKey, other))[0]
-	asksBeyond(t, question, asked(180))
-	resp := p.Bearer(t, shopKey, http.MethodPost, "/v1/threads/"+other.ThreadID+"/approvals/"+question.ID, map[string]any{"decision": "edit", "args": map[string]any{}})
+	wantTokenQuestion(t, question, asked(180))
+	resp := p.RequestAs(t, shopKey, http.MethodPost, "/v1/threads/"+other.ThreadID+"/approvals/"+question.ID, map[string]any{"decision": "edit", "args": map[string]any{}})
 	kit.WantProblem(t, resp, http.StatusUnprocessableEntity, "invalid_answer")
 	if end = answer(other, "run-2", question, map[string]any{"approved": true}); kit.Outcome(end[len(end)-1]) != "success" {
 		t.Errorf("a run that may go on ends with %s", end[len(end)-1].Data)

@@ -16,32 +16,32 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// hostileModel is a model server that plays tricks: the one that the last user's message names.
-// Where a trick is one that a second try helps against, the second call of a run is answered well.
-// It is safe for concurrent use.
+// hostileModel is a model server that misbehaves as the last user message names. If a retry helps,
+// the second call of a run gets a good answer. It is safe for concurrent use.
 type hostileModel struct {
-	server *httptest.Server
-	goOn   chan struct{} // closed when the neighbor may end its answer
+	server  *httptest.Server
+	release chan struct{} // closed when the concurrent run may end its answer
 
 	mu    sync.Mutex
-	calls map[string]int // by what the user said
+	calls map[string]int // by user message
 }
 
 func startHostileModel(t *testing.T) *hostileModel {
 	t.Helper()
-	v := &hostileModel{calls: map[string]int{}, goOn: make(chan struct{})}
+	v := &hostileModel{calls: map[string]int{}, release: make(chan struct{})}
 	v.server = httptest.NewServer(http.HandlerFunc(v.complete))
 	t.Cleanup(v.server.Close)
 	return v
 }
 
-// environ tells a process to use the villain, and not to wait for it for long.
+// environ returns the environment variables that make a process use the model, with a short
+// timeout.
 func (v *hostileModel) environ() []string {
 	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + v.server.URL + "/v1", "PERDURE_MODEL_SILENCE=8s"}
 }
 
-// called counts the calls for what a user said.
-func (v *hostileModel) called(prompt string) int {
+// countCall counts a call with a prompt and returns the number of calls so far.
+func (v *hostileModel) countCall(prompt string) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.calls[prompt]
@@ -80,14 +80,14 @@ func (v *hostileModel) complete(w http.ResponseWriter, r *http.Request) {
 	trick(a)
 }
 
-// hostileAnswer is one answer of the villain.
+// hostileAnswer is one answer of the hostile model.
 type hostileAnswer struct {
 	w http.ResponseWriter
 	r *http.Request
 	v *hostileModel
 }
 
-// send sends it as it is, and tells whether somebody listens.
+// send sends a text unchanged, and reports whether the client is connected.
 func (a *hostileAnswer) send(text string) bool {
 	if a.w.Header().Get("Content-Type") == "" {
 		a.w.Header().Set("Content-Type", "text/event-stream")
@@ -99,7 +99,7 @@ func (a *hostileAnswer) send(text string) bool {
 	return err == nil
 }
 
-// chunk sends one chunk of a completion; what stands behind the choices may be empty.
+// chunk sends one chunk of a completion. more is appended after the choices; it may be empty.
 func (a *hostileAnswer) chunk(delta, finish, more string) bool {
 	return a.send(chunkOf(delta, finish, more))
 }
@@ -108,7 +108,7 @@ func chunkOf(delta, finish, more string) string {
 	return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"villain","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` + more + "}\n\n"
 }
 
-// text sends a piece of text, a JSON literal without its quotes.
+// text sends a text, which is a JSON literal without its quotes.
 func (a *hostileAnswer) text(literal string) bool {
 	return a.chunk(`{"content":"`+literal+`"}`, "null", "")
 }
@@ -123,26 +123,26 @@ func (a *hostileAnswer) call(index, id, arguments string) bool {
 	return a.chunk(`{"tool_calls":[{"index":`+index+`,"id":"`+id+`","type":"function","function":{"name":"calculate","arguments":`+arguments+`}}]}`, "null", "")
 }
 
-func (a *hostileAnswer) callsEnd() {
+func (a *hostileAnswer) endCalls() {
 	a.chunk(`{}`, `"tool_calls"`, "")
 	a.send("data: [DONE]\n\n")
 }
 
-func (a *hostileAnswer) untilLeft() { <-a.r.Context().Done() }
+func (a *hostileAnswer) untilDisconnect() { <-a.r.Context().Done() }
 
-// fineAnswer is what the villain says when it plays no trick.
+// fineAnswer is a good answer.
 const fineAnswer = kit.Mark + " fine"
 
 var large = strings.Repeat(kit.Mark+"-", 16<<10)
 
-// tricks are what a model server may do, by name.
+// tricks are the misbehaviors by name.
 var tricks = map[string]func(*hostileAnswer){
 	"fine": func(a *hostileAnswer) { a.text(fineAnswer); a.stop() },
 	"neighbor": func(a *hostileAnswer) {
 		a.text(kit.Mark + " I am")
-		for { // it is slow, not silent
+		for { // slow, but not silent
 			select {
-			case <-a.v.goOn:
+			case <-a.v.release:
 				a.text(" the neighbor")
 				a.stop()
 				return
@@ -153,23 +153,23 @@ var tricks = map[string]func(*hostileAnswer){
 			}
 		}
 	},
-	"silent":    (*hostileAnswer).untilLeft,
-	"silentMid": func(a *hostileAnswer) { a.text("Hel"); a.untilLeft() },
+	"silent":    (*hostileAnswer).untilDisconnect,
+	"silentMid": func(a *hostileAnswer) { a.text("Hel"); a.untilDisconnect() },
 	"endlessComments": func(a *hostileAnswer) {
 		for a.send(": alive\n\n") {
 			select {
-			case <-time.After(time.Millisecond): // a server's own pace
+			case <-time.After(time.Millisecond): // interval between two chunks
 			case <-a.r.Context().Done():
 				return
 			}
 		}
 	},
 	"endlessText": func(a *hostileAnswer) {
-		for a.text(large) { //nolint:revive // until nobody listens
+		for a.text(large) { //nolint:revive // until the client disconnects
 		}
 	},
 	"endlessLine": func(a *hostileAnswer) {
-		for a.send(large) { //nolint:revive // until nobody listens
+		for a.send(large) { //nolint:revive // until the client disconnects
 		}
 	},
 	"drip": func(a *hostileAnswer) {
@@ -191,25 +191,25 @@ var tricks = map[string]func(*hostileAnswer){
 		a.text("Hel")
 		a.send(`data: {"error":{"message":"` + kit.Mark + `","code":"server_error"}}` + "\n\n")
 	},
-	"negativeIndex": func(a *hostileAnswer) { a.call("-1", "x", `"{}"`); a.callsEnd() },
-	"hugeIndex":     func(a *hostileAnswer) { a.call("9007199254740993", "x", `"{}"`); a.callsEnd() },
+	"negativeIndex": func(a *hostileAnswer) { a.call("-1", "x", `"{}"`); a.endCalls() },
+	"hugeIndex":     func(a *hostileAnswer) { a.call("9007199254740993", "x", `"{}"`); a.endCalls() },
 	"manyCalls": func(a *hostileAnswer) {
 		for i := range 100_000 {
 			if !a.call(fmt.Sprint(i), fmt.Sprint("x", i), `"{}"`) {
 				return
 			}
 		}
-		a.callsEnd()
+		a.endCalls()
 	},
 	"sameIDs": func(a *hostileAnswer) {
 		a.call("0", "x", `"{\"expression\":\"1+1\"}"`)
 		a.call("1", "x", `"{\"expression\":\"2+2\"}"`)
-		a.callsEnd()
+		a.endCalls()
 	},
-	"badArguments": func(a *hostileAnswer) { a.call("0", "x", `"{\"expression\":\u0000}{][`+kit.Mark+`"`); a.callsEnd() },
+	"badArguments": func(a *hostileAnswer) { a.call("0", "x", `"{\"expression\":\u0000}{][`+kit.Mark+`"`); a.endCalls() },
 	"endlessArguments": func(a *hostileAnswer) {
 		a.call("0", "x", `"{"`)
-		for a.chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"`+large+`"}}]}`, "null", "") { //nolint:revive // until nobody listens
+		for a.chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"`+large+`"}}]}`, "null", "") { //nolint:revive // until the client disconnects
 		}
 	},
 	"noUTF8": func(a *hostileAnswer) {
@@ -246,13 +246,13 @@ var tricks = map[string]func(*hostileAnswer){
 	},
 }
 
-// packedZeros is a mebibyte of zeros as a member of a gzip file, which may have any number of them.
-// It is packed once: packing takes so long with the race detector that the villain would be taken
-// for silent.
+// packedZeros returns a mebibyte of zeros as a member of a gzip file, which may have any number of
+// members. It is packed once: with the race detector, packing takes longer than the model's
+// timeout.
 var packedZeros = sync.OnceValue(func() string {
 	var b strings.Builder
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(make([]byte, 1<<20)) // a strings.Builder takes everything
+	_, _ = z.Write(make([]byte, 1<<20)) // a strings.Builder does not fail
 	_ = z.Close()
 	return b.String()
 })

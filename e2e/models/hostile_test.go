@@ -17,24 +17,24 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Whatever a model server or a client does, it gets a clear error or a correct run; the thread can
-// be gone on with, and a run of somebody else, which goes on all the while, notices nothing.
+// A hostile model server or client gets a clear error or a correct run. The thread accepts the next
+// run, and a concurrent run of another client is not affected.
 func TestHostile(t *testing.T) {
 	v := startHostileModel(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = v.environ()
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	neighbor := p.Follow(t, kit.NewInput(kit.Say("trick:neighbor")))
-	neighbor.Contents(t, 1)
+	neighbor := p.Follow(t, kit.NewInput(kit.Marked("trick:neighbor")))
+	neighbor.UntilContent(t, 1)
 
 	t.Run("models", func(t *testing.T) { hostileModels(t, p, v) })
 	t.Run("clients", func(t *testing.T) { hostileClients(t, p) })
 
-	close(v.goOn)
+	close(v.release)
 	neighbor.Finish(t)
-	if got := spokenIn(neighbor.Events); strings.ReplaceAll(got, ".", "") != kit.Mark+" I am the neighbor" || neighbor.Comebacks > 0 || v.called(neighbor.In.Messages[0].Content) != 1 {
-		t.Errorf("the neighbor said %q, after %d comebacks", got, neighbor.Comebacks)
+	if got := spokenIn(neighbor.Events); strings.ReplaceAll(got, ".", "") != kit.Mark+" I am the neighbor" || neighbor.Reconnects > 0 || v.countCall(neighbor.In.Messages[0].Content) != 1 {
+		t.Errorf("the neighbor said %q, after %d comebacks", got, neighbor.Reconnects)
 	}
 }
 
@@ -54,8 +54,8 @@ func spokenIn(events []kit.Event) (text string) {
 func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 	type expected struct {
 		code  string // of RUN_ERROR; "" = the run succeeds
-		text  string // of its answer
-		calls int    // of the model
+		text  string // of the last answer
+		calls int    // model calls
 	}
 	tooLarge := expected{code: "response_too_large", calls: 1}
 	again := expected{text: fineAnswer, calls: 2}
@@ -63,7 +63,7 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 		"silent": again, "silentMid": again, "endlessComments": again, "html": again, "wholeJSON": again, "garbage": again,
 		"halfCall": again, "errorMid": again, "negativeIndex": again,
 		"endlessText": tooLarge, "endlessLine": tooLarge, "hugeIndex": tooLarge, "manyCalls": tooLarge, "endlessArguments": tooLarge, "gzipBomb": tooLarge,
-		"sameIDs": again, "badArguments": again, // the second call has their results
+		"sameIDs": again, "badArguments": again, // the second call sends their results
 		"drip": {text: fineAnswer, calls: 1}, "absurdUsage": {text: fineAnswer, calls: 1}, "afterTheEnd": {text: fineAnswer, calls: 1},
 		"noUTF8":   {text: kit.Mark + " \ufffd\ufffd\ufffd € \ufffd \ufffd", calls: 1},
 		"controls": {text: kit.Mark + " \x00 \x1b[2J \u2028 \r\n\r\ndata: {} \ufeff \u202e", calls: 1},
@@ -72,10 +72,10 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 	} {
 		t.Run(trick, func(t *testing.T) {
 			t.Parallel()
-			in := kit.NewInput(kit.Say("trick:" + trick))
-			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			in := kit.NewInput(kit.Marked("trick:" + trick))
+			ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 			defer cancel()
-			f := p.Quiet(ctx, in) // the largest are too large for the judge
+			f := p.NewUnrecordedFollower(ctx, in) // the largest streams are too large for the reference clients
 			if err := f.Read(); err != nil {
 				t.Fatal(err)
 			}
@@ -91,12 +91,12 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 					t.Errorf("an event of %d bytes: %.100s", len(e.Data), e.Data)
 				}
 			}
-			if got := v.called(in.Messages[0].Content); got != want.calls {
+			if got := v.countCall(in.Messages[0].Content); got != want.calls {
 				t.Errorf("the model was called %d times, want %d", got, want.calls)
 			}
 			next := in
-			next.RunID, next.Messages = "run-2", []kit.Message{in.Messages[0], kit.User(kit.Say("And now?"))}
-			g := p.Quiet(ctx, next)
+			next.RunID, next.Messages = "run-2", []kit.Message{in.Messages[0], kit.UserMessage(kit.Marked("And now?"))}
+			g := p.NewUnrecordedFollower(ctx, next)
 			if err := g.Read(); err != nil || spokenIn(g.Events) != fineAnswer {
 				t.Errorf("the thread does not go on: %q, %v", spokenIn(g.Events), err)
 			}
@@ -107,9 +107,9 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 func hostileClients(t *testing.T, p *kit.Perdure) {
 	fine := func(t *testing.T, in kit.Input) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 		defer cancel()
-		f := p.Quiet(ctx, in)
+		f := p.NewUnrecordedFollower(ctx, in)
 		if err := f.Read(); err != nil || spokenIn(f.Events) != fineAnswer {
 			t.Fatalf("it said %.100q: %v", spokenIn(f.Events), err)
 		}
@@ -123,26 +123,25 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 			strings.Repeat(">", 1000), strings.Repeat("*.", 500), strings.Repeat("../", 333), strings.Repeat("😀", 250), strings.Repeat(`"\`, 500), strings.Repeat("\u2028", 333),
 			"*", ">", ".", "..", "~", "$JS.API", "%00", "{}", "thread/default/x", "e\u0301" + kit.NewThread(), "é" + kit.NewThread(),
 		} {
-			in := kit.NewInput(kit.Say("hello"))
+			in := kit.NewInput(kit.Marked("hello"))
 			in.ThreadID, in.RunID, in.Messages[0].ID = id, id, id
 			fine(t, in)
 			second := in
-			second.RunID, second.Messages = id[:len(id)/2]+"2", []kit.Message{in.Messages[0], kit.User(kit.Say("again"))}
+			second.RunID, second.Messages = id[:len(id)/2]+"2", []kit.Message{in.Messages[0], kit.UserMessage(kit.Marked("again"))}
 			if !utf8.ValidString(second.RunID) {
 				second.RunID = "2"
 			}
 			fine(t, second)
 		}
 	})
-	// A queue of the oddest ids there are is carried on by the workflow, which takes no more than
-	// 16 KiB.
+	// The workflow carries the queue when it continues as new, and accepts at most 16 KiB of ids.
 	t.Run("a queue of odd ids", func(t *testing.T) {
 		t.Parallel()
-		first := kit.NewInput(kit.Say("trick:silentMid"))
+		first := kit.NewInput(kit.Marked("trick:silentMid"))
 		first.ThreadID, first.RunID = strings.Repeat("<", 987)+"-"+kit.NewThread()[:12], strings.Repeat("&", 1000)
 		active := p.Follow(t, first)
-		active.Contents(t, 1)
-		second := first.After(strings.Repeat(`"`, 1000), "enqueue", kit.User(kit.Say("then")))
+		active.UntilContent(t, 1)
+		second := first.NextRun(strings.Repeat(`"`, 1000), "enqueue", kit.UserMessage(kit.Marked("then")))
 		waits := p.Follow(t, second)
 		active.Finish(t)
 		waits.Finish(t)
@@ -152,17 +151,17 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 	})
 	t.Run("10 MB", func(t *testing.T) {
 		t.Parallel()
-		in := kit.NewInput(kit.Say("hello " + strings.Repeat("x", 10<<20-1000)))
+		in := kit.NewInput(kit.Marked("hello " + strings.Repeat("x", 10<<20-1000)))
 		fine(t, in)
-		in.RunID, in.Messages = "run-2", append(in.Messages, kit.User(kit.Say("a little more than fits"+strings.Repeat("x", 1000))))
-		resp, err := p.Post(t.Context(), kit.Assistant, in)
-		if r := kit.Refused(t, resp, err); r.Status != http.StatusRequestEntityTooLarge || r.Code != "too_large" {
+		in.RunID, in.Messages = "run-2", append(in.Messages, kit.UserMessage(kit.Marked("a little more than fits"+strings.Repeat("x", 1000))))
+		resp, err := p.Post(t.Context(), kit.AssistantPath, in)
+		if r := kit.ReadProblem(t, resp, err); r.Status != http.StatusRequestEntityTooLarge || r.Code != "too_large" {
 			t.Errorf("%+v", r)
 		}
 	})
 	t.Run("10,000 messages", func(t *testing.T) {
 		t.Parallel()
-		in := kit.NewInput(kit.Say("hello"))
+		in := kit.NewInput(kit.Marked("hello"))
 		for i := range 9_999 {
 			in.Messages = append(in.Messages, kit.Message{ID: fmt.Sprint("m", i), Role: "user", Content: kit.Mark})
 		}
@@ -170,13 +169,13 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 	})
 	t.Run("a deep state", func(t *testing.T) {
 		t.Parallel()
-		in := kit.NewInput(kit.Say("hello"))
+		in := kit.NewInput(kit.Marked("hello"))
 		in.State = json.RawMessage(strings.Repeat(`{"a":`, 500) + `9007199254740993` + strings.Repeat("}", 500))
 		fine(t, in)
-		in.RunID, in.Messages, in.State = "run-2", append(in.Messages, kit.User(kit.Say("again"))), nil
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		in.RunID, in.Messages, in.State = "run-2", append(in.Messages, kit.UserMessage(kit.Marked("again"))), nil
+		ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 		defer cancel()
-		f := p.Quiet(ctx, in)
+		f := p.NewUnrecordedFollower(ctx, in)
 		if err := f.Read(); err != nil {
 			t.Fatal(err)
 		}
@@ -199,10 +198,10 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 	})
 }
 
-// hang opens a connection and sends what is not a whole request.
+// hang opens a connection and sends a part of a request.
 func hang(t *testing.T, p *kit.Perdure, request string) net.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	where, err := p.Addresses(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package models tests providers of models, hostile model servers, and the usage and budgets of
-// model calls.
+// Package models tests model providers, hostile model servers, and the usage and budgets of model
+// calls.
 package models
 
 import (

@@ -16,10 +16,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// meter is a model server that keeps a journal of what it bills. It speaks Chat Completions, asks
-// for the tools that it is offered, and at random refuses requests, breaks connections and reports
-// no usage. Each answer has another usage, so that a sum tells which answers it is of. A meter is
-// safe for concurrent use.
+// meter is a model server that records what it bills. It implements Chat Completions, calls the
+// tools that it is offered, and at random refuses requests, breaks connections and reports no
+// usage. The usage of each answer is unique, so that a sum identifies its answers. A meter is safe
+// for concurrent use.
 type meter struct {
 	server *httptest.Server
 
@@ -28,19 +28,19 @@ type meter struct {
 	journal []*billed
 }
 
-// billed is one request in the journal of a meter.
+// billed is one recorded request.
 type billed struct {
 	thread string
 	// step is the Idempotency-Key, which all attempts of a step share.
 	step          string
 	refused       bool
-	whole         bool // the answer with its usage was sent, whether anybody was there or not
-	silent        bool // the end of the answer has no usage
+	whole         bool // the whole answer was sent, even if the client had disconnected
+	noUsage       bool // the answer reports no usage
 	input, output int64
-	said          int64 // bytes of text and tool calls that were sent
+	sentBytes     int64 // bytes of text and tool calls
 }
 
-func openMeter(t *testing.T, random *rand.Rand) *meter {
+func startMeter(t *testing.T, random *rand.Rand) *meter {
 	t.Helper()
 	m := &meter{random: random}
 	m.server = httptest.NewServer(http.HandlerFunc(m.complete))
@@ -52,8 +52,8 @@ func (m *meter) environ() []string {
 	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.server.URL + "/v1"}
 }
 
-// of returns the journal of a thread.
-func (m *meter) of(thread string) []billed {
+// journalOf returns the requests of a thread.
+func (m *meter) journalOf(thread string) []billed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []billed
@@ -65,7 +65,7 @@ func (m *meter) of(thread string) []billed {
 	return all
 }
 
-// threadMark is how texts name their thread, and so what a request is for.
+// threadMark matches the thread id in a text.
 var threadMark = regexp.MustCompile(`thread-[A-Z0-9]+`)
 
 type meteredRequest struct {
@@ -77,21 +77,21 @@ type meteredRequest struct {
 	} `json:"tools"`
 }
 
-// plan is how a request is answered.
-type plan struct {
+// answerPlan determines how a request is answered.
+type answerPlan struct {
 	pieces  int
 	pause   time.Duration
 	refuses bool
-	breaks  int // after so many pieces; -1 = never
+	breaks  int // number of chunks before the connection breaks; -1 = never
 	silent  bool
-	tools   int // calls, if there are tools
+	tools   int // number of tool calls, if the request has tools
 }
 
-func (m *meter) enter(thread, step string) (*billed, plan) {
+func (m *meter) begin(thread, step string) (*billed, answerPlan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.random
-	p := plan{pieces: 2 + r.IntN(14), pause: time.Duration(1+r.IntN(40)) * time.Millisecond, breaks: -1, tools: 1 + r.IntN(2)}
+	p := answerPlan{pieces: 2 + r.IntN(14), pause: time.Duration(1+r.IntN(40)) * time.Millisecond, breaks: -1, tools: 1 + r.IntN(2)}
 	switch r.IntN(20) {
 	case 0:
 		p.refuses = true
@@ -100,7 +100,7 @@ func (m *meter) enter(thread, step string) (*billed, plan) {
 	case 2:
 		p.silent = true
 	}
-	b := &billed{thread: thread, step: step, refused: p.refuses, silent: p.silent, input: 1 + r.Int64N(1<<20), output: 1 + r.Int64N(1<<20)}
+	b := &billed{thread: thread, step: step, refused: p.refuses, noUsage: p.silent, input: 1 + r.Int64N(1<<20), output: 1 + r.Int64N(1<<20)}
 	m.journal = append(m.journal, b)
 	return b, p
 }
@@ -116,7 +116,7 @@ func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	thread := threadMark.Find(body)
-	b, p := m.enter(string(thread), r.Header.Get("Idempotency-Key"))
+	b, p := m.begin(string(thread), r.Header.Get("Idempotency-Key"))
 	if p.refuses {
 		w.Header().Set("Retry-After-Ms", "50")
 		http.Error(w, `{"error":{"message":"slower","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
@@ -133,7 +133,7 @@ func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		text := fmt.Sprintf("word %d of %s ", i, thread)
-		m.says(b, text)
+		m.record(b, text)
 		if !a.text(text) {
 			return
 		}
@@ -141,21 +141,21 @@ func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 	m.report(a, b, "stop")
 }
 
-// pace waits between two pieces of an answer. It reports whether the client is still there, and
-// breaks the connection itself where the plan says so.
+// pace waits between two chunks, or breaks the connection. It reports whether the client is
+// connected.
 func (a *hostileAnswer) pace(breaks bool, pause time.Duration) bool {
 	if breaks {
 		panic(http.ErrAbortHandler)
 	}
 	select {
-	case <-time.After(pause): // the server's own pace
+	case <-time.After(pause): // interval between two chunks
 		return true
 	case <-a.r.Context().Done():
 		return false
 	}
 }
 
-func (m *meter) callTools(a *hostileAnswer, b *billed, p plan, tool string) {
+func (m *meter) callTools(a *hostileAnswer, b *billed, p answerPlan, tool string) {
 	arguments := `{"expression":"6*7"}`
 	if tool != "calculate" {
 		arguments = fmt.Sprintf(`{"task":"Find out for %s."}`, b.thread)
@@ -166,7 +166,7 @@ func (m *meter) callTools(a *hostileAnswer, b *billed, p plan, tool string) {
 		if !a.pace(p.breaks == i, p.pause) {
 			return
 		}
-		m.says(b, tool+arguments)
+		m.record(b, tool+arguments)
 		if !a.chunk(delta, "null", "") {
 			return
 		}
@@ -174,11 +174,11 @@ func (m *meter) callTools(a *hostileAnswer, b *billed, p plan, tool string) {
 	m.report(a, b, "tool_calls")
 }
 
-// says notes what is sent next.
-func (m *meter) says(b *billed, text string) {
+// record adds a text to the bytes that the request was sent.
+func (m *meter) record(b *billed, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b.said += int64(len(text))
+	b.sentBytes += int64(len(text))
 }
 
 // report ends an answer.
@@ -190,7 +190,7 @@ func (m *meter) report(a *hostileAnswer, b *billed, reason string) {
 	b.whole = true
 	m.mu.Unlock()
 	usage := ""
-	if !b.silent {
+	if !b.noUsage {
 		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, b.input, b.output, b.input+b.output)
 	}
 	a.send(strings.Join([]string{chunkOf(`{}`, `"`+reason+`"`, usage), "data: [DONE]\n\n"}, ""))

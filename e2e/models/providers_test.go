@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The same conversation with models of other providers, over their own APIs: thoughts, parallel
-// tools, their results, and a second turn on top of all that.
+// The same conversation works with the APIs of all providers: reasoning, parallel tools, their
+// results, and a second turn.
 func TestProviders(t *testing.T) {
 	t.Parallel()
 	for agent, api := range map[string]string{"anthropic": "/v1/messages", "gemini": "streamGenerateContent"} {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
-			kit.Each(t, func(t *testing.T, g kit.Generation) {
+			kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 				talkToProvider(t, g, agent, api)
 			})
 		})
@@ -27,8 +27,8 @@ func TestProviders(t *testing.T) {
 func talkToProvider(t *testing.T, g kit.Generation, agent, api string) {
 	t.Helper()
 	yes, no := true, false
-	question, thought, answer := kit.User(kit.Say("Calculate.")), kit.Say("Two of them, 計算."), kit.Say("Grüße, 世界 🌍: 42 and 13.")
-	thanks, bye := kit.User(kit.Say("Thanks.")), kit.Say("Goodbye.")
+	question, thought, answer := kit.UserMessage(kit.Marked("Calculate.")), kit.Marked("Two of them, 計算."), kit.Marked("Grüße, 世界 🌍: 42 and 13.")
+	thanks, bye := kit.UserMessage(kit.Marked("Thanks.")), kit.Marked("Goodbye.")
 	calls := []kit.ModelCall{
 		{ID: "call_a", Name: "calculate", Arguments: `{"expression":"6*7"}`},
 		{ID: "call_b", Name: "calculate", Arguments: `{"expression":"6+7"}`},
@@ -39,12 +39,12 @@ func talkToProvider(t *testing.T, g kit.Generation, agent, api string) {
 	kit.SharedModel.AnswerWith(t, thanks.Content, bye)
 
 	d := g.Drive(t, kit.Shared, kit.Script{
-		URL:  kit.Shared.Url("/v1/agents/" + agent + "/runs"),
+		URL:  kit.Shared.URL("/v1/agents/" + agent + "/runs"),
 		Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{question}}, {RunID: "run-2", Add: []kit.Message{thanks}}},
 	})
 	ends := d.Finish(t)
 	kit.WantMessages(t, []kit.Message{
-		question, {Role: "reasoning", Content: thought}, kit.CallsTools(calls...), kit.Result("42"), kit.Result("13"), kit.Says(answer), thanks, kit.Says(bye),
+		question, {Role: "reasoning", Content: thought}, kit.ToolCallMessage(calls...), kit.ToolMessage("42"), kit.ToolMessage("13"), kit.AssistantMessage(answer), thanks, kit.AssistantMessage(bye),
 	}, kit.ByCall(ends[1].Messages))
 
 	var heard [][]string
@@ -59,8 +59,8 @@ func talkToProvider(t *testing.T, g kit.Generation, agent, api string) {
 	}
 }
 
-// transcript says who speaks; results come in the order of their calls. They may be wrapped in
-// JSON.
+// transcript returns the roles and texts of messages. Tool results are in the order of their calls,
+// and may be wrapped in JSON.
 func transcript(messages []kit.ChatMessage) []string {
 	var list []string
 	for _, m := range messages {

@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// relay stands before the model server and keeps what it is asked: the server's own journal
-// knows neither reasoning nor options.
+// relay forwards requests to the model server and records them, since the server's own journal has
+// neither reasoning nor options.
 type relay struct {
 	url    string
 	mu     sync.Mutex
@@ -29,7 +29,7 @@ type relay struct {
 
 func startRelay(t *testing.T, m *kit.Model) *relay {
 	t.Helper()
-	target, err := url.Parse(m.Url)
+	target, err := url.Parse(m.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,8 @@ type modelRequest struct {
 	} `json:"input"`
 }
 
-// asked returns the requests that contain a text, in order.
-func (r *relay) asked(t *testing.T, containing string) []modelRequest {
+// requests returns the requests that contain a text, in order.
+func (r *relay) requests(t *testing.T, containing string) []modelRequest {
 	t.Helper()
 	var list []modelRequest
 	for _, body := range r.containing(containing) {
@@ -94,7 +94,7 @@ func (r *relay) containing(text string) [][]byte {
 	return found
 }
 
-// items returns what the conversation consists of: types, and roles of messages.
+// items returns the types of the input items, and the roles of messages.
 func (a modelRequest) items() string {
 	var kinds []string
 	for _, item := range a.Input {
@@ -107,25 +107,25 @@ func (a modelRequest) items() string {
 	return strings.Join(kinds, " ")
 }
 
-// What a model thinks over the Responses API is shown as it thinks it, and goes back to it with the
-// results of its tools, encrypted as it came, by way of the log.
+// Reasoning over the Responses API streams to the client. With the tool results it returns to the
+// model, encrypted as it came, by way of the log.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, kit.SharedModel)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"OPENAI_BASE_URL=" + relay.url + "/v1"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		yes, no := true, false
-		question, thought, answer := kit.User(kit.Say("How much?")), kit.Say("I had better calculate, 計算."), kit.Say("It is 84.")
-		next, last := kit.User(kit.Say("Sure?")), kit.Say("Sure.")
+		question, thought, answer := kit.UserMessage(kit.Marked("How much?")), kit.Marked("I had better calculate, 計算."), kit.Marked("It is 84.")
+		next, last := kit.UserMessage(kit.Marked("Sure?")), kit.Marked("Sure.")
 		call := kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"12*7"}`}
 		kit.SharedModel.Answer(t,
 			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &no}, Response: kit.Response{Reasoning: thought, ToolCalls: []kit.ModelCall{call}}, ChunkSize: 3},
 			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &yes}, Response: kit.Response{Content: answer}, ChunkSize: 3},
 			kit.Fixture{Match: kit.Match{UserMessage: next.Content}, Response: kit.Response{Content: last}})
-		d := g.Drive(t, p, kit.Script{URL: p.Url("/v1/agents/thinker/runs"), Runs: []kit.ScriptedRun{
+		d := g.Drive(t, p, kit.Script{URL: p.URL("/v1/agents/thinker/runs"), Runs: []kit.ScriptedRun{
 			{RunID: "run-1", Messages: []kit.Message{question}}, {RunID: "run-2", Add: []kit.Message{next}},
 		}})
 		ends := d.Finish(t)
@@ -147,7 +147,7 @@ func TestResponses(t *testing.T) {
 		if got := ends[1].Messages; len(got) == 0 || got[len(got)-1].Content != last {
 			t.Errorf("the next run ends with %+v, want %q", ends[1], last)
 		}
-		requests := relay.asked(t, question.Content)
+		requests := relay.requests(t, question.Content)
 		if len(requests) != 3 {
 			t.Fatalf("%d model calls, want 3", len(requests))
 		}
@@ -183,7 +183,7 @@ func wantThoughtReturned(t *testing.T, requests []modelRequest, thought string) 
 		return
 	}
 	item := requests[1].Input[2]
-	// The model server encrypts nothing, but binds what it gives to the item's id as OpenAI does.
+	// aimock does not encrypt, but binds the reasoning to the item's id as OpenAI does.
 	if want := base64.StdEncoding.EncodeToString([]byte("aimock-encrypted-reasoning:" + item.ID)); item.Encrypted != want {
 		t.Errorf("encrypted content is %q, want %q", item.Encrypted, want)
 	}

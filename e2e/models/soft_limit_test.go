@@ -13,8 +13,8 @@ import (
 
 const frugal = "/v1/agents/frugal/runs"
 
-// toils lets the model work for as many turns as anybody lets it, of 60 tokens each.
-func toils(t *testing.T, prompt string) {
+// scriptTurns scripts turns of 60 tokens each, without an end.
+func scriptTurns(t *testing.T, prompt string) {
 	t.Helper()
 	var turns []kit.Fixture
 	for range 6 {
@@ -22,11 +22,11 @@ func toils(t *testing.T, prompt string) {
 			ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"1+1"}`}}, Usage: &kit.Tokens{Input: 50, Output: 10, Total: 60},
 		}})
 	}
-	kit.SharedModel.Attempts(t, prompt, turns...)
+	kit.SharedModel.AnswerInOrder(t, prompt, turns...)
 }
 
-// asksBeyond checks a question about tokens.
-func asksBeyond(t *testing.T, q kit.Interrupt, message string) {
+// wantTokenQuestion checks an interrupt about a token limit.
+func wantTokenQuestion(t *testing.T, q kit.Interrupt, message string) {
 	t.Helper()
 	if q.Reason != "tool_call" || q.Message != message || q.ToolCallID == "" || !strings.Contains(string(q.ResponseSchema), "editedArgs") {
 		t.Errorf("people are asked %+v, want %q", q, message)
@@ -38,7 +38,7 @@ const (
 	secondAsked = "The run has used 240 tokens. May it go on, up to 250 tokens?"
 )
 
-// wantError holds that a run has ended with a code.
+// wantError checks that a run ended with a code.
 func wantError(t *testing.T, f *kit.Follower, code string) {
 	t.Helper()
 	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_ERROR" || last.Member("code") != code {
@@ -46,23 +46,22 @@ func wantError(t *testing.T, f *kit.Follower, code string) {
 	}
 }
 
-// A run that has passed a soft limit ends with a question, which outlives the process, like any
-// other. Once approved, by whichever way, it goes on from what it has used; then the hard limit
-// ends it.
+// A run that exceeds a soft limit ends with an interrupt, which survives a kill. Once approved,
+// over any channel, the run continues from its usage, and the hard limit ends it.
 func TestSoftLimit(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	prompt := kit.Say("Toil.")
-	toils(t, prompt)
+	prompt := kit.Marked("Toil.")
+	scriptTurns(t, prompt)
 	in := kit.NewInput(prompt)
 	question := kit.InterruptsOf(t, p.RunAgent(t, frugal, in))[0]
-	asksBeyond(t, question, firstAsked)
-	kit.AwaitType(t, p.Endpoint, in, runs.TypeParked)
+	wantTokenQuestion(t, question, firstAsked)
+	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	p.Kill()
 	p.Start(t)
-	waits := p.Pending(t, "?agent=frugal", in.ThreadID).Items[0]
+	waits := p.AwaitPending(t, "?agent=frugal", in.ThreadID).Items[0]
 	if a := waits.Args; waits.ToolName != "approve" || a["limit"] != "tokens" || a["used"] != 120.0 || a["allowed"] != 220.0 {
 		t.Errorf("the inbox has %+v", waits)
 	}
@@ -81,9 +80,9 @@ func TestSoftLimit(t *testing.T) {
 	}
 	whole := p.FollowThread(t, in)
 	whole.Until(t, kit.Event.Terminal)
-	second := whole.UntilAsked(t, "tool_call")[0]
+	second := whole.UntilInterrupt(t, "tool_call")[0]
 	whole.Cut()
-	asksBeyond(t, second, secondAsked)
+	wantTokenQuestion(t, second, secondAsked)
 	then := in
 	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": second.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
 	last := p.FollowAgent(t, frugal, then)
@@ -102,15 +101,14 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
-// Who rejects ends the run, with the code of the limit and for a reason that stands in the
-// conversation.
+// A rejection ends the run with the limit's code. Its reason is in the conversation.
 func TestSoftLimitRejected(t *testing.T) {
 	t.Parallel()
-	prompt := kit.Say("Toil.")
-	toils(t, prompt)
+	prompt := kit.Marked("Toil.")
+	scriptTurns(t, prompt)
 	in := kit.NewInput(prompt)
 	question := kit.InterruptsOf(t, kit.Shared.RunAgent(t, frugal, in))[0]
-	why := kit.Say("too dear")
+	why := kit.Marked("too dear")
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"reject","reason":"`+why+`"}`); status != http.StatusOK {
 		t.Fatalf("reject: %d %v", status, answer)
 	}
@@ -126,24 +124,23 @@ func TestSoftLimitRejected(t *testing.T) {
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
 		t.Errorf("the model was called %d times", n)
 	}
-	// The thread goes on, and what comes next counts from the beginning.
-	next, done := kit.Say("Are you there?"), kit.Say("Yes.")
+	// The thread's next run counts from zero.
+	next, done := kit.Marked("Are you there?"), kit.Marked("Yes.")
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: next}, Response: kit.Response{Content: done, Usage: &kit.Tokens{Input: 90, Output: 5, Total: 95}}})
-	f := kit.Shared.FollowAgent(t, frugal, in.After("run-2", "reject", kit.User(next)))
+	f := kit.Shared.FollowAgent(t, frugal, in.NextRun("run-2", "reject", kit.UserMessage(next)))
 	f.Finish(t)
 	kit.WantOutcome(t, f, "success")
 }
 
-// A run that is held asks in place, and its question outlives the process. Who lets it go on may
-// say how far.
+// A held run asks within the run, and its interrupt survives a kill. The approver may set a limit.
 func TestSoftLimitHeld(t *testing.T) {
 	p := kit.Setup(t)
-	prompt := kit.Say("Toil.")
-	toils(t, prompt)
-	in := kit.NewInput(prompt).Held()
+	prompt := kit.Marked("Toil.")
+	scriptTurns(t, prompt)
+	in := kit.NewInput(prompt).Hold()
 	f := p.FollowAgent(t, frugal, in)
-	first := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
-	asksBeyond(t, first, firstAsked)
+	first := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	wantTokenQuestion(t, first, firstAsked)
 	p.Kill()
 	p.Start(t)
 	for _, body := range []string{`{"decision":"edit","args":{"allowed":170}}`, `{"decision":"edit","args":{"used":120,"allowed":170}}`} { // the same, twice
@@ -151,8 +148,8 @@ func TestSoftLimitHeld(t *testing.T) {
 			t.Fatalf("edit: %d %v", status, answer)
 		}
 	}
-	second := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
-	asksBeyond(t, second, "The run has used 180 tokens. May it go on, up to 250 tokens?")
+	second := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	wantTokenQuestion(t, second, "The run has used 180 tokens. May it go on, up to 250 tokens?")
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, second.ID, `{"decision":"approve"}`); status != http.StatusOK {
 		t.Fatalf("approve: %d %v", status, answer)
 	}
@@ -163,8 +160,7 @@ func TestSoftLimitHeld(t *testing.T) {
 	}
 }
 
-// A pipeline asks before the next of its agents, and before branches; who does not let it go on has
-// it compensate for what it has done.
+// A pipeline asks before its next agent, and before branches. A rejection makes it compensate.
 func TestSoftLimitOfSteps(t *testing.T) {
 	t.Parallel()
 	for name, decisions := range map[string][]string{
@@ -173,14 +169,14 @@ func TestSoftLimitOfSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, holds := range []bool{false, true} {
-				topic := kit.Say("this.")
+				topic := kit.Marked("this.")
 				said := []string{"Plan ", "Write ", "Review once ", "Review twice "}
 				for _, s := range said {
-					kit.SharedModel.AnswerWith(t, s+topic, kit.Say("It is so."))
+					kit.SharedModel.AnswerWith(t, s+topic, kit.Marked("It is so."))
 				}
 				in := kit.NewInput(topic)
 				if holds {
-					in = in.Held()
+					in = in.Hold()
 				}
 				f := kit.Shared.FollowAgent(t, "/v1/agents/thrifty/runs", in)
 				if !holds {
@@ -190,9 +186,9 @@ func TestSoftLimitOfSteps(t *testing.T) {
 				for _, d := range decisions {
 					var q kit.Interrupt
 					if holds {
-						q = kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+						q = kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
 					} else {
-						q = f.UntilAsked(t, "tool_call")[0]
+						q = f.UntilInterrupt(t, "tool_call")[0]
 					}
 					if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, `{"decision":"`+d+`"}`); status != http.StatusOK {
 						t.Fatalf("%s: %d %v", d, status, answer)

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// counters are agents of all providers that have to answer with a number; the last is left at
-// words.
+// counters are agents of all providers that must answer with a number. The last one gets the schema
+// in words only.
 const counters = `name: counters
 model: openai/counting
 tools: [calculate]
@@ -26,8 +26,8 @@ steps:
   - {name: sum, tool: calculate, args: {expression: "${steps.chat.n}+${steps.responses.n}+${steps.anthropic.n}+${steps.gemini.n}+${steps.words}"}}
 `
 
-// Each provider is handed the schema of an answer in its API's own form, if the step says so, and
-// the agents are told it in words; the answers stream and become outputs.
+// Each provider receives the schema of an answer in the form of its API, if the step says so, and
+// the agent receives it in words. The answers stream and become outputs.
 func TestProvidersAreHandedSchemas(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, kit.SharedModel)
@@ -37,10 +37,10 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.Agents, "counters.yaml"), []byte(counters), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 
-	in := kit.NewInput(kit.Say("Count."))
+	in := kit.NewInput(kit.Marked("Count."))
 	text := in.Messages[0].Content
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: "chat " + text, ResponseFormat: "json_schema"}, Response: kit.Response{Content: `{"n":1}`}, ChunkSize: 2},
@@ -50,7 +50,7 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 		kit.Fixture{Match: kit.Match{UserMessage: "words " + text}, Response: kit.Response{Content: "50000"}})
 	f := p.FollowAgent(t, "/v1/agents/counters/runs", in)
 	f.UntilSuccess(t)
-	messages := kit.Show(t, in.Messages, f.Events)
+	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; last.Content != "54321" {
 		t.Errorf("at the end the client has %+v", last)
 	}
@@ -76,7 +76,7 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 	}
 }
 
-// formatOf returns the members of a request in which an API is handed a schema.
+// formatOf returns the members of a request that carry a schema.
 func formatOf(t *testing.T, body []byte) string {
 	t.Helper()
 	var members struct {

@@ -61,57 +61,57 @@ context: {maxTokens: 1000, policy: summarize}
 limits: {tokens: 1000000000}
 `
 
-// widths are how many model calls of an agent's run go on at the same time at most.
+// widths are the maximal numbers of concurrent model calls of an agent's run.
 var widths = map[string]int64{"plain": 1, "handy": 1, "lead": 2, "fan": 3, "chatty": 1}
 
-// What runs report as their usage is what the model server has billed, over summaries, subagents,
-// parallel branches, cancels and kills: answers with a usage exactly, each answer that was cut or
-// has none once and as an estimate, refused requests not at all. The figures of runs, threads and
-// the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
+// Runs report the usage that the model server has billed, over summaries, subagents, branches,
+// cancels and kills. Answers with a usage count exactly, each answer without one counts once as an
+// estimate, and refused requests do not count. The figures of runs, threads and the tenant's day
+// agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
 //
-// A kill leaves one thing open: the log has the note of a call, and nobody can tell whether the
-// server got the request, or has refused it. Such a call is charged as an estimate of its input.
-// There are at most as many in a thread as the kills have hit model calls of it.
+// After a kill the log may have the note of a call although the server did not receive the request,
+// or refused it. Such a call is charged as an estimate of its input. A thread has at most as many
+// of them as kills have hit its model calls.
 func TestUsageIsWhatWasBilled(t *testing.T) {
 	t.Parallel()
-	a := openAudit(t, true)
-	a.play(t)
-	t.Logf("after %d kills %d calls are estimated that the server did not get or has refused:\n%s", a.kills, a.lost, strings.Join(a.unseen, "\n"))
-	if a.lost > a.kills { // there could be more, but that is a matter of a millisecond in each of them
+	a := setupAudit(t, true)
+	a.run(t)
+	t.Logf("after %d kills %d calls are estimated that the server did not get or has refused:\n%s", a.kills, a.lost, strings.Join(a.lostThreads, "\n"))
+	if a.lost > a.kills { // a kill may cause several, but only within a millisecond each
 		t.Errorf("that are too many after %d kills", a.kills)
 	}
 }
 
-// Without kills, the metrics are what the model server has billed, too. A killed process takes
-// those with it that nobody has collected.
+// Without kills, the metrics are what the model server has billed, too. A killed process loses the
+// metrics that were not collected.
 func TestMetricsAreWhatWasBilled(t *testing.T) {
 	t.Parallel()
-	a := openAudit(t, false)
-	a.play(t)
+	a := setupAudit(t, false)
+	a.run(t)
 	if a.lost > 0 {
 		t.Errorf("%d calls are estimated that the server did not get or has refused", a.lost)
 	}
 	a.checkMetrics(t)
 }
 
-// audit holds the figures of runs against the journal of a meter. One goroutine uses it.
+// audit compares the usage of runs with the record of a meter. Only one goroutine may use it.
 type audit struct {
-	meter  *meter
-	p      *kit.Perdure
-	random *rand.Rand
-	wild   bool // processes are killed
+	meter     *meter
+	p         *kit.Perdure
+	random    *rand.Rand
+	withKills bool // processes are killed
 
 	runs, kills int
 	calls, cut  int
-	// lost counts calls whose worker died between its note and the request, or between a refusal
-	// and the note of that.
-	lost   int
-	unseen []string // their threads
-	// all is what the runs report, estimated the part of it that is estimated.
+	// lost counts calls whose worker died between the note and the request, or between a refusal
+	// and its note.
+	lost        int
+	lostThreads []string // their threads
+	// all is the usage that the runs report, estimated its estimated part.
 	all, estimated figures
 }
 
-func openAudit(t *testing.T, wild bool) *audit {
+func setupAudit(t *testing.T, wild bool) *audit {
 	t.Helper()
 	dayOf(t)
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -119,20 +119,20 @@ func openAudit(t *testing.T, wild bool) *audit {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("CHAOS_SEED=%d", seed)
-	m := openMeter(t, rand.New(rand.NewPCG(seed, 1)))
+	m := startMeter(t, rand.New(rand.NewPCG(seed, 1)))
 	p := kit.NewPerdure(t.TempDir()+"/data", kit.SharedModel)
 	p.Agents = t.TempDir()
 	if err := os.WriteFile(p.Agents+"/all.yaml", []byte(meteredAgents), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.Env = append(m.environ(), "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY=1000000000000")
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	return &audit{meter: m, p: p, random: rand.New(rand.NewPCG(seed, 2)), wild: wild}
+	return &audit{meter: m, p: p, random: rand.New(rand.NewPCG(seed, 2)), withKills: wild}
 }
 
-// play has all runs, and holds the tenant's day against them.
-func (a *audit) play(t *testing.T) {
+// run runs all rounds and compares the tenant's day with them.
+func (a *audit) run(t *testing.T) {
 	t.Helper()
 	runs, atOnce := 36, 12
 	if *kit.Chaos {
@@ -148,21 +148,21 @@ func (a *audit) play(t *testing.T) {
 
 // meteredThread is a thread of a round.
 type meteredThread struct {
-	agent  string
-	id     string
-	runs   int
-	cancel int // the first run, after so many events; 0 = it is not cancelled
-	ends   []kit.Event
-	cuts   bool // a cancel was sent
-	over   atomic.Bool
-	kills  int64 // until it was over
+	agent      string
+	id         string
+	runs       int
+	cancel     int // cancel the first run after so many events; 0 = never
+	ends       []kit.Event
+	cancelSent bool // a cancel was sent
+	over       atomic.Bool
+	kills      int64 // kills before its end
 }
 
-// round has some conversations at the same time. A wild one kills the process at two moments among
+// round runs n conversations concurrently and, if withKills, kills the process at two moments among
 // their events.
 func (a *audit) round(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 6*kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*kit.WaitTimeout)
 	defer cancel()
 	var all []*meteredThread
 	for range n {
@@ -182,8 +182,8 @@ func (a *audit) round(t *testing.T, n int) {
 	var g errgroup.Group
 	for _, c := range all {
 		g.Go(func() error {
-			return c.play(ctx, a.p.Endpoint, func() {
-				if n := events.Add(1); a.wild && (n == first || n == second) {
+			return c.run(ctx, a.p.Endpoint, func() {
+				if n := events.Add(1); a.withKills && (n == first || n == second) {
 					reached <- struct{}{}
 				}
 			})
@@ -215,12 +215,12 @@ func (a *audit) round(t *testing.T, n int) {
 	}
 }
 
-// play has the runs of the thread, one after another.
-func (c *meteredThread) play(ctx context.Context, p *kit.Endpoint, had func()) error {
+// run runs the runs of the thread, one after another.
+func (c *meteredThread) run(ctx context.Context, p *kit.Endpoint, had func()) error {
 	for i := range c.runs {
-		in := kit.NewInput(kit.Say(fmt.Sprintf("%s, part %d: %s", c.id, i, strings.Repeat("tell me more ", 90))))
+		in := kit.NewInput(kit.Marked(fmt.Sprintf("%s, part %d: %s", c.id, i, strings.Repeat("tell me more ", 90))))
 		in.ThreadID, in.RunID = c.id, fmt.Sprintf("run-%d", i+1)
-		f := p.Quiet(ctx, in)
+		f := p.NewUnrecordedFollower(ctx, in)
 		f.Agent = "/v1/agents/" + c.agent + "/runs"
 		defer f.Cut()
 		for n := 1; ; n++ {
@@ -236,7 +236,7 @@ func (c *meteredThread) play(ctx context.Context, p *kit.Endpoint, had func()) e
 				if err := cancelSurely(ctx, p, in); err != nil {
 					return err
 				}
-				c.cuts = true
+				c.cancelSent = true
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func (c *meteredThread) play(ctx context.Context, p *kit.Endpoint, had func()) e
 	return nil
 }
 
-// cancelSurely cancels a run, over kills.
+// cancelSurely cancels a run, and repeats the request over kills.
 func cancelSurely(ctx context.Context, p *kit.Endpoint, in kit.Input) error {
 	for {
 		resp, err := p.Post(ctx, kit.CancelPath(in), map[string]string{})
@@ -260,10 +260,10 @@ func cancelSurely(ctx context.Context, p *kit.Endpoint, in kit.Input) error {
 	}
 }
 
-// figures are sums of a usage.
+// figures are sums of usage.
 type figures struct {
 	input, output int64
-	calls         int64 // of estimates
+	calls         int64 // number of estimated calls
 }
 
 type estimate struct {
@@ -288,20 +288,20 @@ func (f *figures) add(other figures) {
 	f.input, f.output, f.calls = f.input+other.input, f.output+other.output, f.calls+other.calls
 }
 
-// usage is what the end of a run, a run in a list and a thread say.
+// usage is the usage in the end of a run, in a list of runs and in a thread.
 type usage struct {
 	Usage     []agui.TokenUsage `json:"usage"`
 	Estimated estimate          `json:"estimated"`
 }
 
-// figures returns the sums of all of it, and of the estimated part.
+// figures returns the sums, and those of the estimated part.
 func (u usage) figures() (all, estimated figures) {
 	all, estimated = sumOf(u.Usage), sumOf(u.Estimated.Usage)
 	estimated.calls = u.Estimated.Calls
 	return all, estimated
 }
 
-// reported returns what the last event of a run reports.
+// reported returns the usage in the last event of a run.
 func reported(end kit.Event) (u usage, err error) {
 	var e struct {
 		usage
@@ -314,7 +314,7 @@ func reported(end kit.Event) (u usage, err error) {
 	return e.usage, err
 }
 
-// check holds a thread against the journal.
+// check compares a thread with the meter's record.
 func (a *audit) check(ctx context.Context, c *meteredThread) error {
 	var all, estimated figures
 	var runs []usage
@@ -333,7 +333,7 @@ func (a *audit) check(ctx context.Context, c *meteredThread) error {
 	if err := a.checkThread(ctx, c, runs, all, estimated); err != nil {
 		return err
 	}
-	journal := a.meter.of(c.id)
+	journal := a.meter.journalOf(c.id)
 	last := map[string]int{}
 	for i, b := range journal {
 		if !b.refused {
@@ -342,14 +342,14 @@ func (a *audit) check(ctx context.Context, c *meteredThread) error {
 	}
 	var whole figures
 	var cut []billed
-	var unclear []billed // sent whole when the run was cancelled: Perdure may have heard the end, or not
+	var unclear []billed // sent whole when the run was cancelled: Perdure may or may not have read the end
 	for i, b := range journal {
 		switch {
 		case b.refused:
 			continue
-		case last[b.step] != i || !b.whole || b.silent:
+		case last[b.step] != i || !b.whole || b.noUsage:
 			cut = append(cut, b)
-		case c.cuts:
+		case c.cancelSent:
 			unclear = append(unclear, b)
 		default:
 			whole.add(figures{input: b.input, output: b.output})
@@ -373,13 +373,12 @@ func (a *audit) check(ctx context.Context, c *meteredThread) error {
 	return fmt.Errorf("the runs report %+v and %+v by estimates, the server has billed %+v:\n%s", exact, estimated, whole, listing(journal))
 }
 
-// checkEstimates holds the estimates of a thread against the calls that were cut, or whose answer
-// has no usage.
+// checkEstimates compares the estimates of a thread with the calls that broke or reported no usage.
 func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal []billed) error {
-	var most int64 // tokens of output
+	var most int64 // output tokens
 	for _, b := range cut {
-		n := (b.said + 3) / 4
-		if b.whole && !b.silent { // the report may have come before the worker died
+		n := (b.sentBytes + 3) / 4
+		if b.whole && !b.noUsage { // the usage may have arrived before the worker died
 			n = max(n, b.output)
 		}
 		most += n
@@ -393,7 +392,7 @@ func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal
 	case (estimated.calls > 0) != (estimated.input > 0):
 		return fmt.Errorf("the estimate is %+v", estimated)
 	case lost > 0:
-		a.unseen = append(a.unseen, fmt.Sprintf("%s, cancelled %t, %d kills, estimates %+v\n%s", c.agent, c.cuts, c.kills, estimated, listing(journal)))
+		a.lostThreads = append(a.lostThreads, fmt.Sprintf("%s, cancelled %t, %d kills, estimates %+v\n%s", c.agent, c.cancelSent, c.kills, estimated, listing(journal)))
 	}
 	a.lost += int(lost)
 	a.cut += len(cut)
@@ -408,7 +407,7 @@ func listing(journal []billed) string {
 	return b.String()
 }
 
-// checkThread holds what the thread and its list of runs say against what the runs have reported.
+// checkThread compares the thread and its list of runs with what the runs reported.
 func (a *audit) checkThread(ctx context.Context, c *meteredThread, runs []usage, all, estimated figures) error {
 	var thread usage
 	if err := a.read(ctx, "/v1/threads/"+c.id, &thread); err != nil {
@@ -418,7 +417,7 @@ func (a *audit) checkThread(ctx context.Context, c *meteredThread, runs []usage,
 		return fmt.Errorf("the thread has %+v and %+v by estimates, its runs report %+v and %+v", sum, part, all, estimated)
 	}
 	var list struct {
-		Items []usage `json:"items"` // the newest first
+		Items []usage `json:"items"` // newest first
 	}
 	if err := a.read(ctx, "/v1/threads/"+c.id+"/runs", &list); err != nil {
 		return err
@@ -444,7 +443,7 @@ var (
 	metricLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
 )
 
-// checkMetrics holds the metrics against what all runs have reported.
+// checkMetrics compares the metrics with what all runs reported.
 func (a *audit) checkMetrics(t *testing.T) {
 	t.Helper()
 	resp, err := a.p.Get(t.Context(), "/metrics", "")
@@ -487,7 +486,7 @@ func (a *audit) checkMetrics(t *testing.T) {
 	}
 }
 
-// checkDay holds the tenant's day against what all runs have reported.
+// checkDay compares the tenant's day with what all runs reported.
 func (a *audit) checkDay(t *testing.T) {
 	t.Helper()
 	where, err := a.p.Addresses(t.Context())

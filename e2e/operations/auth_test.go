@@ -25,42 +25,42 @@ func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	provider := kit.StartIssuer(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{
-		"PERDURE_AUTH=oidc", "PERDURE_OIDC_ISSUER=" + provider.Url, "PERDURE_OIDC_AUDIENCE=perdure",
+		"PERDURE_AUTH=oidc", "PERDURE_OIDC_ISSUER=" + provider.URL, "PERDURE_OIDC_AUDIENCE=perdure",
 		"PERDURE_OIDC_TENANT_CLAIM=org.id", "PERDURE_OIDC_ROLES_CLAIM=realm_access.roles",
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	person := func(name, tenant string, lasts time.Duration, roles ...string) string {
-		return provider.Token(t, kit.Say(name), lasts, map[string]any{"org": map[string]any{"id": tenant}, "realm_access": map[string]any{"roles": roles}})
+		return provider.Token(t, kit.Marked(name), lasts, map[string]any{"org": map[string]any{"id": tenant}, "realm_access": map[string]any{"roles": roles}})
 	}
 	ann, bob := person("ann", "shop", time.Hour, "admin"), person("bob", "bank", time.Hour)
-	in := kit.NewInput(kit.Say("What is 12*7?"))
-	p.Threads.Use(in.ThreadID)
+	in := kit.NewInput(kit.Marked("What is 12*7?"))
+	p.Threads.Add(in.ThreadID)
 
-	kit.WantProblem(t, p.Bearer(t, "", http.MethodPost, demo, in), 401, "unauthenticated")
-	kit.WantProblem(t, p.Bearer(t, person("eve", "shop", -time.Minute), http.MethodPost, demo, in), 401, "unauthenticated")
-	kit.WantProblem(t, p.Bearer(t, strings.TrimRight(ann, "=")[:len(ann)-8], http.MethodPost, demo, in), 401, "unauthenticated")
-	anns := kit.WantEvents(t, p.Bearer(t, ann, http.MethodPost, demo, in))
+	kit.WantProblem(t, p.RequestAs(t, "", http.MethodPost, demo, in), 401, "unauthenticated")
+	kit.WantProblem(t, p.RequestAs(t, person("eve", "shop", -time.Minute), http.MethodPost, demo, in), 401, "unauthenticated")
+	kit.WantProblem(t, p.RequestAs(t, strings.TrimRight(ann, "=")[:len(ann)-8], http.MethodPost, demo, in), 401, "unauthenticated")
+	anns := kit.WantEvents(t, p.RequestAs(t, ann, http.MethodPost, demo, in))
 	if len(anns) < 5 || anns[len(anns)-1].Type != "RUN_FINISHED" {
 		t.Fatalf("ann's run: %v", anns)
 	}
 
-	kit.WantProblem(t, p.Bearer(t, bob, http.MethodGet, kit.EventsPath(in), nil), 404, "unknown_run")
-	kit.WantProblem(t, p.Bearer(t, bob, http.MethodPost, kit.CancelPath(in), nil), 404, "unknown_run")
-	if _, events := p.Subscribes(t, bob, in); events != 0 {
+	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodGet, kit.EventsPath(in), nil), 404, "unknown_run")
+	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodPost, kit.CancelPath(in), nil), 404, "unknown_run")
+	if _, events := p.Subscribe(t, bob, in); events != 0 {
 		t.Errorf("bob is shown %d events of ann's over a socket", events)
 	}
-	if code, events := p.Subscribes(t, ann, in); code != "" || events != len(anns) {
+	if code, events := p.Subscribe(t, ann, in); code != "" || events != len(anns) {
 		t.Errorf("ann is shown %d of her %d events over a socket, %s", events, len(anns), code)
 	}
-	p.Threads.Use(in.ThreadID + " of the bank")
-	bobs := kit.WantEvents(t, p.Bearer(t, bob, http.MethodPost, demo, in))
+	p.Threads.Add(in.ThreadID + " of the bank")
+	bobs := kit.WantEvents(t, p.RequestAs(t, bob, http.MethodPost, demo, in))
 	if bobs[0].ID == anns[0].ID || bobs[len(bobs)-1].Type != "RUN_FINISHED" {
 		t.Errorf("bob's run of the same id: %v", bobs)
 	}
 
-	kit.WantProblem(t, p.Bearer(t, bob, http.MethodPut, "/v1/agents/extra", map[string]string{"name": "extra", "model": "scripted/demo"}), 403, "forbidden")
-	if resp := p.Bearer(t, ann, http.MethodPut, "/v1/agents/extra", map[string]string{"name": "extra", "model": "scripted/demo"}); resp.StatusCode != http.StatusCreated {
+	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodPut, "/v1/agents/extra", map[string]string{"name": "extra", "model": "scripted/demo"}), 403, "forbidden")
+	if resp := p.RequestAs(t, ann, http.MethodPut, "/v1/agents/extra", map[string]string{"name": "extra", "model": "scripted/demo"}); resp.StatusCode != http.StatusCreated {
 		t.Errorf("an administrator publishes an agent: %s", resp.Status)
 	}
 
@@ -69,17 +69,17 @@ func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	}
 	const annsKey, bobsKey = "key-of-the-shops-program", "key-of-the-banks-program"
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
-	listed := fmt.Sprintf("keys:\n  - {key: %s, tenant: shop, subject: %q}\n  - {sha256: %x, tenant: bank, subject: bot}\n", annsKey, kit.Say("bot"), sha256.Sum256([]byte(bobsKey)))
+	listed := fmt.Sprintf("keys:\n  - {key: %s, tenant: shop, subject: %q}\n  - {sha256: %x, tenant: bank, subject: bot}\n", annsKey, kit.Marked("bot"), sha256.Sum256([]byte(bobsKey)))
 	if err := os.WriteFile(keys, []byte(listed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
 	p.Start(t)
-	kit.WantProblem(t, p.Bearer(t, ann, http.MethodGet, kit.EventsPath(in), nil), 401, "unauthenticated")
-	if again := kit.WantEvents(t, p.Bearer(t, annsKey, http.MethodGet, kit.EventsPath(in), nil)); len(again) != len(anns) || again[0].ID != anns[0].ID {
+	kit.WantProblem(t, p.RequestAs(t, ann, http.MethodGet, kit.EventsPath(in), nil), 401, "unauthenticated")
+	if again := kit.WantEvents(t, p.RequestAs(t, annsKey, http.MethodGet, kit.EventsPath(in), nil)); len(again) != len(anns) || again[0].ID != anns[0].ID {
 		t.Errorf("with a key of the shop there are %d of %d events", len(again), len(anns))
 	}
-	if again := kit.WantEvents(t, p.Bearer(t, bobsKey, http.MethodGet, kit.EventsPath(in), nil)); len(again) != len(bobs) || again[0].ID != bobs[0].ID {
+	if again := kit.WantEvents(t, p.RequestAs(t, bobsKey, http.MethodGet, kit.EventsPath(in), nil)); len(again) != len(bobs) || again[0].ID != bobs[0].ID {
 		t.Errorf("with a key of the bank there are %d of %d events", len(again), len(bobs))
 	}
 	for _, secret := range []string{ann, bob, annsKey, bobsKey} {
@@ -90,7 +90,7 @@ func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 }
 
 // Whoever is let in because nobody asks is let in from this machine only.
-func TestNobodyIsAskedOnlyOnLoopback(t *testing.T) {
+func TestNoAuthOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args, env []string
@@ -99,11 +99,11 @@ func TestNobodyIsAskedOnlyOnLoopback(t *testing.T) {
 		"everywhere":     {[]string{"--addr", "0.0.0.0:0"}, nil, "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		"no keys":        {nil, []string{"PERDURE_AUTH=apikey"}, "PERDURE_AUTH_KEYS"},
 		"no file":        {nil, []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"}, "PERDURE_AUTH_KEYS"},
-		"another issuer": {nil, []string{"PERDURE_AUTH=oidc", "PERDURE_OIDC_AUDIENCE=a", "PERDURE_OIDC_ISSUER=" + kit.StartIssuer(t).Url + "/"}, "PERDURE_OIDC_ISSUER"},
+		"another issuer": {nil, []string{"PERDURE_AUTH=oidc", "PERDURE_OIDC_AUDIENCE=a", "PERDURE_OIDC_ISSUER=" + kit.StartIssuer(t).URL + "/"}, "PERDURE_OIDC_ISSUER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 			defer cancel()
 			args := []string{"dev", "--agents", "testdata/agents", "--data", t.TempDir(), "--addr", "127.0.0.1:0"}
 			cmd := exec.CommandContext(ctx, kit.Program, append(args, tt.args...)...)

@@ -20,34 +20,34 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 	t.Cleanup(endpoint.Close)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint.URL, "OTEL_BSP_SCHEDULE_DELAY=50"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 
-	in := kit.NewInput(kit.Say("What is 12*7, and what time is it?"))
+	in := kit.NewInput(kit.Marked("What is 12*7, and what time is it?"))
 	f := p.FollowAgent(t, "/v1/agents/demo/runs", in)
 	f.Until(t, func(e kit.Event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
-	c.Await(t, "execute_tool", 2)
+	c.AwaitSpans(t, "execute_tool", 2)
 	// The killed process must have exported every span that is looked for below: it reports none of
 	// them again.
 	for _, name := range []string{"RunWorkflow:agent.run.v1", "StartWorkflow:agent.run.v1", "RunActivity:model.call.v1", "RunActivity:tool.call.v1"} {
-		c.Await(t, name, 1)
+		c.AwaitSpans(t, name, 1)
 	}
 	p.Kill()
 	p.Start(t)
 	f.Finish(t)
-	c.Await(t, "chat demo", 2)
+	c.AwaitSpans(t, "chat demo", 2)
 	if err := p.Stop(); err != nil { // what is left is sent when the process ends
 		t.Fatal(err)
 	}
-	spans := c.Await(t, "chat demo", 2)
+	spans := c.AwaitSpans(t, "chat demo", 2)
 
-	workflow := kit.Named(spans, "RunWorkflow:agent.run.v1")
+	workflow := kit.SpansNamed(spans, "RunWorkflow:agent.run.v1")
 	if len(workflow) != 1 {
 		t.Errorf("the workflow is reported %d times", len(workflow))
 	}
 	trace := hex.EncodeToString(workflow[0].GetTraceId())
 	for _, prefix := range []string{"StartWorkflow:agent.run.v1", "RunActivity:model.call.v1", "RunActivity:tool.call.v1", "chat demo", "execute_tool calculate", "execute_tool current_time"} {
-		found := kit.Named(spans, prefix)
+		found := kit.SpansNamed(spans, prefix)
 		if len(found) == 0 {
 			t.Errorf("no span %q", prefix)
 		}
@@ -58,13 +58,13 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"execute_tool calculate", "execute_tool current_time"} {
-		if n := len(kit.Named(spans, name)); n != 1 {
+		if n := len(kit.SpansNamed(spans, name)); n != 1 {
 			t.Errorf("%q is reported %d times", name, n)
 		}
 	}
-	for _, s := range kit.Named(spans, "chat demo") {
-		if kit.Attribute(s, "gen_ai.operation.name") != "chat" || kit.Attribute(s, "gen_ai.provider.name") != "scripted" ||
-			kit.Attribute(s, "gen_ai.conversation.id") != in.ThreadID || kit.Attribute(s, "gen_ai.agent.name") != "demo" {
+	for _, s := range kit.SpansNamed(spans, "chat demo") {
+		if kit.SpanAttribute(s, "gen_ai.operation.name") != "chat" || kit.SpanAttribute(s, "gen_ai.provider.name") != "scripted" ||
+			kit.SpanAttribute(s, "gen_ai.conversation.id") != in.ThreadID || kit.SpanAttribute(s, "gen_ai.agent.name") != "demo" {
 			t.Errorf("attributes of the model call: %v", s.GetAttributes())
 		}
 	}

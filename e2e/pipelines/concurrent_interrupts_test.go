@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// besides is an agent with three questions beside one another, and a fourth branch that takes its
-// time.
-const besides = `name: quartet
+// quartetAgents is an agent with three branches that ask for approval and a fourth that calls a
+// slow tool.
+const quartetAgents = `name: quartet
 model: openai/scripted-by-the-test
 tools: [calculate, wait]
 steps:
@@ -99,13 +99,13 @@ http: {method: POST, url: "%s/wait", timeout: 2m}
 idempotent: true
 `
 
-// door keeps calls waiting, each until it is opened for it.
-type door struct {
+// callHolder is a tool server that holds each call until its gate is closed.
+type callHolder struct {
 	mu   sync.Mutex
 	open map[string]chan struct{}
 }
 
-func (d *door) of(who string) chan struct{} {
+func (d *callHolder) gate(who string) chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open[who] == nil {
@@ -114,105 +114,106 @@ func (d *door) of(who string) chan struct{} {
 	return d.open[who]
 }
 
-func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *callHolder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	_, who, _ := strings.Cut(string(body), `"for":"`)
 	who, _, _ = strings.Cut(who, `"`)
 	select {
-	case <-d.of(who):
+	case <-d.gate(who):
 		_, _ = io.WriteString(w, "{}")
 	case <-r.Context().Done():
 	}
 }
 
-// quartet is a run of that agent whose branches have asked.
+// quartet is a run of that agent whose branches wait for approvals.
 type quartet struct {
-	p         *kit.Perdure
-	in        kit.Input
-	f         *kit.Follower
-	questions []kit.Interrupt // of the branches in their order
-	open      func()          // ends the fourth
+	p             *kit.Perdure
+	in            kit.Input
+	f             *kit.Follower
+	questions     []kit.Interrupt // in the order of the branches
+	releaseFourth func()          // ends the tool call of the fourth branch
 }
 
-func newQuartet(t *testing.T, p *kit.Perdure, d *door, hold bool) *quartet {
+func startQuartet(t *testing.T, p *kit.Perdure, d *callHolder, hold bool) *quartet {
 	t.Helper()
-	return newQuartetOf(t, p, d, "quartet", hold)
+	return startQuartetOf(t, p, d, "quartet", hold)
 }
 
-// newQuartetOf has the same done by another agent.
-func newQuartetOf(t *testing.T, p *kit.Perdure, d *door, agent string, hold bool) *quartet {
+// startQuartetOf is like startQuartet, with another agent.
+func startQuartetOf(t *testing.T, p *kit.Perdure, d *callHolder, agent string, hold bool) *quartet {
 	t.Helper()
-	q := &quartet{p: p, in: kit.NewInput(kit.Say("this."))}
+	q := &quartet{p: p, in: kit.NewInput(kit.Marked("this."))}
 	if hold {
-		q.in = q.in.Held()
+		q.in = q.in.Hold()
 	}
-	gate := d.of(q.in.Messages[0].Content)
-	q.open = func() { close(gate) }
+	gate := d.gate(q.in.Messages[0].Content)
+	q.releaseFourth = func() { close(gate) }
 	q.f = p.FollowAgent(t, "/v1/agents/"+agent+"/runs", q.in)
 	for range 3 {
-		q.questions = append(q.questions, kit.Custom[kit.Interrupt](t, q.f.Until(t, kit.IsCustom), "perdure.approval"))
+		q.questions = append(q.questions, kit.CustomValue[kit.Interrupt](t, q.f.Until(t, kit.IsCustom), "perdure.approval"))
 	}
 	slices.SortFunc(q.questions, func(a, b kit.Interrupt) int {
-		return slices.Index(besidesAsk, a.Message) - slices.Index(besidesAsk, b.Message)
+		return slices.Index(quartetQuestions, a.Message) - slices.Index(quartetQuestions, b.Message)
 	})
 	return q
 }
 
-var besidesAsk = []string{"One?", "Two?", "Three?"}
+var quartetQuestions = []string{"One?", "Two?", "Three?"}
 
-// answers are what approvals have the branches call with; the second is edited.
-var besidesAnswers = []struct{ body, comesTo string }{
+// quartetDecisions are the decisions about the questions, with the calculations that they lead to.
+// The second edits the arguments.
+var quartetDecisions = []struct{ body, comesTo string }{
 	{`{"decision":"approve"}`, "101"},
 	{`{"decision":"edit","args":{"n":50}}`, "250"},
 	{`{"decision":"approve"}`, "303"},
 }
 
-// answer answers one of the questions, and waits until its branch has gone on.
+// answer decides about one question and waits until its branch has continued.
 func (q *quartet) answer(t *testing.T, i int) {
 	t.Helper()
 	q.decide(t, i, http.StatusOK)
 	q.f.Until(t, func(e kit.Event) bool {
-		return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == besidesAnswers[i].comesTo
+		return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == quartetDecisions[i].comesTo
 	})
 }
 
 func (q *quartet) decide(t *testing.T, i, status int) map[string]any {
 	t.Helper()
-	got, a := kit.Decide(t, q.p.Endpoint, q.in.ThreadID, q.questions[i].ID, besidesAnswers[i].body)
+	got, a := kit.Decide(t, q.p.Endpoint, q.in.ThreadID, q.questions[i].ID, quartetDecisions[i].body)
 	if got != status {
 		t.Fatalf("question %d: %d %v, want %d", i, got, a, status)
 	}
 	return a
 }
 
-// ends expects the end of it all.
-func (q *quartet) ends(t *testing.T, f *kit.Follower) {
+// wantEnd checks the end of the run.
+func (q *quartet) wantEnd(t *testing.T, f *kit.Follower) {
 	t.Helper()
 	f.UntilSuccess(t)
-	messages := kit.Show(t, q.in.Messages, f.Events, kit.Withdrawn)
+	messages := kit.ShownMessages(t, q.in.Messages, f.Events, kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != "654" {
 		t.Errorf("at the end the client has %+v", last)
 	}
 }
 
-func startQuartets(t *testing.T) (*kit.Perdure, *door) {
+func setupQuartets(t *testing.T) (*kit.Perdure, *callHolder) {
 	t.Helper()
-	d := &door{open: map[string]chan struct{}{}}
+	d := &callHolder{open: map[string]chan struct{}{}}
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)
-	return kit.SetupWith(t, fmt.Sprintf(besides, server.URL)), d
+	return kit.SetupWith(t, fmt.Sprintf(quartetAgents, server.URL)), d
 }
 
-// Branches that ask are answered in any order, and go on, while a sibling is at work; nothing of it
-// ends the run.
+// Branches that wait for approval are approved in any order, and each continues while a sibling
+// works. The run stays open.
 func TestBranchesContinueConcurrently(t *testing.T) {
 	t.Parallel()
-	p, d := startQuartets(t)
+	p, d := setupQuartets(t)
 	t.Run("orders", func(t *testing.T) {
 		for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 			t.Run(fmt.Sprint(order), func(t *testing.T) {
 				t.Parallel()
-				q := newQuartet(t, p, d, order[0] == 1)
+				q := startQuartet(t, p, d, order[0] == 1)
 				for _, i := range order {
 					q.answer(t, i)
 				}
@@ -222,67 +223,67 @@ func TestBranchesContinueConcurrently(t *testing.T) {
 				if status, a := kit.Decide(t, p.Endpoint, q.in.ThreadID, q.questions[order[1]].ID, `{"decision":"reject"}`); status != http.StatusConflict {
 					t.Errorf("the opposite is answered with %d %v", status, a)
 				}
-				q.open()
-				q.ends(t, q.f)
+				q.releaseFourth()
+				q.wantEnd(t, q.f)
 			})
 		}
 	})
-	t.Run("some", func(t *testing.T) { testBranchesLeft(t, newQuartet(t, p, d, false)) })
+	t.Run("some", func(t *testing.T) { testUnansweredBranches(t, startQuartet(t, p, d, false)) })
 	t.Run("held", func(t *testing.T) {
-		q := newQuartet(t, p, d, true)
+		q := startQuartet(t, p, d, true)
 		q.answer(t, 1)
-		q.open()
+		q.releaseFourth()
 		q.f.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == "{}" })
 		q.answer(t, 2)
 		q.decide(t, 0, http.StatusOK)
-		q.ends(t, q.f)
+		q.wantEnd(t, q.f)
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		q := newQuartet(t, p, d, false)
+		q := startQuartet(t, p, d, false)
 		q.answer(t, 1)
-		p.Pending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID)
+		p.AwaitPending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID)
 		if status := p.Cancel(t, q.in); status != http.StatusAccepted {
 			t.Fatalf("cancel: %d", status)
 		}
 		q.f.Finish(t)
 		kit.WantOutcome(t, q.f, "cancelled")
 		q.decide(t, 0, http.StatusNotFound)
-		p.Pending(t, "?thread="+q.in.ThreadID) // nobody is asked any more
+		p.AwaitPending(t, "?thread="+q.in.ThreadID) // the inbox is empty
 	})
 }
 
-// So do those below them, and agents that work for a call of a model or of a step, however deep;
-// also over the death of their process.
+// Nested branches and subagents, of a model or of a step, continue in the same way, also after
+// their process was killed.
 func TestSubagentsContinueConcurrently(t *testing.T) {
 	t.Parallel()
-	p, d := startQuartets(t)
+	p, d := setupQuartets(t)
 	for _, agent := range []string{"nested", "handed", "errands"} {
 		t.Run(agent, func(t *testing.T) {
 			t.Run("orders", func(t *testing.T) {
 				for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 					t.Run(fmt.Sprint(order), func(t *testing.T) {
 						t.Parallel()
-						q := newQuartetOf(t, p, d, agent, order[0] == 1)
+						q := startQuartetOf(t, p, d, agent, order[0] == 1)
 						for _, i := range order {
 							q.answer(t, i)
 						}
-						q.open()
-						q.ends(t, q.f)
+						q.releaseFourth()
+						q.wantEnd(t, q.f)
 					})
 				}
 			})
-			t.Run("some", func(t *testing.T) { testBranchesLeft(t, newQuartetOf(t, p, d, agent, false)) })
+			t.Run("some", func(t *testing.T) { testUnansweredBranches(t, startQuartetOf(t, p, d, agent, false)) })
 			t.Run("held", func(t *testing.T) {
-				q := newQuartetOf(t, p, d, agent, true)
+				q := startQuartetOf(t, p, d, agent, true)
 				q.answer(t, 1)
-				q.open()
+				q.releaseFourth()
 				q.f.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == "{}" })
 				q.answer(t, 2)
 				q.answer(t, 0)
-				q.ends(t, q.f)
+				q.wantEnd(t, q.f)
 			})
 			t.Run("killed", func(t *testing.T) {
-				q := newQuartetOf(t, p, d, agent, false)
+				q := startQuartetOf(t, p, d, agent, false)
 				q.answer(t, 2)
 				p.Kill()
 				p.Start(t)
@@ -290,11 +291,11 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 				p.Kill()
 				p.Start(t)
 				q.answer(t, 0)
-				q.open()
-				q.ends(t, q.f)
+				q.releaseFourth()
+				q.wantEnd(t, q.f)
 			})
 			t.Run("cancelled", func(t *testing.T) {
-				q := newQuartetOf(t, p, d, agent, false)
+				q := startQuartetOf(t, p, d, agent, false)
 				q.answer(t, 1)
 				if status := p.Cancel(t, q.in); status != http.StatusAccepted {
 					t.Fatalf("cancel: %d", status)
@@ -302,27 +303,27 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 				q.f.Finish(t)
 				kit.WantOutcome(t, q.f, "cancelled")
 				q.decide(t, 0, http.StatusNotFound)
-				p.Pending(t, "?thread="+q.in.ThreadID) // nobody is asked any more
+				p.AwaitPending(t, "?thread="+q.in.ThreadID) // the inbox is empty
 			})
 		})
 	}
 }
 
-// An answer to a branch of a run that is cancelled in the same moment, or in the next, stands if it
-// was acknowledged, in the conversation and for whoever says it again.
+// A decision that arrives together with a cancel, or right after it, holds if it was acknowledged:
+// in the conversation and for a client that repeats it.
 func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
 	t.Parallel()
-	p, d := startQuartets(t)
+	p, d := setupQuartets(t)
 	came := map[string]int{}
-	for i := range contests() {
-		q := newQuartet(t, p, d, false)
-		approve := func() (a told) {
-			a.status, a.answer = kit.Decide(t, p.Endpoint, q.in.ThreadID, q.questions[0].ID, besidesAnswers[0].body)
+	for i := range raceCount() {
+		q := startQuartet(t, p, d, false)
+		approve := func() (a response) {
+			a.status, a.answer = kit.Decide(t, p.Endpoint, q.in.ThreadID, q.questions[0].ID, quartetDecisions[0].body)
 			return a
 		}
-		var first told
+		var first response
 		if i%2 == 0 {
-			together(func() { first = approve() }, func() { p.Cancel(t, q.in) })
+			concurrently(func() { first = approve() }, func() { p.Cancel(t, q.in) })
 		} else {
 			first = approve()
 			p.Cancel(t, q.in)
@@ -344,27 +345,27 @@ func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
 	t.Logf("%v", came)
 }
 
-// What is not answered when the others are done is what the run ends with; the answers that came
-// before count.
-func testBranchesLeft(t *testing.T, q *quartet) {
+// testUnansweredBranches checks that the run ends with the questions that are open when all other
+// branches are done, and that earlier decisions hold.
+func testUnansweredBranches(t *testing.T, q *quartet) {
 	q.answer(t, 1)
-	q.open()
+	q.releaseFourth()
 	q.f.Finish(t)
 	left := kit.InterruptsOf(t, q.f.Events)
 	if len(left) != 2 || slices.ContainsFunc(left, func(i kit.Interrupt) bool { return i.ID == q.questions[1].ID }) {
 		t.Fatalf("the run ends with %+v", left)
 	}
-	listed := q.p.Pending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID).Items
+	listed := q.p.AwaitPending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID).Items
 	if len(listed) != 2 {
 		t.Errorf("the inbox has %+v", listed)
 	}
 	q.decide(t, 2, http.StatusOK)
 	q.decide(t, 0, http.StatusOK)
-	q.ends(t, q.p.FollowThread(t, q.in))
+	q.wantEnd(t, q.p.FollowThread(t, q.in))
 }
 
-// Branches ask more than a run can end with: it stays open until enough of that is answered, also
-// over the death of its process, and ends with the rest.
+// More branches ask than a run can end with. The run stays open until enough of them are answered,
+// also over a kill, and ends with the rest.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
 	const twelve = `name: twelve
@@ -379,11 +380,11 @@ steps:
   - {name: sum, tool: calculate, args: {expression: "${string(size(steps.all.filter(i, i.do > 100)))}"}}
 `
 	p := kit.SetupWith(t, twelve)
-	in := kit.NewInput(kit.Say("this."))
+	in := kit.NewInput(kit.Marked("this."))
 	f := p.FollowAgent(t, "/v1/agents/twelve/runs", in)
 	var asked []string
 	ask := func() {
-		asked = append(asked, kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval").ID)
+		asked = append(asked, kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval").ID)
 	}
 	approve := func() {
 		t.Helper()
@@ -392,7 +393,7 @@ steps:
 		}
 		asked = asked[1:]
 	}
-	for range 8 { // no more ask at a time
+	for range 8 { // the limit of concurrent questions
 		ask()
 	}
 	p.Kill()
@@ -411,17 +412,17 @@ steps:
 	approve()
 	g := p.FollowThread(t, in)
 	g.UntilSuccess(t)
-	messages := kit.Show(t, in.Messages, g.Events, kit.Withdrawn)
+	messages := kit.ShownMessages(t, in.Messages, g.Events, kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != "12" {
 		t.Errorf("at the end the client has %+v", last)
 	}
 }
 
-// The process is killed while branches ask: they ask still, and what was answered stays answered.
+// The process is killed while branches ask. The questions stay open and the decisions hold.
 func TestBranchesAskOverACrash(t *testing.T) {
 	t.Parallel()
-	p, d := startQuartets(t)
-	q := newQuartet(t, p, d, false)
+	p, d := setupQuartets(t)
+	q := startQuartet(t, p, d, false)
 	q.answer(t, 2)
 	p.Kill()
 	p.Start(t)
@@ -429,12 +430,11 @@ func TestBranchesAskOverACrash(t *testing.T) {
 	p.Kill()
 	p.Start(t)
 	q.answer(t, 0)
-	q.open()
-	q.ends(t, q.f)
+	q.releaseFourth()
+	q.wantEnd(t, q.f)
 }
 
-// Branches count in the same place of the state, and none of the counts is lost, also over the
-// death of their process.
+// Branches update the same member of the state concurrently, also over a kill. No update is lost.
 func TestBranchesCount(t *testing.T) {
 	t.Parallel()
 	p := kit.SetupWith(t, `name: counts
@@ -451,7 +451,7 @@ steps:
         - {name: square, tool: calculate, args: {expression: "${string(item)}*${string(item)}"}}
         - {name: add, set: {/n: "${state.n + 100}", /all/-: "${steps.square}"}}
 `)
-	in := kit.NewInput(kit.Say("this."))
+	in := kit.NewInput(kit.Marked("this."))
 	f := p.FollowAgent(t, "/v1/agents/counts/runs", in)
 	for range 2 {
 		for range 8 {

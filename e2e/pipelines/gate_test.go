@@ -5,35 +5,35 @@ import (
 	"sync"
 )
 
-// gates stops those requests that are for a halt, until they may go on or whoever asks is gone. It
-// is safe for concurrent use.
+// gates holds requests with the text "halt" until their gate opens or the caller disconnects. It is
+// safe for concurrent use.
 type gates struct {
 	mu  sync.Mutex
 	all map[string]*gate // by order
 }
 
 type gate struct {
-	came, opened chan struct{}
-	once         sync.Once
+	reached, opened chan struct{}
+	once            sync.Once
 }
 
 func newGates() *gates { return &gates{all: map[string]*gate{}} }
 
-func (h *gates) of(order string) *gate {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all[order] == nil {
-		h.all[order] = &gate{came: make(chan struct{}), opened: make(chan struct{})}
+func (g *gates) gate(order string) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all[order] == nil {
+		g.all[order] = &gate{reached: make(chan struct{}), opened: make(chan struct{})}
 	}
-	return h.all[order]
+	return g.all[order]
 }
 
-func (h *gates) before(ctx context.Context, d *request) bool {
-	if d.what != "halt" {
+func (g *gates) before(ctx context.Context, r *request) bool {
+	if r.what != "halt" {
 		return true
 	}
-	at := h.of(d.order)
-	at.once.Do(func() { close(at.came) })
+	at := g.gate(r.order)
+	at.once.Do(func() { close(at.reached) })
 	select {
 	case <-at.opened:
 		return true

@@ -16,49 +16,49 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// journalServer is where pipelines do their work: a model that says what its prompt has for it, and
-// tools that keep a journal. What either answers depends on nothing but what it is asked, so that
-// runs of one agent can be held against one another. It is safe for concurrent use.
+// journalServer has the model and the tools of the pipelines, and records their requests. The
+// prompt determines what the model answers, and each answer depends on its request only, so that
+// runs of one agent are comparable. It is safe for concurrent use.
 type journalServer struct {
 	server *httptest.Server
-	// before is called before a request is answered, and may wait. It tells whether to answer. nil
-	// = it is answered at once. It is set before the workshop is used.
+	// before is called before a request is answered, and may wait. If it returns false the request
+	// gets no answer; nil = answer at once. It must be set before the first request.
 	before func(context.Context, *request) bool
 
-	mu      sync.Mutex
-	deeds   []*request
-	failing map[string]string // the key that flaky fails, by order and what
-	busy    int               // how many requests of tools are under way
-	busiest int               // and were at most
+	mu        sync.Mutex
+	requests  []*request
+	failing   map[string]string // idempotency key that flaky fails, by order and what
+	active    int               // active tool requests
+	maxActive int               // their maximum
 }
 
-// request is a request that the workshop had.
+// request is one recorded request.
 type request struct {
-	tool     string // or model
-	order    string // whose it is
+	tool     string // name of the tool, or model
+	order    string // name of the run
 	what     string
-	key      string   // of its idempotency
-	trace    string   // the header traceparent
-	heard    []string // by the model, of users
+	key      string   // Idempotency-Key
+	trace    string   // traceparent
+	heard    []string // user messages of a model call
 	answered bool
 }
 
 func startJournalServer(t *testing.T) *journalServer {
 	t.Helper()
-	w := &journalServer{failing: map[string]string{}}
+	s := &journalServer{failing: map[string]string{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", w.complete)
-	mux.HandleFunc("POST /tools/{tool}", w.useTool)
-	w.server = httptest.NewServer(mux)
-	t.Cleanup(w.server.Close)
-	return w
+	mux.HandleFunc("POST /v1/chat/completions", s.complete)
+	mux.HandleFunc("POST /tools/{tool}", s.useTool)
+	s.server = httptest.NewServer(mux)
+	t.Cleanup(s.server.Close)
+	return s
 }
 
-// agents returns a folder with the agents that work there, and their tools.
-func (w *journalServer) agents(t *testing.T) string {
+// agents returns a folder with the agents of testdata/pipelines, which use the server's tools.
+func (s *journalServer) agents(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := filepath.Glob(filepath.Join("testdata", "workshop", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join("testdata", "pipelines", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (w *journalServer) agents(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.ReplaceAll(string(body), "http://WORKSHOP", w.server.URL)
+		text := strings.ReplaceAll(string(body), "http://JOURNAL", s.server.URL)
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -75,80 +75,81 @@ func (w *journalServer) agents(t *testing.T) string {
 	return dir
 }
 
-// environ tells a process to use the workshop.
-func (w *journalServer) environ(agents string) []string {
-	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + w.server.URL + "/v1", "PERDURE_ALLOW_PRIVATE_HOSTS=true", "PERDURE_AGENTS=" + agents}
+// environ returns the environment variables that make a process use the server and the agents.
+func (s *journalServer) environ(agents string) []string {
+	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + s.server.URL + "/v1", "PERDURE_ALLOW_PRIVATE_HOSTS=true", "PERDURE_AGENTS=" + agents}
 }
 
-// work answers a request, and notes it.
-func (w *journalServer) work(ctx context.Context, d *request, answer func()) {
-	w.mu.Lock()
-	w.deeds = append(w.deeds, d)
-	w.mu.Unlock()
-	if w.before != nil && !w.before(ctx, d) {
+// serve records a request and answers it.
+func (s *journalServer) serve(ctx context.Context, req *request, answer func()) {
+	s.mu.Lock()
+	s.requests = append(s.requests, req)
+	s.mu.Unlock()
+	if s.before != nil && !s.before(ctx, req) {
 		return
 	}
-	w.mu.Lock()
-	d.answered = true
-	w.mu.Unlock()
-	answer() // a caller that is gone needs no answer
+	s.mu.Lock()
+	req.answered = true
+	s.mu.Unlock()
+	answer() // a disconnected client is no error
 }
 
-// done returns the deeds of an order so far, as copies.
-func (w *journalServer) done(order string) []request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// requestsOf returns copies of the requests of a run.
+func (s *journalServer) requestsOf(order string) []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var list []request
-	for _, d := range w.deeds {
-		if d.order == order {
-			list = append(list, *d)
+	for _, req := range s.requests {
+		if req.order == order {
+			list = append(list, *req)
 		}
 	}
 	return list
 }
 
-func (w *journalServer) useTool(rw http.ResponseWriter, r *http.Request) {
+func (s *journalServer) useTool(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Order string `json:"order"`
 		What  string `json:"what"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(rw, err.Error(), http.StatusBadRequest)
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.count(1)
-	defer w.count(-1)
-	d := &request{tool: r.PathValue("tool"), order: in.Order, what: in.What, key: r.Header.Get("Idempotency-Key"), trace: r.Header.Get("Traceparent")}
-	w.work(r.Context(), d, func() {
-		if d.tool == "refuse" || d.tool == "flaky" && w.fails(d) {
-			http.Error(rw, "it does not work", http.StatusUnprocessableEntity)
+	s.count(1)
+	defer s.count(-1)
+	req := &request{tool: r.PathValue("tool"), order: in.Order, what: in.What, key: r.Header.Get("Idempotency-Key"), trace: r.Header.Get("Traceparent")}
+	s.serve(r.Context(), req, func() {
+		if req.tool == "refuse" || req.tool == "flaky" && s.isFirstCall(req) {
+			http.Error(w, "it does not work", http.StatusUnprocessableEntity)
 			return
 		}
-		_ = json.NewEncoder(rw).Encode(map[string]string{"kept": in.What})
+		_ = json.NewEncoder(w).Encode(map[string]string{"kept": in.What})
 	})
 }
 
-func (w *journalServer) count(more int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.busy += more
-	w.busiest = max(w.busiest, w.busy)
+func (s *journalServer) count(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active += more
+	s.maxActive = max(s.maxActive, s.active)
 }
 
-// fails reports whether the call is the first one for what it is about.
-func (w *journalServer) fails(d *request) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	about := d.order + d.what
-	if w.failing[about] == "" {
-		w.failing[about] = d.key
+// isFirstCall reports whether the request belongs to the first call with its order and what.
+// Attempts of a call share their idempotency key.
+func (s *journalServer) isFirstCall(req *request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	about := req.order + req.what
+	if s.failing[about] == "" {
+		s.failing[about] = req.key
 	}
-	return w.failing[about] == d.key
+	return s.failing[about] == req.key
 }
 
-// task is what a prompt has for the model. Say is what it says, as text or JSON; Better is that
-// once it was told that it had not done well; Call is what it tells keep first, or the agent Hands
-// works on the order first.
+// task is the model's script in a prompt. Call is what the model first calls the tool keep with;
+// Hands is the agent that it calls in its place. Say is the answer, as text or JSON. Better is the
+// answer after the model was told that Say is invalid.
 type task struct {
 	Order  string          `json:"order"`
 	Call   string          `json:"call"`
@@ -159,8 +160,9 @@ type task struct {
 
 var orderName = regexp.MustCompile(kit.Mark + `[A-Z0-9]{12}`)
 
-// taskOf finds what a conversation has for the model. What has no script is thanked for.
-func taskOf(messages []kit.ChatMessage) (s task, called bool) {
+// taskOf finds the script in a conversation, and reports whether the model has called its tool.
+// Without a script the answer is a thank you.
+func taskOf(messages []kit.ChatMessage) (script task, called bool) {
 	name := ""
 	for _, m := range messages {
 		if m.Role == "tool" {
@@ -174,55 +176,55 @@ func taskOf(messages []kit.ChatMessage) (s task, called bool) {
 			name = orderName.FindString(said)
 		}
 		if _, text, ok := strings.Cut(said, "script:"); ok {
-			s, called = task{}, false
-			_ = json.Unmarshal([]byte(text), &s)
-		} else if s.Better != nil {
-			s.Say = s.Better
+			script, called = task{}, false
+			_ = json.Unmarshal([]byte(text), &script)
+		} else if script.Better != nil {
+			script.Say = script.Better
 		}
 	}
-	if s.Say == nil {
-		s.Order, s.Say = name, json.RawMessage(`"Thank you."`)
+	if script.Say == nil {
+		script.Order, script.Say = name, json.RawMessage(`"Thank you."`)
 	}
-	return s, called
+	return script, called
 }
 
-// calls returns what the model calls first.
-func (s task) calls() string {
-	tool, arguments := "keep", fmt.Sprintf(`{"order":%q,"what":%q}`, s.Order, s.Call)
-	if s.Hands != "" {
-		tool, arguments = s.Hands, fmt.Sprintf(`{"task":%q}`, s.Order+" later")
+// calls returns the first call of the model.
+func (script task) calls() string {
+	tool, arguments := "keep", fmt.Sprintf(`{"order":%q,"what":%q}`, script.Order, script.Call)
+	if script.Hands != "" {
+		tool, arguments = script.Hands, fmt.Sprintf(`{"task":%q}`, script.Order+" later")
 	}
 	return fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"call_same","type":"function","function":{"name":%q,"arguments":%s}}]}`, tool, kit.Quote(arguments))
 }
 
-func (w *journalServer) complete(rw http.ResponseWriter, r *http.Request) {
-	var req struct {
+func (s *journalServer) complete(w http.ResponseWriter, r *http.Request) {
+	var body struct {
 		Messages []kit.ChatMessage `json:"messages"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(rw, err.Error(), http.StatusBadRequest)
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s, called := taskOf(req.Messages)
+	script, called := taskOf(body.Messages)
 	var text string
-	if json.Unmarshal(s.Say, &text) != nil {
-		text = string(s.Say)
+	if json.Unmarshal(script.Say, &text) != nil {
+		text = string(script.Say)
 	}
 	delta, reason := `{"content":`+kit.Quote(text)+`}`, "stop"
-	if first := s.Call + s.Hands; first != "" && !called {
-		delta, reason, text = s.calls(), "tool_calls", "call "+first
+	if first := script.Call + script.Hands; first != "" && !called {
+		delta, reason, text = script.calls(), "tool_calls", "call "+first
 	}
-	d := &request{tool: "model", order: s.Order, what: text, trace: r.Header.Get("Traceparent")}
-	for _, m := range req.Messages {
+	req := &request{tool: "model", order: script.Order, what: text, trace: r.Header.Get("Traceparent")}
+	for _, m := range body.Messages {
 		if m.Role == "user" {
-			d.heard = append(d.heard, m.Text())
+			req.heard = append(req.heard, m.Text())
 		}
 	}
-	w.work(r.Context(), d, func() {
-		rw.Header().Set("Content-Type", "text/event-stream")
+	s.serve(r.Context(), req, func() {
+		w.Header().Set("Content-Type", "text/event-stream")
 		for _, choice := range []string{delta + `,"finish_reason":null`, `{},"finish_reason":"` + reason + `"`} {
-			_, _ = fmt.Fprintf(rw, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"workshop\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", choice)
+			_, _ = fmt.Fprintf(w, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"journal\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", choice)
 		}
-		_, _ = fmt.Fprint(rw, "data: [DONE]\n\n")
+		_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
 	})
 }

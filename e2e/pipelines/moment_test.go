@@ -14,17 +14,16 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// contests returns how often two things are done at the same moment: ten times, or as E2E_MOMENTS
-// says.
-func contests() int {
+// raceCount returns how often each race runs: ten times, or the value of E2E_MOMENTS.
+func raceCount() int {
 	if n, err := strconv.Atoi(os.Getenv("E2E_MOMENTS")); err == nil {
 		return n
 	}
 	return 10
 }
 
-// together does both at the same moment.
-func together(a, b func()) {
+// concurrently runs two functions at the same time.
+func concurrently(a, b func()) {
 	var both sync.WaitGroup
 	begin := make(chan struct{})
 	for _, do := range []func(){a, b} {
@@ -37,17 +36,17 @@ func together(a, b func()) {
 	both.Wait()
 }
 
-// told is what somebody was told who said something in such a moment.
-type told struct {
+// response is the response to one of two concurrent requests.
+type response struct {
 	status int
 	answer map[string]any
 }
 
-func (a told) String() string { return fmt.Sprintf("%d %v", a.status, a.answer["code"]) }
+func (a response) String() string { return fmt.Sprintf("%d %v", a.status, a.answer["code"]) }
 
-// wantSame checks that the same again is answered as before: what was taken stands, and what was
-// refused is still refused.
-func (a told) wantSame(t *testing.T, again told) {
+// wantSame checks the response to the same request sent again: an accepted request is repeated, and
+// a refused one is refused again.
+func (a response) wantSame(t *testing.T, again response) {
 	t.Helper()
 	taken := a.status == http.StatusOK
 	if taken != (again.status == http.StatusOK) || taken && again.answer["repeated"] != true {
@@ -55,8 +54,8 @@ func (a told) wantSame(t *testing.T, again told) {
 	}
 }
 
-// hasHeard reports whether something stands in the conversation of a thread.
-func hasHeard(t *testing.T, in kit.Input, what string) bool {
+// hasMessage reports whether the conversation of a thread contains a text.
+func hasMessage(t *testing.T, in kit.Input, what string) bool {
 	t.Helper()
 	resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+in.ThreadID+"/messages", "")
 	if err != nil {
@@ -70,8 +69,8 @@ func hasHeard(t *testing.T, in kit.Input, what string) bool {
 	return bytes.Contains(body, []byte(what))
 }
 
-// posts posts an input, reads its run to the end, and returns the status and all that came.
-func posts(t *testing.T, path string, in kit.Input) (int, string) {
+// postInput posts an input, reads the response to its end, and returns the status and the body.
+func postInput(t *testing.T, path string, in kit.Input) (int, string) {
 	t.Helper()
 	resp, err := kit.Shared.Post(t.Context(), path, in)
 	if err != nil {
@@ -86,182 +85,185 @@ func posts(t *testing.T, path string, in kit.Input) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Two things happen in the same moment, of which one may end what the other is about. Whatever was
-// acknowledged stands from then on, in the conversation and for whoever says it again; what was
-// refused has changed nothing; and nobody is left without an answer.
-func TestTheSameMoment(t *testing.T) {
+// Two requests arrive at the same time, and one may end what the other is about. What Perdure
+// acknowledges holds, in the conversation and for a client that repeats it. What it refuses has no
+// effect, and every request gets a response.
+func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
-	for name, play := range map[string]func(t *testing.T) (came string){
-		"approval and cancel":         approvesWhatIsCancelled,
-		"approval and another input":  approvesWhatIsInterrupted,
-		"result and cancel":           answersWhatIsCancelled,
-		"result and another input":    answersWhatIsAbandoned,
-		"steering and the end":        steersWhatEnds,
-		"two answers by input":        answersTwice,
-		"answer by input and by REST": answersOtherwise,
+	for name, race := range map[string]func(t *testing.T) (outcomes string){
+		"approval and cancel":         raceApproveAndCancel,
+		"approval and another input":  raceApproveAndInput,
+		"result and cancel":           raceResultAndCancel,
+		"result and another input":    raceResultAndInput,
+		"steering and the end":        raceSteerAndEnd,
+		"two answers by input":        raceSameAnswers,
+		"answer by input and by REST": raceInputAndREST,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			came := map[string]int{}
-			for range contests() {
-				came[play(t)]++
+			outcomes := map[string]int{}
+			for range raceCount() {
+				outcomes[race(t)]++
 			}
-			t.Logf("%v", came)
+			t.Logf("%v", outcomes)
 		})
 	}
 }
 
-func approvesWhatIsCancelled(t *testing.T) string {
+func raceApproveAndCancel(t *testing.T) string {
 	t.Helper()
-	prompt := kit.Say("Work it out.")
-	kit.WorksOut(t, prompt, kit.Say("There."), "7+7")
-	in := kit.NewInput(prompt).Held()
-	f := kit.Shared.FollowAgent(t, kit.Careful, in)
-	question := kit.Custom[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
-	approve := func() (a told) {
+	prompt := kit.Marked("Work it out.")
+	kit.ScriptCalculations(t, prompt, kit.Marked("There."), "7+7")
+	in := kit.NewInput(prompt).Hold()
+	f := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
+	question := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
+	approve := func() (a response) {
 		a.status, a.answer = kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`)
 		return a
 	}
-	var first told
-	together(func() { first = approve() }, func() { kit.Shared.Cancel(t, in) })
+	var first response
+	concurrently(func() { first = approve() }, func() { kit.Shared.Cancel(t, in) })
 	f.Finish(t)
-	if first.status != http.StatusOK && (first.status != http.StatusNotFound || hasHeard(t, in, `"14"`)) {
+	if first.status != http.StatusOK && (first.status != http.StatusNotFound || hasMessage(t, in, `"14"`)) {
 		t.Errorf("the approval: %v", first)
 	}
 	first.wantSame(t, approve())
 	return first.String()
 }
 
-func approvesWhatIsInterrupted(t *testing.T) string {
+func raceApproveAndInput(t *testing.T) string {
 	t.Helper()
-	prompt, then := kit.Say("Work it out."), kit.Say("Never mind.")
-	kit.WorksOut(t, prompt, kit.Say("There."), "7+7")
-	kit.SharedModel.AnswerWith(t, then, kit.Say("Fine."))
+	prompt, then := kit.Marked("Work it out."), kit.Marked("Never mind.")
+	kit.ScriptCalculations(t, prompt, kit.Marked("There."), "7+7")
+	kit.SharedModel.AnswerWith(t, then, kit.Marked("Fine."))
 	in := kit.NewInput(prompt)
-	f := kit.Shared.FollowAgent(t, kit.Careful, in)
+	f := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
 	f.Finish(t)
 	question := kit.InterruptsOf(t, f.Events)[0]
-	approve := func() (a told) {
+	approve := func() (a response) {
 		a.status, a.answer = kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`)
 		return a
 	}
-	var first told
+	var first response
 	var status int
-	together(func() { first = approve() }, func() { status, _ = posts(t, kit.Careful, in.After("run-2", "interrupt", kit.User(then))) })
+	concurrently(func() { first = approve() }, func() {
+		status, _ = postInput(t, kit.CarefulPath, in.NextRun("run-2", "interrupt", kit.UserMessage(then)))
+	})
 	if first.status != http.StatusOK || status != http.StatusOK && status != http.StatusConflict {
 		t.Errorf("the approval: %v; the input: %d", first, status)
 	}
 	first.wantSame(t, approve())
-	if status == http.StatusOK != hasHeard(t, in, then) {
+	if status == http.StatusOK != hasMessage(t, in, then) {
 		t.Errorf("the input: %d", status)
 	}
 	return fmt.Sprint(first, " ", status)
 }
 
-func answersWhatIsCancelled(t *testing.T) string {
+func raceResultAndCancel(t *testing.T) string {
 	t.Helper()
-	prompt, blue := kit.Say("Ask me."), kit.Say("blue")
-	kit.Picks(t, prompt, kit.Say("Thank you."), "sky")
-	in := kit.NewInput(prompt).Held()
+	prompt, blue := kit.Marked("Ask me."), kit.Marked("blue")
+	kit.ScriptColorPicks(t, prompt, kit.Marked("Thank you."), "sky")
+	in := kit.NewInput(prompt).Hold()
 	in.Tools = kit.PickColor
 	f := kit.Shared.FollowAgent(t, "/v1/agents/clerk/runs", in)
-	call := kit.Custom[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")[0]
-	give := func() (a told) {
-		a.status, a.answer = kit.GiveResult(t, kit.Shared.Endpoint, in.ThreadID, kit.CameTo(call, blue))
+	call := kit.CustomValue[[]string](t, f.Until(t, kit.IsCustom), "perdure.toolCalls")[0]
+	give := func() (a response) {
+		a.status, a.answer = kit.PostToolResult(t, kit.Shared.Endpoint, in.ThreadID, kit.ToolResultBody(call, blue))
 		return a
 	}
-	var first told
-	together(func() { first = give() }, func() { kit.Shared.Cancel(t, in) })
+	var first response
+	concurrently(func() { first = give() }, func() { kit.Shared.Cancel(t, in) })
 	f.Finish(t)
-	if first.status != http.StatusOK && first.status != http.StatusGone || (first.status == http.StatusOK) != hasHeard(t, in, blue) {
-		t.Errorf("the result: %v; the conversation has it: %t", first, hasHeard(t, in, blue))
+	if first.status != http.StatusOK && first.status != http.StatusGone || (first.status == http.StatusOK) != hasMessage(t, in, blue) {
+		t.Errorf("the result: %v; the conversation has it: %t", first, hasMessage(t, in, blue))
 	}
 	first.wantSame(t, give())
 	return first.String()
 }
 
-func answersWhatIsAbandoned(t *testing.T) string {
+func raceResultAndInput(t *testing.T) string {
 	t.Helper()
-	prompt, blue, then := kit.Say("Ask me."), kit.Say("blue"), kit.Say("Never mind.")
-	kit.Picks(t, prompt, kit.Say("Thank you."), "sky", "sea")
-	kit.SharedModel.AnswerWith(t, then, kit.Say("Fine."))
+	prompt, blue, then := kit.Marked("Ask me."), kit.Marked("blue"), kit.Marked("Never mind.")
+	kit.ScriptColorPicks(t, prompt, kit.Marked("Thank you."), "sky", "sea")
+	kit.SharedModel.AnswerWith(t, then, kit.Marked("Fine."))
 	in := kit.NewInput(prompt)
 	in.Tools = kit.PickColor
 	f := kit.Shared.FollowAgent(t, "/v1/agents/clerk/runs", in)
 	f.Finish(t)
-	call := kit.CallsOf(f.Events)[0]
-	give := func() (a told) {
-		a.status, a.answer = kit.GiveResult(t, kit.Shared.Endpoint, in.ThreadID, kit.CameTo(call, blue))
+	call := kit.ToolCallIDs(f.Events)[0]
+	give := func() (a response) {
+		a.status, a.answer = kit.PostToolResult(t, kit.Shared.Endpoint, in.ThreadID, kit.ToolResultBody(call, blue))
 		return a
 	}
-	var first told
+	var first response
 	var status int
-	together(func() { first = give() }, func() { status, _ = posts(t, "/v1/agents/clerk/runs", in.After("run-2", "reject", kit.User(then))) })
+	concurrently(func() { first = give() }, func() {
+		status, _ = postInput(t, "/v1/agents/clerk/runs", in.NextRun("run-2", "reject", kit.UserMessage(then)))
+	})
 	if status != http.StatusOK || first.status != http.StatusOK && first.status != http.StatusGone && first.status != http.StatusNotFound {
 		t.Errorf("the result: %v; the input: %d", first, status)
 	}
-	if (first.status == http.StatusOK) != hasHeard(t, in, blue) {
-		t.Errorf("the result: %v; the conversation has it: %t", first, hasHeard(t, in, blue))
+	if (first.status == http.StatusOK) != hasMessage(t, in, blue) {
+		t.Errorf("the result: %v; the conversation has it: %t", first, hasMessage(t, in, blue))
 	}
 	first.wantSame(t, give())
 	return fmt.Sprint(first, " ", status)
 }
 
-func steersWhatEnds(t *testing.T) string {
+func raceSteerAndEnd(t *testing.T) string {
 	t.Helper()
-	prompt, more, done := kit.Say("Hello."), kit.Say("And more."), kit.Say("More.")
-	kit.SharedModel.AnswerWith(t, prompt, kit.Say("Hello you."))
+	prompt, more, done := kit.Marked("Hello."), kit.Marked("And more."), kit.Marked("More.")
+	kit.SharedModel.AnswerWith(t, prompt, kit.Marked("Hello you."))
 	kit.SharedModel.AnswerWith(t, more, done)
 	in := kit.NewInput(prompt)
-	f := kit.Shared.FollowAgent(t, kit.Assistant, in)
+	f := kit.Shared.FollowAgent(t, kit.AssistantPath, in)
 	f.Until(t, func(e kit.Event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
-	resp, err := kit.Shared.Post(t.Context(), "/v1/threads/"+in.ThreadID+"/messages", map[string]any{"message": kit.User(more)})
+	resp, err := kit.Shared.Post(t.Context(), "/v1/threads/"+in.ThreadID+"/messages", map[string]any{"message": kit.UserMessage(more)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
 	f.Finish(t)
 	taken := resp.StatusCode == http.StatusAccepted
-	if !taken && resp.StatusCode != http.StatusConflict || taken != hasHeard(t, in, more) || taken != hasHeard(t, in, done) {
-		t.Errorf("steering: %s; the conversation has it: %t, and an answer: %t", resp.Status, hasHeard(t, in, more), hasHeard(t, in, done))
+	if !taken && resp.StatusCode != http.StatusConflict || taken != hasMessage(t, in, more) || taken != hasMessage(t, in, done) {
+		t.Errorf("steering: %s; the conversation has it: %t, and an answer: %t", resp.Status, hasMessage(t, in, more), hasMessage(t, in, done))
 	}
 	return resp.Status
 }
 
-// answersByInput asks about a call and has it answered by two at the same moment; approve is an
-// input that does.
-func answersByInput(t *testing.T, other func(in kit.Input, question kit.Interrupt, approve kit.Input)) (in kit.Input, status int, body string) {
+// raceInputs asks about a call and sends two concurrent answers. approve is an input that approves.
+func raceInputs(t *testing.T, other func(in kit.Input, question kit.Interrupt, approve kit.Input)) (in kit.Input, status int, body string) {
 	t.Helper()
-	prompt := kit.Say("Work it out.")
-	kit.WorksOut(t, prompt, kit.Say("There."), "7+7")
+	prompt := kit.Marked("Work it out.")
+	kit.ScriptCalculations(t, prompt, kit.Marked("There."), "7+7")
 	in = kit.NewInput(prompt)
-	f := kit.Shared.FollowAgent(t, kit.Careful, in)
+	f := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
 	f.Finish(t)
 	question := kit.InterruptsOf(t, f.Events)[0]
 	approve := in
 	approve.RunID = "run-2"
 	approve.Resume = []any{map[string]any{"interruptId": question.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
-	together(func() { status, body = posts(t, kit.Careful, approve) }, func() { other(in, question, approve) })
+	concurrently(func() { status, body = postInput(t, kit.CarefulPath, approve) }, func() { other(in, question, approve) })
 	return in, status, body
 }
 
-func answersTwice(t *testing.T) string {
+func raceSameAnswers(t *testing.T) string {
 	t.Helper()
 	var second int
-	in, first, _ := answersByInput(t, func(_ kit.Input, _ kit.Interrupt, approve kit.Input) {
+	in, first, _ := raceInputs(t, func(_ kit.Input, _ kit.Interrupt, approve kit.Input) {
 		approve.RunID = "run-3"
-		second, _ = posts(t, kit.Careful, approve)
+		second, _ = postInput(t, kit.CarefulPath, approve)
 	})
-	if first != http.StatusOK || second != http.StatusOK || !hasHeard(t, in, `"14"`) {
-		t.Errorf("%d and %d; it was worked out: %t", first, second, hasHeard(t, in, `"14"`))
+	if first != http.StatusOK || second != http.StatusOK || !hasMessage(t, in, `"14"`) {
+		t.Errorf("%d and %d; it was worked out: %t", first, second, hasMessage(t, in, `"14"`))
 	}
 	return fmt.Sprint(first, " ", second)
 }
 
-func answersOtherwise(t *testing.T) string {
+func raceInputAndREST(t *testing.T) string {
 	t.Helper()
-	var rejected told
-	_, status, body := answersByInput(t, func(in kit.Input, question kit.Interrupt, _ kit.Input) {
+	var rejected response
+	_, status, body := raceInputs(t, func(in kit.Input, question kit.Interrupt, _ kit.Input) {
 		rejected.status, rejected.answer = kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"reject"}`)
 	})
 	stands := rejected.status == http.StatusOK

@@ -15,32 +15,32 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// pipelineRun is a run of one of a workshop's agents, and those that go on with it, as somebody
-// sees them who answers what they ask.
+// pipelineRun is a run of an agent of the journal server, and the runs that continue it, as seen by
+// a client that approves all interrupts.
 type pipelineRun struct {
-	w      *journalServer
-	name   string // by which the workshop knows it
+	server *journalServer
+	name   string // the order in the server's requests
 	reader *kit.Follower
 }
 
-// errand gives an agent work.
-func (w *journalServer) errand(t *testing.T, p *kit.Endpoint, agent string) *pipelineRun {
+// start starts a run of an agent.
+func (w *journalServer) start(t *testing.T, p *kit.Endpoint, agent string) *pipelineRun {
 	t.Helper()
-	return w.start(t, p, agent, func(*kit.Input) {})
+	return w.startWith(t, p, agent, func(*kit.Input) {})
 }
 
-// start is errand with an input that is not the usual one.
-func (w *journalServer) start(t *testing.T, p *kit.Endpoint, agent string, change func(*kit.Input)) *pipelineRun {
+// startWith is like start, with a changed input.
+func (w *journalServer) startWith(t *testing.T, p *kit.Endpoint, agent string, change func(*kit.Input)) *pipelineRun {
 	t.Helper()
-	e := &pipelineRun{w: w, name: strings.TrimSpace(kit.Say(""))}
+	e := &pipelineRun{server: w, name: strings.TrimSpace(kit.Marked(""))}
 	in := kit.NewInput(e.name)
 	change(&in)
 	e.reader = p.FollowAgent(t, "/v1/agents/"+agent+"/runs", in)
 	return e
 }
 
-// within gives whoever watches so much time for all of it.
-func (e *pipelineRun) within(t *testing.T, d time.Duration) {
+// setTimeout bounds the time to read the whole run.
+func (e *pipelineRun) setTimeout(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
@@ -48,9 +48,9 @@ func (e *pipelineRun) within(t *testing.T, d time.Duration) {
 	e.reader.Ctx = ctx
 }
 
-// watch reads to the end of the last run, and approves whatever is asked. seen is called behind
-// each event with how many there were; nil = nobody wants to know.
-func (e *pipelineRun) watch(t *testing.T, seen func(n int)) {
+// follow reads to the end of the last run and approves all interrupts. seen is called after each
+// event with the number of events; nil = none.
+func (e *pipelineRun) follow(t *testing.T, seen func(n int)) {
 	t.Helper()
 	for {
 		last, err := e.reader.Next()
@@ -60,15 +60,15 @@ func (e *pipelineRun) watch(t *testing.T, seen func(n int)) {
 		if seen != nil {
 			seen(len(e.reader.Events))
 		}
-		if last.Terminal() && !e.asks(t) {
+		if last.Terminal() && !e.approveAll(t) {
 			return
 		}
 	}
 }
 
-// asks reports whether the run has ended with questions: then they are approved, and the reader
-// reads on.
-func (e *pipelineRun) asks(t *testing.T) bool {
+// approveAll reports whether the run has ended with interrupts. If so, it approves them and makes
+// the reader continue on the thread.
+func (e *pipelineRun) approveAll(t *testing.T) bool {
 	t.Helper()
 	e.reader.Cut()
 	if kit.Outcome(e.reader.Events[len(e.reader.Events)-1]) != "interrupt" {
@@ -77,15 +77,15 @@ func (e *pipelineRun) asks(t *testing.T) bool {
 	for _, q := range kit.InterruptsOf(t, e.reader.Events) {
 		e.approve(t, q.ID)
 	}
-	e.reader.View = kit.ThreadPath(e.reader.In)
+	e.reader.AttachPath = kit.ThreadPath(e.reader.In)
 	return true
 }
 
-// approve approves something, as often as it takes until it is known that that was heard.
+// approve approves an interrupt, and repeats the request until the API answers.
 func (e *pipelineRun) approve(t *testing.T, question string) {
 	t.Helper()
 	for {
-		status, answer := kit.Decide(t, e.reader.P, e.reader.In.ThreadID, question, `{"decision":"approve"}`)
+		status, answer := kit.Decide(t, e.reader.Endpoint, e.reader.In.ThreadID, question, `{"decision":"approve"}`)
 		switch {
 		case status == http.StatusOK:
 			return
@@ -95,39 +95,39 @@ func (e *pipelineRun) approve(t *testing.T, question string) {
 	}
 }
 
-// runResult is what an order comes to, in words that are the same for all orders of an agent.
+// runResult is the outcome of a run. It is the same for all runs of an agent.
 type runResult struct {
 	Ends     string
-	Messages []string // in any order: branches are beside one another
+	Messages []string // sorted: branches are concurrent
 	State    string
-	Steps    map[string][]string // that begin and end, by who does them
-	Work     []string            // what the tools were asked, each thing once
+	Steps    map[string][]string // step events by subagent
+	Work     []string            // tool requests, each once
 }
 
-// product returns what one has of the order who reads it when it is over.
-func (e *pipelineRun) product(t *testing.T) runResult {
+// result returns the outcome that a reader sees after the end.
+func (e *pipelineRun) result(t *testing.T) runResult {
 	t.Helper()
 	f := e.reader
-	late := e.again(t)
+	late := e.readAgain(t)
 	ends := late[len(late)-1]
 	if last := f.Events[len(f.Events)-1]; string(last.Data) != string(ends.Data) {
 		t.Errorf("it ended with %s, and afterwards it has with %s", last.Data, ends.Data)
 	}
-	state, err := json.Marshal(f.P.StateOf(t, f.In))
+	state, err := json.Marshal(f.Endpoint.StateOf(t, f.In))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return runResult{
 		Ends:     e.plain(kit.Outcome(ends) + ends.Member("code")),
-		Messages: e.messages(kit.Show(t, f.In.Messages, late)),
+		Messages: e.messages(kit.ShownMessages(t, f.In.Messages, late)),
 		State:    e.plain(string(state)),
 		Steps:    steps(late),
 		Work:     e.work(),
 	}
 }
 
-// again reads all runs of the errand once more.
-func (e *pipelineRun) again(t *testing.T) []kit.Event {
+// readAgain reads all runs of the pipeline again.
+func (e *pipelineRun) readAgain(t *testing.T) []kit.Event {
 	t.Helper()
 	var all []kit.Event
 	for _, started := range e.reader.Events {
@@ -136,8 +136,8 @@ func (e *pipelineRun) again(t *testing.T) []kit.Event {
 		}
 		in := e.reader.In
 		in.RunID = started.Member("runId")
-		run := e.reader.P.Quiet(e.reader.Ctx, in)
-		run.View = kit.EventsPath(in)
+		run := e.reader.Endpoint.NewUnrecordedFollower(e.reader.Ctx, in)
+		run.AttachPath = kit.EventsPath(in)
 		if err := run.Read(); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func (e *pipelineRun) again(t *testing.T) []kit.Event {
 	return all
 }
 
-// plain returns a text without the order's name.
+// plain returns a text without the run's name.
 func (e *pipelineRun) plain(text string) string { return strings.ReplaceAll(text, e.name, "ORDER") }
 
 func (e *pipelineRun) messages(messages []kit.Message) []string {
@@ -162,7 +162,7 @@ func (e *pipelineRun) messages(messages []kit.Message) []string {
 	return list
 }
 
-// steps returns those that begin and end, by the name of the subagent that does them.
+// steps returns the step events by the name of the subagent.
 func steps(events []kit.Event) map[string][]string {
 	names, list := map[string]string{"": ""}, map[string][]string{}
 	for _, e := range events {
@@ -181,7 +181,7 @@ func steps(events []kit.Event) map[string][]string {
 
 func (e *pipelineRun) work() []string {
 	asked := map[string]bool{}
-	for _, d := range e.w.done(e.name) {
+	for _, d := range e.server.requestsOf(e.name) {
 		if d.tool != "model" {
 			asked[e.plain(d.tool+" "+d.what)] = true
 		}
@@ -189,14 +189,14 @@ func (e *pipelineRun) work() []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// once checks that the order had everything done once: but for what was cut off so many times by a
-// kill, and was not answered or whose answer was lost.
-func (e *pipelineRun) once(t *testing.T, cuts int) {
+// checkOnce checks that each tool call was made once. cuts is the number of calls that kills may
+// have interrupted before their answer was known.
+func (e *pipelineRun) checkOnce(t *testing.T, cuts int) {
 	t.Helper()
 	keys, asked, again := map[string]string{}, map[string]int{}, 0
-	for _, d := range e.w.done(e.name) {
+	for _, d := range e.server.requestsOf(e.name) {
 		what := d.tool + " " + d.what
-		if d.tool == "flaky" { // its tries are calls of their own
+		if d.tool == "flaky" { // a retry of the step is another call
 			what += " " + d.key
 		}
 		if asked[what]++; asked[what] > 1 {
@@ -218,33 +218,35 @@ func (e *pipelineRun) once(t *testing.T, cuts int) {
 	}
 }
 
-// unknown is what is said of a call that is not known to have been made.
+// unknown is the result of a call whose effect is unknown.
 const unknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
 
-// settled returns the product with what a call has come to that a kill has cut off, if one was.
+// settled returns the result with the wanted outcome of a call that a kill has interrupted, if
+// there is one.
 func (got runResult) settled(want runResult) runResult {
 	if i := slices.Index(got.Messages, "tool: "+unknown); i >= 0 {
 		got.Messages = slices.Sorted(slices.Values(append(slices.Delete(slices.Clone(got.Messages), i, i+1), `tool: {"kept":"bill"}`+"\n")))
 		got.State = strings.ReplaceAll(got.State, `"paid":{"error":{"code":"tool_failed","message":"step \"paid\": the tool \"pay\" failed: `+unknown+`"}}`, `"paid":{"kept":"bill"}`)
-		got.Work = want.Work // it may not even have been asked
+		got.Work = want.Work // the tool may not have been called
 	}
 	return got
 }
 
-// same checks that two orders come to the same.
-func (want runResult) same(t *testing.T, what string, got runResult) {
+// wantSame compares two outcomes.
+func (want runResult) wantSame(t *testing.T, what string, got runResult) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-undisturbed +it):\n%s", what, diff)
 	}
 }
 
-// shows checks that who has watched has what one has who reads it afterwards.
-func (e *pipelineRun) shows(t *testing.T) {
+// checkFollower checks that the live reader has the same messages and state as a reader that comes
+// later.
+func (e *pipelineRun) checkFollower(t *testing.T) {
 	t.Helper()
 	in := e.reader.In.Messages
-	watched := kit.WithoutEmptied(kit.Show(t, in, e.reader.Events, kit.Withdrawn))
-	if diff := cmp.Diff(kit.Show(t, in, e.again(t)), watched); diff != "" {
+	watched := kit.WithoutEmptyReasoning(kit.ShownMessages(t, in, e.reader.Events, kit.RetractWarning))
+	if diff := cmp.Diff(kit.ShownMessages(t, in, e.readAgain(t)), watched); diff != "" {
 		t.Errorf("afterwards (-) it has other messages than those watched (+):\n%s", diff)
 	}
 }

@@ -12,21 +12,20 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A pipeline is cancelled in a step of each kind: it ends at once, or when the call is done that it
-// would have to undo, does nothing more, and undoes what it had done, each thing once and nothing
-// else.
+// A pipeline is cancelled in a step of each kind. It ends at once, or after the current call if
+// that call has a compensation. It starts no further step, and compensates each finished step once.
 func TestCancelInEachKindOfStep(t *testing.T) {
 	t.Parallel()
 	h := newGates()
-	s := openSite(t, h.before)
-	for kind, done := range map[string][]string{ // before it halts
+	s := setupDevWith(t, h.before)
+	for kind, done := range map[string][]string{ // the work before the halt
 		"tool": nil, "model": nil, "agent": nil, "pause": nil, "question": nil,
 		"parallel": {"first", "left"}, "map": {"item 1", "item 2"}, "loop": {"rub 1", "rub 2"}, "pipeline": {"inner"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			e := s.start(t, s.p, "halter", func(in *kit.Input) {
-				in.State, in.ForwardedProps = map[string]any{"kind": kind}, kit.Asks(map[string]any{"hold": true})
+			e := s.startWith(t, s.p, "halter", func(in *kit.Input) {
+				in.State, in.ForwardedProps = map[string]any{"kind": kind}, kit.PerdureProps(map[string]any{"hold": true})
 			})
 			switch kind {
 			case "pause":
@@ -34,11 +33,11 @@ func TestCancelInEachKindOfStep(t *testing.T) {
 			case "question":
 				e.reader.Until(t, kit.IsCustom)
 			default:
-				for _, what := range done { // what is cut off before it is known to be done is not undone
+				for _, what := range done { // the interrupted call is not compensated
 					e.awaitResult(t, what)
 				}
 				select {
-				case <-h.of(e.name).came:
+				case <-h.gate(e.name).reached:
 				case <-e.reader.Ctx.Done():
 					t.Fatal("it does not come to its halt")
 				}
@@ -48,23 +47,23 @@ func TestCancelInEachKindOfStep(t *testing.T) {
 				t.Fatalf("cancel: %d", got)
 			}
 			undone := append(slices.Clone(done), "reserve")
-			if kind == "loop" { // what undoes is not told for which round it does
+			if kind == "loop" { // compensations do not name their round
 				undone = []string{"rub", "rub", "reserve"}
 			}
 			if last := map[string]string{"tool": "halt", "map": "item 3", "loop": "rub"}[kind]; last != "" {
-				close(h.of(e.name).opened)
+				close(h.gate(e.name).opened)
 				undone = append(undone, last)
 			}
-			e.watch(t, nil)
+			e.follow(t, nil)
 			t.Logf("it ended %s after the cancel", time.Since(asked).Round(time.Millisecond))
 			kit.WantOutcome(t, e.reader, "cancelled")
 			e.wantUndone(t, undone)
-			e.shows(t)
+			e.checkFollower(t)
 		})
 	}
 }
 
-// awaitResult reads until a tool has answered about something.
+// awaitResult reads until a tool result contains a text.
 func (e *pipelineRun) awaitResult(t *testing.T, what string) {
 	t.Helper()
 	answers := func(e kit.Event) bool {
@@ -75,11 +74,11 @@ func (e *pipelineRun) awaitResult(t *testing.T, what string) {
 	}
 }
 
-// wantUndone checks what was undone, each thing once, and that nothing else was done behind a halt.
+// wantUndone checks the compensations, each once, and that no other work was done after the halt.
 func (e *pipelineRun) wantUndone(t *testing.T, want []string) {
 	t.Helper()
 	var got []string
-	for _, d := range e.w.done(e.name) {
+	for _, d := range e.server.requestsOf(e.name) {
 		if what, ok := strings.CutPrefix(d.what, "undo "); ok {
 			got = append(got, what)
 		}
@@ -94,21 +93,20 @@ func (e *pipelineRun) wantUndone(t *testing.T, want []string) {
 	}
 }
 
-// A pipeline that compensates for what it has done is cancelled at any moment, also while it
-// compensates for a failure already: all that is shown to be done is undone, each thing once, and
-// nothing else.
+// A pipeline is cancelled at any moment, also while it compensates for a failure. Each finished
+// step is compensated once, and nothing else.
 func TestCancelAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	s := openSite(t, nil)
-	s.calm(t, "undoer")
+	s := setupDevWith(t, nil)
+	s.runUndisturbed(t, "undoer")
 	events := s.events["undoer"]
 	outcomes := map[string]int{}
 	for n := 1; n <= events; n++ {
 		if !*kit.Chaos && n%4 != 0 {
 			continue
 		}
-		e := s.errand(t, s.p, "undoer")
-		e.watch(t, func(seen int) {
+		e := s.start(t, s.p, "undoer")
+		e.follow(t, func(seen int) {
 			if seen == n {
 				s.p.Cancel(t, e.reader.In)
 			}
@@ -117,42 +115,42 @@ func TestCancelAtAnyMoment(t *testing.T) {
 		if outcomes[kit.Outcome(last)+last.Member("code")]++; kit.Outcome(last) != "cancelled" && last.Member("code") != "tool_failed" {
 			t.Errorf("cancelled at event %d it ended with %s", n, last.Data)
 		}
-		if e.wantUndone(t, e.kept(t)); t.Failed() {
+		if e.wantUndone(t, e.keptWork(t)); t.Failed() {
 			t.Fatalf("it was cancelled at event %d of %d", n, events)
 		}
 	}
 	t.Logf("of %d events: %v", events, outcomes)
 }
 
-// So is one whose branches ask people, and end with what they ask: on their way there, and when
-// they begin again.
+// A pipeline whose branches wait for approval is cancelled at any moment: before it ends with the
+// interrupts, and when it begins again.
 func TestCancelWhereBranchesAsk(t *testing.T) {
 	t.Parallel()
-	s := openSite(t, nil)
+	s := setupDevWith(t, nil)
 	outcomes := map[string]int{}
-	for i := range contests() {
-		e := s.errand(t, s.p, "sworn")
+	for i := range raceCount() {
+		e := s.start(t, s.p, "sworn")
 		run, seen := 1+i%2, 0
-		last := e.through(t, func(runs int) {
+		last := e.followRuns(t, func(runs int) {
 			if runs != run {
 				return
 			}
 			if seen++; seen == 1+i*7%60 {
 				in := e.reader.In
-				in.RunID = e.run()
+				in.RunID = e.lastRunID()
 				s.p.Cancel(t, in)
 			}
 		})
 		outcomes[kit.Outcome(last)]++
 		var undone []string
 		if kit.Outcome(last) == "cancelled" {
-			undone = e.kept(t)
+			undone = e.keptWork(t)
 		}
-		if slices.Contains(e.work(), "keep undo pledge") { // the agent was done: it undoes nothing any more
+		if slices.Contains(e.work(), "keep undo pledge") { // the agent had finished: its own steps are not compensated
 			undone = append(slices.DeleteFunc(undone, func(what string) bool { return strings.HasPrefix(what, "right") }), "pledge")
 		}
 		e.wantUndone(t, undone)
-		s.p.Pending(t, "?thread="+e.reader.In.ThreadID)
+		s.p.AwaitPending(t, "?thread="+e.reader.In.ThreadID)
 		if t.Failed() {
 			t.Fatalf("run %d was cancelled at event %d", run, 1+i*7%60)
 		}
@@ -160,9 +158,9 @@ func TestCancelWhereBranchesAsk(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// through reads to the end of the last run, and approves what is asked while somebody is asked.
-// seen is called behind each event with how many runs have begun.
-func (e *pipelineRun) through(t *testing.T, seen func(runs int)) (last kit.Event) {
+// followRuns reads to the end of the last run and approves interrupts. seen is called after each
+// event with the number of runs that have begun.
+func (e *pipelineRun) followRuns(t *testing.T, seen func(runs int)) (last kit.Event) {
 	t.Helper()
 	for runs := 0; ; {
 		last, err := e.reader.Next()
@@ -181,17 +179,17 @@ func (e *pipelineRun) through(t *testing.T, seen func(runs int)) (last kit.Event
 		default:
 			e.reader.Cut()
 			for _, q := range kit.InterruptsOf(t, e.reader.Events) {
-				if status, answer := kit.Decide(t, e.reader.P, e.reader.In.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK && status != http.StatusNotFound && status != http.StatusConflict {
+				if status, answer := kit.Decide(t, e.reader.Endpoint, e.reader.In.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK && status != http.StatusNotFound && status != http.StatusConflict {
 					t.Fatalf("approve: %d %v", status, answer)
 				}
 			}
-			e.reader.View = kit.ThreadPath(e.reader.In)
+			e.reader.AttachPath = kit.ThreadPath(e.reader.In)
 		}
 	}
 }
 
-// run returns the id of the run that has begun last.
-func (e *pipelineRun) run() string {
+// lastRunID returns the id of the latest run.
+func (e *pipelineRun) lastRunID() string {
 	for _, seen := range slices.Backward(e.reader.Events) {
 		if seen.Type == "RUN_STARTED" {
 			return seen.Member("runId")
@@ -200,10 +198,10 @@ func (e *pipelineRun) run() string {
 	return ""
 }
 
-// kept returns what was done, and does not undo anything, as the conversation has it.
-func (e *pipelineRun) kept(t *testing.T) (done []string) {
+// keptWork returns the work in the conversation that is no compensation.
+func (e *pipelineRun) keptWork(t *testing.T) (done []string) {
 	t.Helper()
-	for _, m := range kit.Show(t, e.reader.In.Messages, e.again(t)) {
+	for _, m := range kit.ShownMessages(t, e.reader.In.Messages, e.readAgain(t)) {
 		what, ok := strings.CutPrefix(m.Content, `{"kept":"`)
 		if m.Role == "tool" && ok && !strings.HasPrefix(what, "undo") {
 			done = append(done, strings.TrimSuffix(what, "\"}\n"))

@@ -11,52 +11,51 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Pipelines continue as new every few steps: between steps and turns, inside a loop, inside
-// branches and while these wait for people, who are so slow that the thread is parked; and they
-// lose their workers at any moment. They come to the same as one that goes through a single
-// execution and is not disturbed.
+// Pipelines continue as new every few steps: between steps and turns, in a loop, in branches, and
+// while branches wait for approval and the thread is parked. Their workers are killed at random
+// moments. The outcome is that of an undisturbed pipeline in one execution.
 func TestContinuedPipelines(t *testing.T) {
 	t.Parallel()
 	const errandCount, kills = 2, 3
-	calm := devSite(t)
-	calm.calm(t, "walker")
+	calm := setupDev(t)
+	calm.runUndisturbed(t, "walker")
 	want, events := calm.undisturbed["walker"], calm.events["walker"]
 
 	s := kit.NewCluster(t)
 	w := startJournalServer(t)
 	s.Agents = w.agents(t)
-	s.Settings = append(w.environ(s.Agents), "PERDURE_PARK_AFTER=100ms")
-	s.Open(t, "-history-events", "60")
+	s.Env = append(w.environ(s.Agents), "PERDURE_PARK_AFTER=100ms")
+	s.StartServers(t, "-history-events", "60")
 	api := s.StartAPI(t)
 	busy, idle := s.StartWorker(t), s.StartWorker(t)
 	var errands []*pipelineRun
 	for range errandCount {
-		e := w.errand(t, api.Endpoint, "walker")
-		e.within(t, 4*time.Minute)
+		e := w.start(t, api.Endpoint, "walker")
+		e.setTimeout(t, 4*time.Minute)
 		errands = append(errands, e)
 	}
 	for i, e := range errands {
 		at := moments(rand.New(rand.NewPCG(1, uint64(i))), events, kills)
-		e.watch(t, func(seen int) {
+		e.follow(t, func(seen int) {
 			if last := e.reader.Events[seen-1]; last.Terminal() && kit.Outcome(last) == "interrupt" {
-				kit.AwaitType(t, api.Endpoint, e.reader.In, runs.TypeParked)
+				kit.AwaitWorkflowType(t, api.Endpoint, e.reader.In, runs.TypeParked)
 			}
 			if len(at) > 0 && seen == at[0] {
 				busy.Kill()
 				busy, idle, at = idle, s.StartWorker(t), at[1:]
 			}
 		})
-		e.once(t, kills*errandCount*2)
-		want.same(t, fmt.Sprintf("errand %d", i), e.product(t))
-		e.shows(t)
+		e.checkOnce(t, kills*errandCount*2)
+		want.wantSame(t, fmt.Sprintf("errand %d", i), e.result(t))
+		e.checkFollower(t)
 		checkContinued(t, api.Endpoint, e.reader.In)
 	}
 }
 
-// checkContinued checks that a thread and its branches have gone through many executions.
+// checkContinued checks that a thread and its branches had many executions.
 func checkContinued(t *testing.T, p *kit.Endpoint, in kit.Input) {
 	t.Helper()
-	c, err := p.Temporal(t.Context())
+	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,11 @@ import (
 
 const trio = "/v1/agents/trio/runs"
 
-// check holds that the author's model was asked each thing, and each thing once but for kills, and
-// that the client has its thanks.
-func (b *book) check(t *testing.T, f *kit.Follower, kills int) {
+// check checks that the model had each prompt once, except for kills, and that the client has the
+// final message.
+func (b *authorRun) check(t *testing.T, f *kit.Follower, kills int) {
 	t.Helper()
-	messages := kit.Show(t, b.in.Messages, f.Events, kit.Withdrawn)
+	messages := kit.ShownMessages(t, b.in.Messages, f.Events, kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != b.thanks {
 		t.Errorf("at the end the client has %+v", last)
 	}
@@ -28,20 +28,20 @@ func (b *book) check(t *testing.T, f *kit.Follower, kills int) {
 		}
 		again += max(0, n-1)
 	}
-	if again > 3*kills { // as many as are under way at once
+	if again > 3*kills { // the concurrent calls of each kill
 		t.Errorf("%d model calls were made again after %d kills", again, kills)
 	}
 }
 
-// The process is killed behind every few events of pipelines that are under way: what was done is
-// not done again, and their readers miss nothing.
+// The process is killed after every few events of concurrent pipelines. No finished step runs
+// again, and readers miss nothing.
 func TestKillSteps(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 8
-	var books []*book
+	var books []*authorRun
 	var readers []*kit.Follower
 	for range runs {
-		b := newBook(t)
+		b := newAuthorRun(t)
 		books, readers = append(books, b), append(readers, p.FollowAgent(t, author, b.in))
 	}
 	const kills = 4
@@ -77,7 +77,7 @@ func TestKillSteps(t *testing.T) {
 		}
 		question := kit.InterruptsOf(t, f.Events)[0]
 		if i%2 == 0 {
-			p.Kill() // between question and answer
+			p.Kill() // between interrupt and decision
 			p.Start(t)
 		}
 		if status, answer := kit.Decide(t, p.Endpoint, books[i].in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusOK {
@@ -89,14 +89,14 @@ func TestKillSteps(t *testing.T) {
 	}
 }
 
-// Three questions of branches that stand beside one another are answered in any order: each branch
-// does what was approved of it.
+// Three branches ask for approval, and are approved in any order. Each branch does what was
+// approved of it.
 func TestBranchesAsk(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			t.Parallel()
-			in, said := kit.NewInput(kit.Say("this.")), kit.Say("It is so.")
+			in, said := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")
 			topic := in.Messages[0].Content
 			prompt := "Sum up 2 12 6 in " + topic
 			kit.SharedModel.AnswerWith(t, prompt, said)
@@ -105,7 +105,7 @@ func TestBranchesAsk(t *testing.T) {
 				t.Fatalf("the questions are %+v", questions)
 			}
 			args := map[string]string{}
-			for _, a := range kit.Shared.Pending(t, "?thread="+in.ThreadID, in.ThreadID, in.ThreadID, in.ThreadID).Items {
+			for _, a := range kit.Shared.AwaitPending(t, "?thread="+in.ThreadID, in.ThreadID, in.ThreadID, in.ThreadID).Items {
 				args[a.ID] = fmt.Sprint(a.Args["n"])
 			}
 			slices.SortFunc(questions, func(a, b kit.Interrupt) int {
@@ -129,14 +129,14 @@ func TestBranchesAsk(t *testing.T) {
 	}
 }
 
-// A cancel ends ten branches that speak, in under a second, by legal events.
+// A cancel ends ten branches that stream in less than a second, with legal events.
 func TestCancelReachesBranches(t *testing.T) {
-	// Not in parallel: it measures.
+	// Not parallel: the test measures time.
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
-			in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
-			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Pours(answer).Response, ChunkSize: 8, Latency: 25})
-			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url("/v1/agents/choir/runs"), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
+			in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(4000)
+			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.SlowAnswer(answer).Response, ChunkSize: 8, Latency: 25})
+			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.URL("/v1/agents/choir/runs"), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
 			d.Until(t, "SUBAGENT_STARTED", 10)
 			d.Until(t, "TEXT_MESSAGE_CONTENT", 50)
 			asked := time.Now()

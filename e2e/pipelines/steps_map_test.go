@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// barrier lets so many requests of tools pass, and stops those behind them until it is opened. Full
-// is closed when as many stand before it as are to.
+// barrier lets a number of tool requests pass and holds further requests until it opens. full is
+// closed when enough requests wait.
 type barrier struct {
 	passes, stands int
 	full, opened   chan struct{}
@@ -53,14 +53,14 @@ func (b *barrier) before(ctx context.Context, d *request) bool {
 	}
 }
 
-// packed is what has become of an item.
-type packed struct {
+// itemResult is the output of the map for one item.
+type itemResult struct {
 	Wrap, Stamp *struct{ Kept string }
 	Error       *struct{ Code string }
 }
 
-// A map of 500 items, 20 at a time, loses one of its two workers in the middle, for good: the other
-// one does the rest. What the tools were asked for stands in their journal.
+// A map of 500 items, 20 at a time, loses one of its two workers for good. The other worker does
+// the rest, and the journal has each tool call.
 func TestMapLosesAWorker(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 500, 20
@@ -68,8 +68,8 @@ func TestMapLosesAWorker(t *testing.T) {
 	w.before = b.before
 	c := kit.NewCluster(t)
 	c.Agents = w.agents(t)
-	c.Settings = w.environ(c.Agents)
-	c.Open(t)
+	c.Env = w.environ(c.Agents)
+	c.StartServers(t)
 	api := c.StartAPI(t)
 	dies := c.StartWorker(t)
 	c.StartWorker(t)
@@ -78,8 +78,8 @@ func TestMapLosesAWorker(t *testing.T) {
 		names[i] = fmt.Sprintf("item %d %s", i, kit.Mark)
 	}
 	began := time.Now()
-	e := w.start(t, api.Endpoint, "packer", func(in *kit.Input) { in.State = map[string]any{"items": names} })
-	e.within(t, 4*time.Minute)
+	e := w.startWith(t, api.Endpoint, "packer", func(in *kit.Input) { in.State = map[string]any{"items": names} })
+	e.setTimeout(t, 4*time.Minute)
 	select {
 	case <-b.full:
 	case <-e.reader.Ctx.Done():
@@ -88,16 +88,16 @@ func TestMapLosesAWorker(t *testing.T) {
 	t.Logf("in the middle after %s", time.Since(began).Round(time.Millisecond))
 	dies.Kill()
 	close(b.opened)
-	e.watch(t, nil)
+	e.follow(t, nil)
 	t.Logf("all of it took %s, and showed %d events", time.Since(began).Round(time.Millisecond), len(e.reader.Events))
 
-	var got []packed
+	var got []itemResult
 	decodeStep(t, api.Endpoint, e.reader.In, "packed", &got)
 	if len(got) != items {
 		t.Fatalf("there are %d outputs", len(got))
 	}
 	requests := map[string]int{}
-	for _, d := range w.done(e.name) {
+	for _, d := range w.requestsOf(e.name) {
 		requests[d.what]++
 	}
 	again, unknown := 0, 0
@@ -118,14 +118,13 @@ func TestMapLosesAWorker(t *testing.T) {
 	if again+unknown == 0 || again+unknown > atOnce {
 		t.Errorf("%d items were cut off by the kill", again+unknown)
 	}
-	if w.busiest != atOnce {
-		t.Errorf("up to %d items were under way at once", w.busiest)
+	if w.maxActive != atOnce {
+		t.Errorf("up to %d items were under way at once", w.maxActive)
 	}
 	checkMapHistory(t, api.Endpoint, e.reader.In, items)
 }
 
-// checkMapHistory checks that what stands in histories of a map is small: of each item its
-// beginning and its end.
+// checkMapHistory checks that the history of a map is small: for each item its start and its end.
 func checkMapHistory(t *testing.T, p *kit.Endpoint, in kit.Input, items int) {
 	t.Helper()
 	events, size := 0, 0

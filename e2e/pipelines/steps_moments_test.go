@@ -12,65 +12,65 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// site is where errands are done, by somebody who can be killed.
-type site struct {
+// killTarget is a journal server and an API whose process or worker tests can kill.
+type killTarget struct {
 	*journalServer
 	p *kit.Endpoint
-	// kill kills who is at work, and has somebody go on.
+	// kill kills the process or worker and starts the next one.
 	kill func(t *testing.T)
-	// undisturbed is what an agent's errands come to, and events how many somebody sees of one.
+	// undisturbed has the outcome of each agent without kills, and events the number of its events.
 	undisturbed map[string]runResult
 	events      map[string]int
 }
 
-func newSite(w *journalServer, p *kit.Endpoint, kill func(t *testing.T)) *site {
-	return &site{journalServer: w, p: p, kill: kill, undisturbed: map[string]runResult{}, events: map[string]int{}}
+// newKillTarget returns a kill target.
+func newKillTarget(w *journalServer, p *kit.Endpoint, kill func(t *testing.T)) *killTarget {
+	return &killTarget{journalServer: w, p: p, kill: kill, undisturbed: map[string]runResult{}, events: map[string]int{}}
 }
 
-// devSite returns one process, which is killed with the servers in it.
-func devSite(t *testing.T) *site {
+// setupDev returns "perdure dev", which is killed with its servers.
+func setupDev(t *testing.T) *killTarget {
 	t.Helper()
-	return openSite(t, nil)
+	return setupDevWith(t, nil)
 }
 
-// openSite returns a devSite with settings of its own, whose workshop does something before it
-// answers.
-func openSite(t *testing.T, before func(context.Context, *request) bool, settings ...string) *site {
+// setupDevWith is like setupDev, with environment variables and a function that the journal server
+// calls before it answers.
+func setupDevWith(t *testing.T, before func(context.Context, *request) bool, settings ...string) *killTarget {
 	t.Helper()
 	w := startJournalServer(t)
 	w.before = before
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents = w.agents(t)
 	p.Env = append(w.environ(p.Agents), settings...)
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	return newSite(w, p.Endpoint, func(t *testing.T) {
+	return newKillTarget(w, p.Endpoint, func(t *testing.T) {
 		t.Helper()
 		p.Kill()
 		p.Start(t)
 	})
 }
 
-// workerSite returns a cluster with one worker, which is killed by itself: those who watch notice
-// nothing.
-func workerSite(t *testing.T) *site {
+// setupWorker returns a cluster with one worker. Only the worker is killed, which readers do not
+// notice.
+func setupWorker(t *testing.T) *killTarget {
 	t.Helper()
 	w, c := startJournalServer(t), kit.NewCluster(t)
 	c.Agents = w.agents(t)
-	c.Settings = w.environ(c.Agents)
-	c.Open(t)
+	c.Env = w.environ(c.Agents)
+	c.StartServers(t)
 	api, worker := c.StartAPI(t), c.StartWorker(t)
-	return newSite(w, api.Endpoint, func(t *testing.T) {
+	return newKillTarget(w, api.Endpoint, func(t *testing.T) {
 		t.Helper()
 		worker.Kill()
 		worker = c.StartWorker(t)
 	})
 }
 
-// A pipeline is killed when its viewer has seen so many of its events, and goes on: it comes to the
-// same as one that nobody disturbs, has told the same steps, and has had each thing done once. With
-// -chaos that is so for each event; else for some, chosen by CHAOS_SEED, one in each part of the
-// pipeline.
+// A pipeline is killed when its viewer has read a number of its events. Its outcome and its steps
+// are those of an undisturbed run, and each tool call is made once. With -chaos each event has a
+// kill. Otherwise CHAOS_SEED chooses one event in each part of the pipeline.
 func TestPipelineKilledAtEachEvent(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -81,18 +81,18 @@ func TestPipelineKilledAtEachEvent(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, place := range []struct {
 		name  string
-		open  func(*testing.T) *site
+		open  func(*testing.T) *killTarget
 		parts map[string]int
 	}{
-		{"perdure dev", devSite, map[string]int{"maker": 5, "undoer": 2}},
-		{"worker", workerSite, map[string]int{"maker": 3, "undoer": 1}},
+		{"perdure dev", setupDev, map[string]int{"maker": 5, "undoer": 2}},
+		{"worker", setupWorker, map[string]int{"maker": 3, "undoer": 1}},
 	} {
 		t.Run(place.name, func(t *testing.T) {
 			s := place.open(t)
 			for _, agent := range []string{"maker", "undoer"} {
-				s.calm(t, agent)
+				s.runUndisturbed(t, agent)
 				for _, n := range moments(random, s.events[agent], place.parts[agent]) {
-					if s.killedAt(t, agent, n); t.Failed() {
+					if s.runKilledAt(t, agent, n); t.Failed() {
 						return
 					}
 				}
@@ -101,7 +101,7 @@ func TestPipelineKilledAtEachEvent(t *testing.T) {
 	}
 }
 
-// moments are places among so many events: one in each part, or with -chaos all.
+// moments returns one random event in each part of the events, or all events with -chaos.
 func moments(random *rand.Rand, events, parts int) []int {
 	if *kit.Chaos {
 		parts = events
@@ -114,24 +114,24 @@ func moments(random *rand.Rand, events, parts int) []int {
 	return list
 }
 
-// calm finds out what an agent's errands come to.
-func (s *site) calm(t *testing.T, agent string) {
+// runUndisturbed runs an agent without kills and keeps its outcome.
+func (s *killTarget) runUndisturbed(t *testing.T, agent string) {
 	t.Helper()
-	e := s.errand(t, s.p, agent)
-	e.watch(t, nil)
-	e.once(t, 0)
-	s.undisturbed[agent], s.events[agent] = e.product(t), len(e.reader.Events)
+	e := s.start(t, s.p, agent)
+	e.follow(t, nil)
+	e.checkOnce(t, 0)
+	s.undisturbed[agent], s.events[agent] = e.result(t), len(e.reader.Events)
 }
 
-// Each kill may cut off what two branches do at the time, and the advance of the step that they
-// stand in.
+// A kill may interrupt the calls of two branches, and the advance of their step.
 const cutByKill = 2
 
-func (s *site) killedAt(t *testing.T, agent string, n int) {
+// runKilledAt runs an agent with a kill after its n-th event.
+func (s *killTarget) runKilledAt(t *testing.T, agent string, n int) {
 	t.Helper()
-	e := s.errand(t, s.p, agent)
+	e := s.start(t, s.p, agent)
 	killed, began := false, time.Now()
-	e.watch(t, func(seen int) {
+	e.follow(t, func(seen int) {
 		if seen == n {
 			s.kill(t)
 			killed = true
@@ -141,8 +141,8 @@ func (s *site) killedAt(t *testing.T, agent string, n int) {
 		t.Logf("%s had ended before event %d", agent, n)
 	}
 	t.Logf("%s killed at event %d took %s", agent, n, time.Since(began).Round(time.Millisecond))
-	e.once(t, cutByKill)
+	e.checkOnce(t, cutByKill)
 	want := s.undisturbed[agent]
-	want.same(t, agent+" killed at event "+strconv.Itoa(n), e.product(t).settled(want))
-	e.shows(t)
+	want.wantSame(t, agent+" killed at event "+strconv.Itoa(n), e.result(t).settled(want))
+	e.checkFollower(t)
 }

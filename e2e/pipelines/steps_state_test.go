@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Who answers a pipeline's question with a state changes the state, and not what the steps before
-// the question have come to: the client is told what it lacks of that.
+// A decision with a state replaces the state, but not the outputs of earlier steps. The client gets
+// the outputs that it lacks.
 func TestAnswersKeepOutputs(t *testing.T) {
 	t.Parallel()
 	const keeper = `name: keeper
@@ -20,7 +20,7 @@ steps:
   - {name: two, tool: calculate, args: {expression: "${string(steps.one)}+${string(state.mine)}"}}
 `
 	p := kit.SetupWith(t, keeper)
-	in := kit.NewInput(kit.Say("this."))
+	in := kit.NewInput(kit.Marked("this."))
 	asked := p.FollowAgent(t, "/v1/agents/keeper/runs", in)
 	asked.Finish(t)
 	question := kit.InterruptsOf(t, asked.Events)[0]
@@ -41,7 +41,7 @@ steps:
 		t.Errorf("the client is told %s", first.Data)
 	}
 	then.UntilSuccess(t)
-	messages := kit.Show(t, in.Messages, append(asked.Events, then.Events...), kit.Withdrawn)
+	messages := kit.ShownMessages(t, in.Messages, append(asked.Events, then.Events...), kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != "50" {
 		t.Errorf("at the end the client has %+v", last)
 	}

@@ -11,16 +11,16 @@ import (
 
 const author = "/v1/agents/author/runs"
 
-// book is a run of the author.
-type book struct {
+// authorRun is a run of the agent author.
+type authorRun struct {
 	in                   kit.Input
 	text, thanks         string
 	planned, told, wrote []string // prompts
 }
 
-func newBook(t *testing.T) *book {
+func newAuthorRun(t *testing.T) *authorRun {
 	t.Helper()
-	b := &book{in: kit.NewInput(kit.Say("this.")), text: kit.Say("It is so."), thanks: kit.Say("Thank you.")}
+	b := &authorRun{in: kit.NewInput(kit.Marked("this.")), text: kit.Marked("It is so."), thanks: kit.Marked("Thank you.")}
 	topic := b.in.Messages[0].Content
 	prompt := func(of *[]string, text, answer string) {
 		*of = append(*of, text)
@@ -29,7 +29,7 @@ func newBook(t *testing.T) *book {
 	prompt(&b.planned, "Plan "+topic, `{"sums":["1+1","2+2","3+3"]}`)
 	var tales []string
 	for _, sum := range []string{"2", "4", "6"} {
-		tale := kit.Say("It is " + sum)
+		tale := kit.Marked("It is " + sum)
 		tales = append(tales, tale)
 		prompt(&b.told, fmt.Sprintf("Tell of %s in %s", sum, topic), tale)
 	}
@@ -42,13 +42,13 @@ func newBook(t *testing.T) *book {
 	return b
 }
 
-// A pipeline of agents, tools, branches and a question is one thread for stock clients of both
-// generations: they see its steps, answer its question, and have its state.
+// Stock clients of both generations see a pipeline of agents, tools, branches and an approval as
+// one thread: its steps, its interrupt and its state.
 func TestSteps(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		b := newBook(t)
-		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url(author), ThreadID: b.in.ThreadID, Messages: b.in.Messages, Runs: []kit.ScriptedRun{
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		b := newAuthorRun(t)
+		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.URL(author), ThreadID: b.in.ThreadID, Messages: b.in.Messages, Runs: []kit.ScriptedRun{
 			{RunID: "run-1"}, {RunID: "run-2", Resume: map[string]any{"approved": true}},
 		}})
 		ends := d.Finish(t)
@@ -60,11 +60,11 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// An agent that consists of steps may be a step of another one: what its branches ask is asked of
-// people, and what it says at last is the step's output.
-func TestAStepIsAnAgentWithSteps(t *testing.T) {
+// A pipeline may be a step of another pipeline. Interrupts of its branches reach the client, and
+// its last message is the step's output.
+func TestNestedPipeline(t *testing.T) {
 	t.Parallel()
-	in, said := kit.NewInput(kit.Say("this.")), kit.Say("It is so.")
+	in, said := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")
 	kit.SharedModel.AnswerWith(t, "Sum up 2 4 6 in 2 and "+in.Messages[0].Content, said)
 	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, "/v1/agents/nest/runs", in))
 	if len(questions) != 3 {
@@ -82,7 +82,7 @@ func TestAStepIsAnAgentWithSteps(t *testing.T) {
 			Heard string
 		}
 	}
-	kit.Shared.Ask(t, "/v1/threads/"+in.ThreadID+"/state", &now)
+	kit.Shared.GetJSON(t, "/v1/threads/"+in.ThreadID+"/state", &now)
 	if now.State.Heard != said {
 		t.Errorf("the state has %q, want %q", now.State.Heard, said)
 	}

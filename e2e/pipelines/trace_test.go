@@ -21,28 +21,28 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// traced are agents whose model calls a subagent, which calls a tool.
+// traced are agents whose model calls a subagent that calls a tool.
 const traced = `
 kind: tool
 name: keep
 description: Notes what it is told. Twice is once.
 parameters: {type: object, required: [order, what], properties: {order: {type: string}, what: {type: string}}}
-http: {method: POST, url: "http://WORKSHOP/tools/keep", timeout: 5m}
+http: {method: POST, url: "http://JOURNAL/tools/keep", timeout: 5m}
 idempotent: true
 ---
 name: tracer
-model: openai/workshop
+model: openai/journal
 instructions: You hand work over.
 tools: [keep, "agent:helper"]
 ---
 name: helper
 description: Works.
-model: openai/workshop
+model: openai/journal
 tools: [keep]
 steps: [{name: works, tool: keep, args: {order: "${input.text}", what: halt}}]
 `
 
-// traceparent is a trace that a client has begun.
+// traceparent is a trace that a client has started.
 type traceparent struct{ trace, span string }
 
 func newTraceparent() traceparent {
@@ -51,8 +51,8 @@ func newTraceparent() traceparent {
 	return traceparent{hex.EncodeToString(id[:16]), hex.EncodeToString(id[16:])}
 }
 
-// begin starts a run in a trace, and leaves when it is accepted.
-func (p traceparent) begin(t *testing.T, url string, in kit.Input) {
+// startRun starts a run in the trace and disconnects when it is accepted.
+func (p traceparent) startRun(t *testing.T, url string, in kit.Input) {
 	t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -78,8 +78,8 @@ func (p traceparent) begin(t *testing.T, url string, in kit.Input) {
 	}
 }
 
-// of returns the spans of the trace.
-func (p traceparent) of(spans []*tracepb.Span) []*tracepb.Span {
+// spansOf returns the spans of the trace.
+func (p traceparent) spansOf(spans []*tracepb.Span) []*tracepb.Span {
 	var own []*tracepb.Span
 	for _, s := range spans {
 		if hex.EncodeToString(s.GetTraceId()) == p.trace {
@@ -98,9 +98,8 @@ func intAttribute(s *tracepb.Span, key string) int64 {
 	return 0
 }
 
-// TestTraceOfARun: a run belongs to the trace of the request that asked for it, with its model
-// calls, its subagents and their tools, also after the process was killed and when the run has
-// waited for its thread. No span is an orphan, and each names its run.
+// A run belongs to the trace of its request, with its model calls, subagents and tool calls, also
+// after a kill and in a queued run. Each span has a parent in the trace and names its run.
 func TestTraceOfARun(t *testing.T) {
 	t.Parallel()
 	c := &kit.Traces{Arrived: make(chan struct{})}
@@ -110,32 +109,32 @@ func TestTraceOfARun(t *testing.T) {
 	w.before = halts.before
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents = t.TempDir()
-	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), []byte(strings.ReplaceAll(traced, "http://WORKSHOP", w.server.URL)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), []byte(strings.ReplaceAll(traced, "http://JOURNAL", w.server.URL)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.Env = append(w.environ(p.Agents), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=50")
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 
 	const agent = "/v1/agents/tracer/runs"
 	order, other := kit.Mark+rand.Text()[:12], kit.Mark+rand.Text()[:12]
 	handing := kit.NewInput(fmt.Sprintf(`script:{"order":%q,"hands":"helper","say":"done"}`, order))
 	busy := kit.NewInput(fmt.Sprintf(`script:{"order":%q,"call":"halt","say":"done"}`, other))
-	queued := busy.After("run-2", "enqueue", kit.User(fmt.Sprintf(`script:{"order":%q,"say":"done"}`, other)))
+	queued := busy.NextRun("run-2", "enqueue", kit.UserMessage(fmt.Sprintf(`script:{"order":%q,"say":"done"}`, other)))
 	one, zero, two := newTraceparent(), newTraceparent(), newTraceparent()
-	one.begin(t, p.Url(agent), handing)
-	zero.begin(t, p.Url(agent), busy)
-	opened := []*gate{halts.of(order + " later"), halts.of(other)}
+	one.startRun(t, p.URL(agent), handing)
+	zero.startRun(t, p.URL(agent), busy)
+	opened := []*gate{halts.gate(order + " later"), halts.gate(other)}
 	for _, at := range opened {
 		select {
-		case <-at.came:
+		case <-at.reached:
 		case <-t.Context().Done():
 		}
 	}
-	two.begin(t, p.Url(agent), queued)
-	// What has begun is not reported yet; what led there must be, or it is lost with the process.
-	c.Await(t, "POST /v1/agents/:agent/runs", 3)
-	c.Await(t, "StartActivity:tool.call.v1", 2)
+	two.startRun(t, p.URL(agent), queued)
+	// Active spans are not exported yet. Their ended parents must be, or the kill loses them.
+	c.AwaitSpans(t, "POST /v1/agents/:agent/runs", 3)
+	c.AwaitSpans(t, "StartActivity:tool.call.v1", 2)
 	p.Kill()
 	p.Start(t)
 	for _, at := range opened {
@@ -144,26 +143,26 @@ func TestTraceOfARun(t *testing.T) {
 	for _, in := range []kit.Input{handing, busy, queued} {
 		p.FollowAgent(t, agent, in).Finish(t)
 	}
-	if err := p.Stop(); err != nil { // what is left is sent when the process ends
+	if err := p.Stop(); err != nil { // the process exports the rest when it stops
 		t.Fatal(err)
 	}
-	spans := c.Await(t, "RunWorkflow:agent.run.v1", 3)
+	spans := c.AwaitSpans(t, "RunWorkflow:agent.run.v1", 3)
 
 	for run, want := range map[traceparent][]string{
 		zero: {"RunWorkflow:agent.run.v1", "RunActivity:tool.call.v1", "execute_tool keep"},
 		one: {
 			"POST /v1/agents/:agent/runs", "StartWorkflow:agent.run.v1", "RunWorkflow:agent.run.v1", "StartActivity:model.call.v1",
-			"RunActivity:model.call.v1", "chat workshop", "RunWorkflow:agent.child.v1", "RunActivity:tool.call.v1", "execute_tool keep",
+			"RunActivity:model.call.v1", "chat journal", "RunWorkflow:agent.child.v1", "RunActivity:tool.call.v1", "execute_tool keep",
 		},
-		two: {"POST /v1/agents/:agent/runs", "RunWorkflow:agent.run.v1", "RunActivity:model.call.v1", "chat workshop", "RunActivity:run.finish.v1"},
+		two: {"POST /v1/agents/:agent/runs", "RunWorkflow:agent.run.v1", "RunActivity:model.call.v1", "chat journal", "RunActivity:run.finish.v1"},
 	} {
-		own := run.of(spans)
+		own := run.spansOf(spans)
 		for _, name := range want {
-			if len(kit.Named(own, name)) == 0 {
+			if len(kit.SpansNamed(own, name)) == 0 {
 				t.Errorf("no span %q in the trace of %v", name, want)
 			}
 		}
-		if n := len(kit.Named(own, "RunWorkflow:agent.run.v1")); n != 1 {
+		if n := len(kit.SpansNamed(own, "RunWorkflow:agent.run.v1")); n != 1 {
 			t.Errorf("the workflow of a run is reported %d times", n)
 		}
 		known := map[string]bool{run.span: true}
@@ -177,30 +176,30 @@ func TestTraceOfARun(t *testing.T) {
 		}
 	}
 	for prefix, name := range map[string]string{
-		"chat workshop": "tracer", "RunActivity:model.call.v1": "tracer", "execute_tool keep": "helper", "RunActivity:tool.call.v1": "helper",
+		"chat journal": "tracer", "RunActivity:model.call.v1": "tracer", "execute_tool keep": "helper", "RunActivity:tool.call.v1": "helper",
 	} {
-		for _, s := range kit.Named(one.of(spans), prefix) {
+		for _, s := range kit.SpansNamed(one.spansOf(spans), prefix) {
 			for key, want := range map[string]string{
 				"perdure.tenant": "default", "perdure.thread.id": handing.ThreadID, "perdure.run.id": "run-1", "gen_ai.conversation.id": handing.ThreadID, "gen_ai.agent.name": name,
 			} {
-				if got := kit.Attribute(s, key); got != want {
+				if got := kit.SpanAttribute(s, key); got != want {
 					t.Errorf("%s of %s is %q, want %q", key, s.GetName(), got, want)
 				}
 			}
 		}
 	}
-	for _, s := range kit.Named(two.of(spans), "chat workshop") {
-		if kit.Attribute(s, "perdure.run.id") != "run-2" {
+	for _, s := range kit.SpansNamed(two.spansOf(spans), "chat journal") {
+		if kit.SpanAttribute(s, "perdure.run.id") != "run-2" {
 			t.Errorf("attributes of the second run: %v", s.GetAttributes())
 		}
 	}
 	again := func(s *tracepb.Span) bool { return intAttribute(s, "perdure.attempt") > 1 }
 	for _, name := range []string{"RunActivity:tool.call.v1", "execute_tool keep"} {
-		if !slices.ContainsFunc(kit.Named(one.of(spans), name), again) {
-			t.Errorf("no span %q is of another attempt: %v", name, kit.Named(one.of(spans), name))
+		if !slices.ContainsFunc(kit.SpansNamed(one.spansOf(spans), name), again) {
+			t.Errorf("no span %q is of another attempt: %v", name, kit.SpansNamed(one.spansOf(spans), name))
 		}
 	}
-	for _, d := range append(w.done(order), w.done(order+" later")...) {
+	for _, d := range append(w.requestsOf(order), w.requestsOf(order+" later")...) {
 		if !strings.HasPrefix(d.trace, "00-"+one.trace) {
 			t.Errorf("the %s server was sent the traceparent %q", d.tool, d.trace)
 		}

@@ -20,21 +20,21 @@ type replay struct {
 	Events   []json.RawMessage `json:"events"`
 }
 
-// replayed is what became of it.
-type replayed struct {
+// replayResult is what became of it.
+type replayResult struct {
 	Error    string `json:"error"`
 	Messages []any  `json:"messages"`
 	State    any    `json:"state"`
 }
 
-func (r replay) ours(t *testing.T) replayed {
+func (r replay) ours(t *testing.T) replayResult {
 	t.Helper()
 	var verifier agui.Verifier
 	var thinking agui.ThinkingUpgrade
 	reducer := agui.NewReducer(r.Messages, r.State)
 	var failure string
 	for _, raw := range r.Events {
-		if err := take(raw, &thinking, &verifier, reducer); err != nil {
+		if err := applyEvent(raw, &thinking, &verifier, reducer); err != nil {
 			failure = err.Error()
 			break
 		}
@@ -43,14 +43,14 @@ func (r replay) ours(t *testing.T) replayed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := replayed{Error: failure}
+	got := replayResult{Error: failure}
 	if err := json.Unmarshal(fmt.Appendf(nil, `{"messages":%s,"state":%s}`, messages, reducer.State()), &got); err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-func take(raw json.RawMessage, thinking *agui.ThinkingUpgrade, verifier *agui.Verifier, reducer *agui.Reducer) error {
+func applyEvent(raw json.RawMessage, thinking *agui.ThinkingUpgrade, verifier *agui.Verifier, reducer *agui.Reducer) error {
 	e, err := agui.Decode(raw)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func take(raw json.RawMessage, thinking *agui.ThinkingUpgrade, verifier *agui.Ve
 
 // compare reports whether both accept a stream and make the same of it. Of a refused one only the
 // refusal counts: the client applies events later than it checks them.
-func compare(ours, theirs replayed) string {
+func compare(ours, theirs replayResult) string {
 	if (ours.Error == "") != (theirs.Error == "") {
 		return fmt.Sprintf("ours: %q, the reference: %q", ours.Error, theirs.Error)
 	}
@@ -112,7 +112,7 @@ func TestClientAgreesOnOurStreams(t *testing.T) {
 		if job.Events == nil {
 			job.Events = []json.RawMessage{}
 		}
-		var theirs replayed
+		var theirs replayResult
 		client.ask(job, &theirs)
 		diff := compare(job.ours(t), theirs)
 		if reason := differences[c.Name]; (diff != "") != (reason != "") {
@@ -130,7 +130,7 @@ func TestClientAgreesOnRandomStreams(t *testing.T) {
 	for seed := range uint64(400) {
 		g := newGenerator(seed)
 		job := replay{Messages: []agui.Message{}, State: json.RawMessage(`{"n":0,"l":[]}`), Events: g.stream(t)}
-		var theirs replayed
+		var theirs replayResult
 		client.ask(job, &theirs)
 		ours := job.ours(t)
 		if ours.Error != "" {

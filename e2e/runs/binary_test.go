@@ -13,9 +13,9 @@ const binaryWire = "application/vnd.ag-ui.event+proto"
 // asks in vain: its own decoder fails at the result of a tool.
 func TestBinaryWire(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		yes, no := true, false
-		question, thought, answer := kit.User(kit.Say("How much?")), kit.Say("Calculate, 計算."), kit.Say("Grüße, 世界 🌍: it is 84.")
+		question, thought, answer := kit.UserMessage(kit.Marked("How much?")), kit.Marked("Calculate, 計算."), kit.Marked("Grüße, 世界 🌍: it is 84.")
 		call := kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"12*7"}`}
 		kit.SharedModel.Answer(t,
 			kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &no}, Response: kit.Response{Reasoning: thought, ToolCalls: []kit.ModelCall{call}}},

@@ -15,8 +15,8 @@ func TestCancel(t *testing.T) {
 	// Not in parallel: it measures.
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
-			in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
-			kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+			in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(4000)
+			kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 			d := g.Drive(t, kit.Shared, kit.Script{ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
 			d.Until(t, "TEXT_MESSAGE_CONTENT", 5)
 			asked := time.Now()
@@ -32,52 +32,52 @@ func TestCancel(t *testing.T) {
 			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 				t.Errorf("cancel again: %d, want 202", got)
 			}
-			wantGoesOn(t, g, in.ThreadID, end.Messages)
+			wantThreadContinues(t, g, in.ThreadID, end.Messages)
 		})
 	}
 }
 
-// wantGoesOn checks that the thread takes the next run, and that the model hears the kept part.
-func wantGoesOn(t *testing.T, g kit.Generation, thread string, had []kit.Message) {
+// wantThreadContinues checks that the thread takes the next run, and that the model hears the kept part.
+func wantThreadContinues(t *testing.T, g kit.Generation, thread string, had []kit.Message) {
 	t.Helper()
-	next, answer := kit.User(kit.Say("And now?")), kit.Say("Now this.")
+	next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
 	kit.SharedModel.AnswerWith(t, next.Content, answer)
 	d := g.Drive(t, kit.Shared, kit.Script{ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "run-2", Add: []kit.Message{next}}}})
-	kit.WantMessages(t, append(had, next, kit.Says(answer)), d.Finish(t)[0].Messages)
+	kit.WantMessages(t, append(had, next, kit.AssistantMessage(answer)), d.Finish(t)[0].Messages)
 	calls := kit.SharedModel.Calls(t, next.Content)
 	if len(calls) != 1 {
 		t.Fatalf("%d model calls, want 1", len(calls))
 	}
-	wantHeard(t, calls[0], had[0].Content, had[1].Content, next.Content)
+	wantModelInput(t, calls[0], had[0].Content, had[1].Content, next.Content)
 }
 
 func TestCancelOfFinishedRun(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Quick?"))
-	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("Yes."))
+	in := kit.NewInput(kit.Marked("Quick?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("Yes."))
 	all := kit.Shared.Run(t, in)
 	if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 		t.Errorf("cancel: %d, want 202", got)
 	}
-	kit.Same(t, "after the cancel", all, kit.Shared.Run(t, in))
+	kit.WantSameEvents(t, "after the cancel", all, kit.Shared.Run(t, in))
 }
 
 // A client that goes away cancels nothing.
 func TestDisconnectIsNotCancel(t *testing.T) {
 	t.Parallel()
-	in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(500)
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(500)
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 	f := kit.Shared.Follow(t, in)
-	f.Contents(t, 3)
+	f.UntilContent(t, 3)
 	f.Cut()
 	f.Finish(t)
-	kit.WantMessages(t, append(in.Messages, kit.Says(answer)), kit.Show(t, in.Messages, f.Events))
+	kit.WantMessages(t, append(in.Messages, kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, f.Events))
 }
 
 // A run that waits to try its model again is cancelled as fast as one that speaks.
 func TestCancelBetweenAttempts(t *testing.T) {
-	in := kit.NewInput(kit.Say("May I?"))
-	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Fails(500).Response})
+	in := kit.NewInput(kit.Marked("May I?"))
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.ErrorAnswer(500).Response})
 	f := kit.Shared.Follow(t, in)
 	f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" })
 	for len(kit.SharedModel.Calls(t, in.Messages[0].Content)) < 2 {
@@ -96,15 +96,15 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	if last := f.Events[len(f.Events)-1]; !strings.Contains(string(last.Data), `"cancelled"`) {
 		t.Errorf("it ended with %s", last.Data)
 	}
-	kit.WantMessages(t, in.Messages, kit.Show(t, in.Messages, f.Events))
+	kit.WantMessages(t, in.Messages, kit.ShownMessages(t, in.Messages, f.Events))
 }
 
 // A cancel that comes with the very first event is kept.
 func TestCancelAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 10 {
-		in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Long(4000)
-		kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+		in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(4000)
+		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 		f := kit.Shared.Follow(t, in)
 		f.Until(t, func(e kit.Event) bool { return e.Type == "RUN_STARTED" })
 		if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {

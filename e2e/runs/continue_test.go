@@ -19,14 +19,14 @@ func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 	t.Parallel()
 	const turns, kills, runs = 60, 5, 4
 	c := kit.NewCluster(t)
-	c.Open(t, "-history-events", "60")
+	c.StartServers(t, "-history-events", "60")
 	a := c.StartAPI(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	busy := c.StartWorker(t)
 	var readers []*kit.Follower
 	for range runs {
-		f := a.Quiet(ctx, kit.NewInput(fmt.Sprintf("count to %d, %s", turns, kit.Say(""))))
+		f := a.NewUnrecordedFollower(ctx, kit.NewInput(fmt.Sprintf("count to %d, %s", turns, kit.Marked(""))))
 		f.Agent = "/v1/agents/tireless/runs"
 		readers = append(readers, f)
 	}
@@ -60,13 +60,13 @@ func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kill
 	want := in.Messages
 	for n := range turns {
 		call := kit.ModelCall{Name: "calculate", Arguments: fmt.Sprintf(`{"expression":"2*%d"}`, n)}
-		want = append(want, kit.CallsTools(call), kit.Result(strconv.Itoa(2*n)))
+		want = append(want, kit.ToolCallMessage(call), kit.ToolMessage(strconv.Itoa(2*n)))
 	}
-	want = append(want, kit.Says("Counted."))
-	kit.WantMessages(t, want, kit.Show(t, in.Messages, live.Events, kit.Withdrawn))
-	again := p.Quiet(live.Ctx, in)
+	want = append(want, kit.AssistantMessage("Counted."))
+	kit.WantMessages(t, want, kit.ShownMessages(t, in.Messages, live.Events, kit.RetractWarning))
+	again := p.NewUnrecordedFollower(live.Ctx, in)
 	again.Finish(t)
-	kit.WantMessages(t, want, kit.Show(t, in.Messages, again.Events))
+	kit.WantMessages(t, want, kit.ShownMessages(t, in.Messages, again.Events))
 	for _, events := range [][]kit.Event{live.Events, again.Events} {
 		for i, e := range events[1:] {
 			if e.ID <= events[i].ID {
@@ -74,10 +74,10 @@ func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kill
 			}
 		}
 	}
-	behind := p.Quiet(live.Ctx, in)
+	behind := p.NewUnrecordedFollower(live.Ctx, in)
 	behind.Events = slices.Clone(again.Events[:1+rand.IntN(len(again.Events)-2)])
 	behind.Finish(t)
-	kit.Same(t, "behind an event", again.Events, behind.Events)
+	kit.WantSameEvents(t, "behind an event", again.Events, behind.Events)
 	calls = len(kit.SharedModel.Calls(t, in.Messages[0].Content))
 	executions := p.ExecutionsOf(t, in)
 	t.Logf("%d executions, %d model calls", executions, calls)

@@ -12,12 +12,12 @@ import (
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		question, answer := kit.User(kit.Say("What is it?")), kit.Say("Grüße, 世界 🌍: a text of several chunks.")
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		question, answer := kit.UserMessage(kit.Marked("What is it?")), kit.Marked("Grüße, 世界 🌍: a text of several chunks.")
 		kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: question.Content}, Response: kit.Response{Content: answer}, ChunkSize: 3})
-		d, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
-		kit.WantMessages(t, []kit.Message{question, kit.Says(answer)}, ends[0].Messages)
-		kit.WantMessages(t, []kit.Message{kit.Says(answer)}, ends[0].NewMessages)
+		d, ends := g.Run(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+		kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(answer)}, ends[0].Messages)
+		kit.WantMessages(t, []kit.Message{kit.AssistantMessage(answer)}, ends[0].NewMessages)
 		want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
 		if got := d.Types(0); got != want {
 			t.Errorf("events %s, want %s", got, want)
@@ -30,18 +30,18 @@ func TestText(t *testing.T) {
 
 func TestReasoning(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		question, thought, answer := kit.User(kit.Say("Why?")), kit.Say("Because of this and that."), kit.Say("Because.")
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		question, thought, answer := kit.UserMessage(kit.Marked("Why?")), kit.Marked("Because of this and that."), kit.Marked("Because.")
 		kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: question.Content}, Response: kit.Response{Reasoning: thought, Content: answer}})
-		_, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
-		kit.WantMessages(t, []kit.Message{question, {Role: "reasoning", Content: thought}, kit.Says(answer)}, ends[0].Messages)
+		_, ends := g.Run(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+		kit.WantMessages(t, []kit.Message{question, {Role: "reasoning", Content: thought}, kit.AssistantMessage(answer)}, ends[0].Messages)
 	})
 }
 
 func TestServerTools(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
-	invented := kit.Say("")[:20]
+	invented := kit.Marked("")[:20]
 	for name, tt := range map[string]struct {
 		calls   []kit.ModelCall
 		results []string
@@ -72,33 +72,33 @@ func TestServerTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kit.Each(t, func(t *testing.T, g kit.Generation) {
-				question, answer := kit.User(kit.Say("Use your tools.")), kit.Say("Done.")
+			kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+				question, answer := kit.UserMessage(kit.Marked("Use your tools.")), kit.Marked("Done.")
 				kit.SharedModel.Answer(t,
 					kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &no}, Response: kit.Response{ToolCalls: tt.calls}},
 					kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &yes}, Response: kit.Response{Content: answer}})
-				d, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+				d, ends := g.Run(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
 
 				got := ends[0].Messages
-				want := []kit.Message{question, kit.CallsTools(tt.calls...)}
+				want := []kit.Message{question, kit.ToolCallMessage(tt.calls...)}
 				for i, r := range tt.results {
 					if r == "" && len(got) > 2+i { // a failure, in whatever words
 						r = got[2+i].Content
 					}
-					want = append(want, kit.Result(r))
+					want = append(want, kit.ToolMessage(r))
 				}
-				kit.WantMessages(t, append(want, kit.Says(answer)), kit.ByCall(got))
+				kit.WantMessages(t, append(want, kit.AssistantMessage(answer)), kit.ByCall(got))
 				if n := len(d.Events(0, "STEP_STARTED")); n != 3 {
 					t.Errorf("%d steps, want model, tools, model", n)
 				}
-				heardResults(t, kit.SharedModel.Calls(t, question.Content), tt.calls, kit.ByCall(got))
+				wantResultsSent(t, kit.SharedModel.Calls(t, question.Content), tt.calls, kit.ByCall(got))
 			})
 		})
 	}
 }
 
-// heardResults checks that the model was told its own calls, under its own ids, with their results.
-func heardResults(t *testing.T, calls []kit.Call, made []kit.ModelCall, shown []kit.Message) {
+// wantResultsSent checks that the model was told its own calls, under its own ids, with their results.
+func wantResultsSent(t *testing.T, calls []kit.Call, made []kit.ModelCall, shown []kit.Message) {
 	t.Helper()
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
@@ -121,27 +121,27 @@ func heardResults(t *testing.T, calls []kit.Call, made []kit.ModelCall, shown []
 // hears everything that was said.
 func TestFollowUp(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		var (
-			first, second = kit.User(kit.Say("First?")), kit.User(kit.Say("Second?"))
-			one, two      = kit.Say("One."), kit.Say("Two.")
+			first, second = kit.UserMessage(kit.Marked("First?")), kit.UserMessage(kit.Marked("Second?"))
+			one, two      = kit.Marked("One."), kit.Marked("Two.")
 		)
 		kit.SharedModel.AnswerWith(t, first.Content, one)
 		kit.SharedModel.AnswerWith(t, second.Content, two)
-		_, ends := g.Talk(t, kit.Shared,
+		_, ends := g.Run(t, kit.Shared,
 			kit.ScriptedRun{RunID: "run-1", Add: []kit.Message{first}},
 			kit.ScriptedRun{RunID: "run-2", Add: []kit.Message{second}})
-		kit.WantMessages(t, []kit.Message{first, kit.Says(one), second, kit.Says(two)}, ends[1].Messages)
+		kit.WantMessages(t, []kit.Message{first, kit.AssistantMessage(one), second, kit.AssistantMessage(two)}, ends[1].Messages)
 		calls := kit.SharedModel.Calls(t, second.Content)
 		if len(calls) != 1 {
 			t.Fatalf("%d model calls, want 1", len(calls))
 		}
-		wantHeard(t, calls[0], first.Content, one, second.Content)
+		wantModelInput(t, calls[0], first.Content, one, second.Content)
 	})
 }
 
-// wantHeard checks what the model was told, instructions aside.
-func wantHeard(t *testing.T, c kit.Call, texts ...string) {
+// wantModelInput checks what the model was told, instructions aside.
+func wantModelInput(t *testing.T, c kit.Call, texts ...string) {
 	t.Helper()
 	var got []string
 	for _, m := range c.Body.Messages {
@@ -159,20 +159,20 @@ func wantHeard(t *testing.T, c kit.Call, texts ...string) {
 }
 
 // The client that reads RUN_FINISHED may act on it at once, without waiting for the response's end.
-func TestFollowUpBehindTerminalEvent(t *testing.T) {
+func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("First?"))
-	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("One."))
+	in := kit.NewInput(kit.Marked("First?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("One."))
 	for i := range 10 {
 		f := kit.Shared.Follow(t, in)
 		f.Until(t, kit.Event.Terminal)
-		answer := kit.Show(t, in.Messages, f.Events)
+		answer := kit.ShownMessages(t, in.Messages, f.Events)
 		in.RunID = "run-" + string(rune('b'+i))
-		next := kit.User(kit.Say("Next?"))
-		kit.SharedModel.AnswerWith(t, next.Content, kit.Say("More."))
+		next := kit.UserMessage(kit.Marked("Next?"))
+		kit.SharedModel.AnswerWith(t, next.Content, kit.Marked("More."))
 		in.Messages = append(answer, next)
 	}
-	if n := len(kit.Show(t, in.Messages, kit.Shared.Run(t, in))); n != 22 {
+	if n := len(kit.ShownMessages(t, in.Messages, kit.Shared.Run(t, in))); n != 22 {
 		t.Errorf("%d messages, want 22", n)
 	}
 }
@@ -181,58 +181,58 @@ func TestFollowUpBehindTerminalEvent(t *testing.T) {
 // model.
 func TestClientWasAway(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		in, missed := kit.NewInput(kit.Say("First?")), kit.Say("One.")
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		in, missed := kit.NewInput(kit.Marked("First?")), kit.Marked("One.")
 		kit.SharedModel.AnswerWith(t, in.Messages[0].Content, missed)
 		kit.Shared.Run(t, in)
-		next, answer := kit.User(kit.Say("Second?")), kit.Say("Two.")
+		next, answer := kit.UserMessage(kit.Marked("Second?")), kit.Marked("Two.")
 		kit.SharedModel.AnswerWith(t, next.Content, answer)
 		d := g.Drive(t, kit.Shared, kit.Script{ThreadID: in.ThreadID, Messages: in.Messages, Runs: []kit.ScriptedRun{{RunID: "run-2", Add: []kit.Message{next}}}})
-		kit.WantMessages(t, []kit.Message{in.Messages[0], kit.Says(missed), next, kit.Says(answer)}, d.Finish(t)[0].Messages)
-		wantHeard(t, kit.SharedModel.Calls(t, next.Content)[0], in.Messages[0].Content, missed, next.Content)
+		kit.WantMessages(t, []kit.Message{in.Messages[0], kit.AssistantMessage(missed), next, kit.AssistantMessage(answer)}, d.Finish(t)[0].Messages)
+		wantModelInput(t, kit.SharedModel.Calls(t, next.Content)[0], in.Messages[0].Content, missed, next.Content)
 	})
 }
 
 // A message that was edited, under its id, cuts what was said behind it.
 func TestEdit(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		before, edited := kit.User(kit.Say("First?")), kit.User(kit.Say("First, but better?"))
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		before, edited := kit.UserMessage(kit.Marked("First?")), kit.UserMessage(kit.Marked("First, but better?"))
 		edited.ID = before.ID
-		kit.SharedModel.AnswerWith(t, before.Content, kit.Say("One."))
+		kit.SharedModel.AnswerWith(t, before.Content, kit.Marked("One."))
 		kit.SharedModel.AnswerWith(t, edited.Content, "Better: "+kit.Mark)
-		_, ends := g.Talk(t, kit.Shared,
+		_, ends := g.Run(t, kit.Shared,
 			kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{before}},
 			kit.ScriptedRun{RunID: "run-2", Messages: []kit.Message{edited}})
-		kit.WantMessages(t, []kit.Message{edited, kit.Says("Better: " + kit.Mark)}, ends[1].Messages)
-		wantHeard(t, kit.SharedModel.Calls(t, edited.Content)[0], edited.Content)
+		kit.WantMessages(t, []kit.Message{edited, kit.AssistantMessage("Better: " + kit.Mark)}, ends[1].Messages)
+		wantModelInput(t, kit.SharedModel.Calls(t, edited.Content)[0], edited.Content)
 	})
 }
 
 func TestRegenerate(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		question, bad, good := kit.User(kit.Say("Write!")), kit.Say("A bad text."), kit.Say("A good text.")
-		kit.SharedModel.Attempts(t, question.Content, kit.Fixture{Response: kit.Response{Content: bad}}, kit.Fixture{Response: kit.Response{Content: good}})
-		_, ends := g.Talk(t, kit.Shared,
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		question, bad, good := kit.UserMessage(kit.Marked("Write!")), kit.Marked("A bad text."), kit.Marked("A good text.")
+		kit.SharedModel.AnswerInOrder(t, question.Content, kit.Fixture{Response: kit.Response{Content: bad}}, kit.Fixture{Response: kit.Response{Content: good}})
+		_, ends := g.Run(t, kit.Shared,
 			kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}},
 			kit.ScriptedRun{RunID: "run-2", Messages: []kit.Message{question}})
-		kit.WantMessages(t, []kit.Message{question, kit.Says(bad)}, ends[0].Messages)
-		kit.WantMessages(t, []kit.Message{question, kit.Says(good)}, ends[1].Messages)
+		kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(bad)}, ends[0].Messages)
+		kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(good)}, ends[1].Messages)
 		calls := kit.SharedModel.Calls(t, question.Content)
 		if len(calls) != 2 {
 			t.Fatalf("%d model calls, want 2", len(calls))
 		}
-		wantHeard(t, calls[1], question.Content)
+		wantModelInput(t, calls[1], question.Content)
 	})
 }
 
 // The offline agent needs no model server; its tool calls are real.
 func TestDemoAgent(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		question := kit.User(kit.Say("What is 12*7, and what time is it?"))
-		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.Url("/v1/agents/demo/runs"), Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{question}}}})
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		question := kit.UserMessage(kit.Marked("What is 12*7, and what time is it?"))
+		d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.URL("/v1/agents/demo/runs"), Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{question}}}})
 		end := d.Finish(t)[0]
 		last := end.Messages[len(end.Messages)-1]
 		if last.Role != "assistant" || !strings.Contains(last.Content, "84") {

@@ -17,8 +17,8 @@ import (
 // the right messages.
 func TestKill(t *testing.T) {
 	p := kit.Setup(t)
-	before := kit.NewInput(kit.Say("Before?"))
-	kit.SharedModel.AnswerWith(t, before.Messages[0].Content, kit.Say("Before."))
+	before := kit.NewInput(kit.Marked("Before?"))
+	kit.SharedModel.AnswerWith(t, before.Messages[0].Content, kit.Marked("Before."))
 	settled := p.Run(t, before)
 
 	var runs []*kit.CrashedRun
@@ -30,13 +30,13 @@ func TestKill(t *testing.T) {
 	}
 	for kill := range 2 {
 		for _, r := range runs {
-			r.MidStream(t)
+			r.UntilMidStream(t)
 		}
 		p.Kill()
 		p.Start(t)
 		ready := time.Now()
 		for _, r := range runs {
-			r.MidStream(t)
+			r.UntilMidStream(t)
 		}
 		if took := time.Since(ready); took > 3*time.Second {
 			t.Errorf("kill %d: it took %s from readiness until all runs went on", kill+1, took)
@@ -45,9 +45,9 @@ func TestKill(t *testing.T) {
 	for _, r := range runs {
 		r.Finish(t, p.Endpoint)
 	}
-	kit.Same(t, "a run that ended before the kills", settled, p.Run(t, before))
-	goesOn(t, p, runs[0])
-	foreignCursor(t, p, before)
+	kit.WantSameEvents(t, "a run that ended before the kills", settled, p.Run(t, before))
+	wantNextRun(t, p, runs[0])
+	wantForeignCursor(t, p, before)
 }
 
 // The process is killed while runs begin, call tools and end. Wherever that hits one, it ends
@@ -58,9 +58,9 @@ func TestKillAnywhere(t *testing.T) {
 	for round, killAt := range []int64{1, 60, 150} {
 		var readers []*kit.Follower
 		for range runs {
-			in := kit.NewInput(kit.Say("Use your tools."))
-			useCalculator(t, in.Messages[0].Content, kit.Say("Done."))
-			readers = append(readers, p.Reader(t, in))
+			in := kit.NewInput(kit.Marked("Use your tools."))
+			useCalculator(t, in.Messages[0].Content, kit.Marked("Done."))
+			readers = append(readers, p.NewFollower(t, in))
 		}
 		var events atomic.Int64
 		reached := make(chan struct{})
@@ -81,7 +81,7 @@ func TestKillAnywhere(t *testing.T) {
 		}
 		select {
 		case <-reached:
-		case <-time.After(kit.Patience):
+		case <-time.After(kit.WaitTimeout):
 			t.Fatalf("round %d: only %d events", round, events.Load())
 		}
 		p.Kill()
@@ -90,14 +90,14 @@ func TestKillAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range readers {
-			endedRight(t, round, f)
+			wantGoodEnd(t, round, f)
 		}
 	}
 }
 
-func endedRight(t *testing.T, round int, f *kit.Follower) {
+func wantGoodEnd(t *testing.T, round int, f *kit.Follower) {
 	t.Helper()
-	got := kit.Show(t, f.In.Messages, f.Events, kit.Withdrawn)
+	got := kit.ShownMessages(t, f.In.Messages, f.Events, kit.RetractWarning)
 	if last := got[len(got)-1]; len(got) != 4 || got[2].Content != "42" || !strings.HasSuffix(last.Content, "Done.") {
 		t.Errorf("round %d: messages %+v", round, got)
 	}
@@ -108,7 +108,7 @@ func endedRight(t *testing.T, round int, f *kit.Follower) {
 		}
 	}
 	if finished != 2 {
-		t.Errorf("round %d: %q", round, kit.Lines(f.Events))
+		t.Errorf("round %d: %q", round, kit.EventLines(f.Events))
 	}
 	// Two calls, and one more for each attempt that the kill may have cut.
 	if n := len(kit.SharedModel.Calls(t, f.In.Messages[0].Content)); n < 2 || n > 3 {
@@ -127,26 +127,26 @@ func driveCrashed(t *testing.T, p *kit.Perdure, kind int, g kit.Generation) *kit
 	return r
 }
 
-// goesOn checks that a thread takes a run after all that, and that the model hears what holds.
-func goesOn(t *testing.T, p *kit.Perdure, r *kit.CrashedRun) {
+// wantNextRun checks that a thread takes a run after all that, and that the model hears what holds.
+func wantNextRun(t *testing.T, p *kit.Perdure, r *kit.CrashedRun) {
 	t.Helper()
 	next := r.In
 	next.RunID = "run-2"
-	next.Messages = append(slices.Clone(kit.Show(t, r.In.Messages, r.Reader.Events)), kit.User(kit.Say("And now?")))
+	next.Messages = append(slices.Clone(kit.ShownMessages(t, r.In.Messages, r.Reader.Events)), kit.UserMessage(kit.Marked("And now?")))
 	question := next.Messages[len(next.Messages)-1].Content
-	kit.SharedModel.AnswerWith(t, question, kit.Say("Now this."))
+	kit.SharedModel.AnswerWith(t, question, kit.Marked("Now this."))
 	p.Run(t, next)
-	wantHeard(t, kit.SharedModel.Calls(t, question)[0], r.Want[0].Content, r.Want[1].Content, question)
+	wantModelInput(t, kit.SharedModel.Calls(t, question)[0], r.Want[0].Content, r.Want[1].Content, question)
 }
 
-// foreignCursor checks that a cursor of another log is told apart from one that is none.
-func foreignCursor(t *testing.T, p *kit.Perdure, in kit.Input) {
+// wantForeignCursor checks that a cursor of another log is told apart from one that is none.
+func wantForeignCursor(t *testing.T, p *kit.Perdure, in kit.Input) {
 	t.Helper()
-	elsewhere := kit.NewInput(kit.Say("Elsewhere?"))
-	kit.SharedModel.AnswerWith(t, elsewhere.Messages[0].Content, kit.Say("Here."))
+	elsewhere := kit.NewInput(kit.Marked("Elsewhere?"))
+	kit.SharedModel.AnswerWith(t, elsewhere.Messages[0].Content, kit.Marked("Here."))
 	cursor := kit.Shared.Run(t, elsewhere)[0].ID
 	resp, err := p.Get(t.Context(), kit.EventsPath(in), cursor)
-	if p := kit.Refused(t, resp, err); p.Status != 410 || p.Code != "log_replaced" {
+	if p := kit.ReadProblem(t, resp, err); p.Status != 410 || p.Code != "log_replaced" {
 		t.Errorf("a cursor of another log: %d %s, want 410 log_replaced", p.Status, p.Code)
 	}
 }

@@ -17,10 +17,10 @@ func TestModelRefuses(t *testing.T) {
 	for status, code := range map[int]string{400: "invalid_request", 401: "unauthorized", 404: "not_found"} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
-			kit.Each(t, func(t *testing.T, g kit.Generation) {
-				question := kit.User(kit.Say("May I?"))
-				kit.SharedModel.Attempts(t, question.Content, kit.Fails(status))
-				d, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+			kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+				question := kit.UserMessage(kit.Marked("May I?"))
+				kit.SharedModel.AnswerInOrder(t, question.Content, kit.ErrorAnswer(status))
+				d, ends := g.Run(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
 				kit.WantMessages(t, []kit.Message{question}, ends[0].Messages)
 				errors := d.Events(0, "RUN_ERROR")
 				if len(errors) != 1 {
@@ -40,21 +40,21 @@ func TestModelRefuses(t *testing.T) {
 // What may pass is tried again, by the same run, and clients see the attempt that succeeds.
 func TestModelRecovers(t *testing.T) {
 	t.Parallel()
-	breaksOff := kit.Pours(kit.Long(400))
+	breaksOff := kit.SlowAnswer(kit.LongText(400))
 	breaksOff.TruncateAfterChunks = 8
 	for name, first := range map[string]kit.Fixture{
-		"server error": kit.Fails(500),
-		"overloaded":   kit.Fails(503),
+		"server error": kit.ErrorAnswer(500),
+		"overloaded":   kit.ErrorAnswer(503),
 		"breaks off":   breaksOff,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kit.Each(t, func(t *testing.T, g kit.Generation) {
-				question, answer := kit.User(kit.Say("Please.")), kit.Say("All right.")
-				kit.SharedModel.Attempts(t, question.Content, first, kit.Answers(answer))
-				d, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
-				kit.WantMessages(t, []kit.Message{question, kit.Says(answer)}, ends[0].Messages)
-				kit.WantMessages(t, []kit.Message{kit.Says(answer)}, ends[0].NewMessages)
+			kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+				question, answer := kit.UserMessage(kit.Marked("Please.")), kit.Marked("All right.")
+				kit.SharedModel.AnswerInOrder(t, question.Content, first, kit.FastAnswer(answer))
+				d, ends := g.Run(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{question}})
+				kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(answer)}, ends[0].Messages)
+				kit.WantMessages(t, []kit.Message{kit.AssistantMessage(answer)}, ends[0].NewMessages)
 				if len(d.Events(0, "RUN_FINISHED")) != 1 {
 					t.Errorf("events %s", d.Types(0))
 				}
@@ -69,12 +69,12 @@ func TestModelRecovers(t *testing.T) {
 // A thread goes on after a run that failed.
 func TestFollowUpAfterFailure(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		first, second, answer := kit.User(kit.Say("May I?")), kit.User(kit.Say("And now?")), kit.Say("Now you may.")
-		kit.SharedModel.Attempts(t, first.Content, kit.Fails(400))
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		first, second, answer := kit.UserMessage(kit.Marked("May I?")), kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now you may.")
+		kit.SharedModel.AnswerInOrder(t, first.Content, kit.ErrorAnswer(400))
 		kit.SharedModel.AnswerWith(t, second.Content, answer)
-		_, ends := g.Talk(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Add: []kit.Message{first}}, kit.ScriptedRun{RunID: "run-2", Add: []kit.Message{second}})
-		kit.WantMessages(t, []kit.Message{first, second, kit.Says(answer)}, ends[1].Messages)
+		_, ends := g.Run(t, kit.Shared, kit.ScriptedRun{RunID: "run-1", Add: []kit.Message{first}}, kit.ScriptedRun{RunID: "run-2", Add: []kit.Message{second}})
+		kit.WantMessages(t, []kit.Message{first, second, kit.AssistantMessage(answer)}, ends[1].Messages)
 	})
 }
 
@@ -84,11 +84,11 @@ func TestLimits(t *testing.T) {
 	for code, calls := range map[string]int{"limit_turns": 1, "limit_parallel_tools": 9} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			in := kit.NewInput(kit.Say("On and on."))
+			in := kit.NewInput(kit.Marked("On and on."))
 			again := slices.Repeat([]kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"1"}`}}, calls)
 			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{ToolCalls: again}})
 			all := kit.Shared.Run(t, in)
-			kit.Show(t, in.Messages, all)
+			kit.ShownMessages(t, in.Messages, all)
 			if last := all[len(all)-1]; last.Type != "RUN_ERROR" || last.Member("code") != code {
 				t.Errorf("it ended with %s", last.Data)
 			}
@@ -102,9 +102,9 @@ func TestDeadModelServer(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_API_KEY=sk-secret-12345678"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	in := kit.NewInput(kit.Say("Is anybody there?"))
+	in := kit.NewInput(kit.Marked("Is anybody there?"))
 	f := p.Follow(t, in)
 	f.Finish(t)
 	last := f.Events[len(f.Events)-1]
@@ -146,9 +146,9 @@ func TestMisspelledNames(t *testing.T) {
 	// The run says at once what it lacks, and waits.
 	p = kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents, p.Flags, p.Env = filepath.Dir(file), []string{"--known", "calculat,nobody"}, []string{"PERDURE_TOOL_GRACE=3s"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
-	f := p.FollowAgent(t, "/v1/agents/clerk/runs", kit.NewInput(kit.Say("What is 1+1?")))
+	f := p.FollowAgent(t, "/v1/agents/clerk/runs", kit.NewInput(kit.Marked("What is 1+1?")))
 	f.Until(t, kit.IsCustom)
 	if notice := f.Events[len(f.Events)-1]; notice.Member("name") != "perdure.toolUnavailable" || !strings.Contains(string(notice.Data), `unknown tool \"calculat\"`) {
 		t.Errorf("the run says %s", notice.Data)

@@ -15,14 +15,14 @@ func TestHistorySize(t *testing.T) {
 	const turns = 2
 	var sizes []int
 	for _, words := range []int{10, 3000} {
-		in := kit.NewInput(kit.Say("And now?"))
+		in := kit.NewInput(kit.Marked("And now?"))
 		var before []kit.Message
 		for i := range 40 {
 			role := []string{"user", "assistant"}[i%2]
-			before = append(before, kit.Message{ID: fmt.Sprintf("m%d", i), Role: role, Content: kit.Long(words)})
+			before = append(before, kit.Message{ID: fmt.Sprintf("m%d", i), Role: role, Content: kit.LongText(words)})
 		}
 		in.Messages = append(before, in.Messages...)
-		useCalculator(t, in.Messages[40].Content, kit.Long(words))
+		useCalculator(t, in.Messages[40].Content, kit.LongText(words))
 		kit.Shared.Run(t, in)
 		sizes = append(sizes, historySize(t, in))
 	}
@@ -50,8 +50,8 @@ func historySize(t *testing.T, in kit.Input) int {
 // What is too large for a history never gets there: neither prompt, nor answer, nor arguments.
 func TestLargeContent(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Long(2 << 20))
-	answer := kit.Long(200_000)
+	in := kit.NewInput(kit.LongText(2 << 20))
+	answer := kit.LongText(200_000)
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content[:30]}, Response: kit.Response{Content: answer}, ChunkSize: 20_000})
-	kit.WantMessages(t, append(in.Messages, kit.Says(answer)), kit.Show(t, in.Messages, kit.Shared.Run(t, in)))
+	kit.WantMessages(t, append(in.Messages, kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, kit.Shared.Run(t, in)))
 }

@@ -19,16 +19,16 @@ import (
 // The same run id with the same input is the same run, while it runs and for ever after.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		question, answer := kit.User(kit.Say("Slowly, please.")), kit.Long(300)
-		kit.SharedModel.Attempts(t, question.Content, kit.Pours(answer))
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		question, answer := kit.UserMessage(kit.Marked("Slowly, please.")), kit.LongText(300)
+		kit.SharedModel.AnswerInOrder(t, question.Content, kit.SlowAnswer(answer))
 		s := kit.Script{ThreadID: kit.NewThread(), Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{question}}}}
 		first := g.Drive(t, kit.Shared, s)
 		first.Until(t, "TEXT_MESSAGE_CONTENT", 2)
-		s.URL = kit.Shared.Url(kit.Assistant)
+		s.URL = kit.Shared.URL(kit.AssistantPath)
 		second := g.Drive(t, kit.Shared, s)
 		want := first.Finish(t)[0].Messages
-		kit.WantMessages(t, []kit.Message{question, kit.Says(answer)}, want)
+		kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(answer)}, want)
 		kit.WantMessages(t, want, second.Finish(t)[0].Messages)
 		third := g.Drive(t, kit.Shared, s)
 		kit.WantMessages(t, want, third.Finish(t)[0].Messages)
@@ -42,21 +42,21 @@ func TestAttach(t *testing.T) {
 }
 
 // Whoever sends the same input at the same time is shown the same run.
-func TestAttachAtOnce(t *testing.T) {
+func TestConcurrentAttach(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Once?"))
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(200)))
+	in := kit.NewInput(kit.Marked("Once?"))
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(200)))
 	readers := make([]*kit.Follower, 12)
 	var g errgroup.Group
 	for i := range readers {
-		readers[i] = kit.Shared.Reader(t, in)
+		readers[i] = kit.Shared.NewFollower(t, in)
 		g.Go(readers[i].Read)
 	}
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	for i, f := range readers {
-		kit.Same(t, fmt.Sprintf("reader %d", i), readers[0].Events, f.Events)
+		kit.WantSameEvents(t, fmt.Sprintf("reader %d", i), readers[0].Events, f.Events)
 	}
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
 		t.Errorf("%d model calls, want 1", n)
@@ -64,16 +64,16 @@ func TestAttachAtOnce(t *testing.T) {
 }
 
 // Of different runs offered to a thread at the same time, one is taken at a time.
-func TestOffersAtOnce(t *testing.T) {
+func TestConcurrentInputs(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Me?"))
-	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{Content: kit.Long(100)}, ChunkSize: 8, Latency: 25})
+	in := kit.NewInput(kit.Marked("Me?"))
+	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.Response{Content: kit.LongText(100)}, ChunkSize: 8, Latency: 25})
 	outcomes := make([]error, 12)
 	var wait sync.WaitGroup
 	for i := range outcomes {
 		mine := in
 		mine.RunID = fmt.Sprintf("run-%d", i)
-		wait.Go(func() { outcomes[i] = kit.Shared.Reader(t, mine).Read() })
+		wait.Go(func() { outcomes[i] = kit.Shared.NewFollower(t, mine).Read() })
 	}
 	wait.Wait()
 	taken := 0
@@ -94,13 +94,13 @@ func TestOffersAtOnce(t *testing.T) {
 // What is compared is the input, not its spelling.
 func TestAttachWithOtherSpelling(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Once?"))
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Answers(kit.Say("Once.")))
+	in := kit.NewInput(kit.Marked("Once?"))
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.FastAnswer(kit.Marked("Once.")))
 	all := kit.Shared.Run(t, in)
 	m := in.Messages[0]
 	spelled := fmt.Sprintf(`{ "messages": [ {"role":"user", "content":%q, "id":%q} ], "runId":"run-1",
 		"protocolVersion":"1.0", "threadId":%q }`, m.Content, m.ID, in.ThreadID)
-	resp, err := kit.Shared.Post(t.Context(), kit.Assistant, spelled)
+	resp, err := kit.Shared.Post(t.Context(), kit.AssistantPath, spelled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,24 +108,24 @@ func TestAttachWithOtherSpelling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := kit.Shared.Reader(t, in)
+	f := kit.Shared.NewFollower(t, in)
 	f.Stream = stream
 	f.Finish(t)
-	kit.Same(t, "the input spelled differently", all, f.Events)
+	kit.WantSameEvents(t, "the input spelled differently", all, f.Events)
 }
 
 func TestRunIDReused(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Slowly, please."))
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(300)))
+	in := kit.NewInput(kit.Marked("Slowly, please."))
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(300)))
 	f := kit.Shared.Follow(t, in)
-	f.Contents(t, 1)
+	f.UntilContent(t, 1)
 	other := in
-	other.Messages = []kit.Message{kit.User(kit.Say("Something else."))}
+	other.Messages = []kit.Message{kit.UserMessage(kit.Marked("Something else."))}
 	refuse := func(when string) {
 		t.Helper()
-		resp, err := kit.Shared.Post(t.Context(), kit.Assistant, other)
-		if p := kit.Refused(t, resp, err); p.Status != 409 || p.Code != "run_id_reused" {
+		resp, err := kit.Shared.Post(t.Context(), kit.AssistantPath, other)
+		if p := kit.ReadProblem(t, resp, err); p.Status != 409 || p.Code != "run_id_reused" {
 			t.Errorf("%s: %d %s, want 409 run_id_reused", when, p.Status, p.Code)
 		}
 	}
@@ -139,15 +139,15 @@ func TestRunIDReused(t *testing.T) {
 
 func TestBusyThread(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
-		in := kit.NewInput(kit.Say("Slowly, please."))
-		kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(4_500))) // clients take their time to start
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		in := kit.NewInput(kit.Marked("Slowly, please."))
+		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(4_500))) // clients take their time to start
 		f := kit.Shared.Follow(t, in)
-		f.Contents(t, 1)
+		f.UntilContent(t, 1)
 		next := in
-		next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), kit.User(kit.Say("Already?")))
-		resp, err := kit.Shared.Post(t.Context(), kit.Assistant, next)
-		if p := kit.Refused(t, resp, err); p.Status != 409 || p.Code != "busy" || p.ActiveRun != in.RunID {
+		next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), kit.UserMessage(kit.Marked("Already?")))
+		resp, err := kit.Shared.Post(t.Context(), kit.AssistantPath, next)
+		if p := kit.ReadProblem(t, resp, err); p.Status != 409 || p.Code != "busy" || p.ActiveRun != in.RunID {
 			t.Errorf("%d %s, active run %q, want 409 busy with run-1", p.Status, p.Code, p.ActiveRun)
 		}
 		d := g.Drive(t, kit.Shared, kit.Script{ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: "run-3", Messages: next.Messages}}}).Tolerate("HTTP 409")
@@ -179,8 +179,8 @@ func TestIDs(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.20q", id), func(t *testing.T) {
 			t.Parallel()
-			in := kit.NewInput(kit.Say("Who?"))
-			kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("You."))
+			in := kit.NewInput(kit.Marked("Who?"))
+			kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("You."))
 			in.ThreadID += id
 			in.ThreadID = strings.ToValidUTF8(in.ThreadID[:min(len(in.ThreadID), 1000)], "")
 			in.RunID = id
@@ -191,9 +191,9 @@ func TestIDs(t *testing.T) {
 			if got := all[0].Member("threadId"); got != in.ThreadID {
 				t.Errorf("RUN_STARTED says thread %q, want %q", got, in.ThreadID)
 			}
-			f := kit.Shared.Behind(t, in, all[:1])
+			f := kit.Shared.FollowAfter(t, in, all[:1])
 			f.Finish(t)
-			kit.Same(t, "behind the first event", all, f.Events)
+			kit.WantSameEvents(t, "behind the first event", all, f.Events)
 			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 				t.Errorf("cancel: %d, want 202", got)
 			}
@@ -204,8 +204,8 @@ func TestIDs(t *testing.T) {
 // A segment is encoded in more than one way by the clients there are.
 func TestIDEncodings(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Who?"))
-	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("You."))
+	in := kit.NewInput(kit.Marked("Who?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("You."))
 	in.RunID = "a/b+c d(e)!"
 	all := kit.Shared.Run(t, in)
 	for name, encoded := range map[string]string{

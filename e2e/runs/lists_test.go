@@ -15,7 +15,7 @@ import (
 // one thread. Each ends with the conversation as the server has it, and no message disappears.
 func TestRandomLists(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		for seed := range uint64(2) {
 			random := rand.New(rand.NewPCG(seed, 16))
 			thread := kit.NewThread()
@@ -24,13 +24,13 @@ func TestRandomLists(t *testing.T) {
 			for n := range 7 {
 				list := randomList(random, lists)
 				if len(list) == 0 || list[len(list)-1].Role != "user" || random.IntN(3) > 0 {
-					list = append(list, kit.User(kit.Say(fmt.Sprintf("Message %d.", n))))
+					list = append(list, kit.UserMessage(kit.Marked(fmt.Sprintf("Message %d.", n))))
 				}
 				last := list[len(list)-1].Content
-				kit.SharedModel.AnswerWith(t, last, kit.Say(fmt.Sprintf("Answer %d.", n)))
+				kit.SharedModel.AnswerWith(t, last, kit.Marked(fmt.Sprintf("Answer %d.", n)))
 				d := g.Drive(t, kit.Shared, kit.Script{ThreadID: thread, Messages: list, Runs: []kit.ScriptedRun{{RunID: fmt.Sprint("run-", n)}}})
 				shown := d.Finish(t)[0].Messages
-				there := kit.Shared.Conversation(t, thread)
+				there := kit.Shared.MessagesOf(t, thread)
 				if diff := cmp.Diff(there, shown); diff != "" {
 					t.Fatalf("seed %d, run %d: the client has another list than the server (-server +client):\n%s", seed, n, diff)
 				}
@@ -72,7 +72,7 @@ func randomList(random *rand.Rand, lists [][]kit.Message) []kit.Message {
 		for list[i].Role != "user" || i < len(list)-2 && random.IntN(2) == 0 {
 			i = (i + 1) % len(list)
 		}
-		list[i].Content = kit.Say("Edited.")
+		list[i].Content = kit.Marked("Edited.")
 		return list[:i+1]
 	}
 	return list
@@ -82,19 +82,19 @@ func randomList(random *rand.Rand, lists [][]kit.Message) []kit.Message {
 // conversation.
 func TestAClientLostItsList(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		thread := kit.NewThread()
 		var heard, want []string
 		for n := range 3 {
-			question, answer := kit.User(kit.Say("Question.")), kit.Say("Answer.")
+			question, answer := kit.UserMessage(kit.Marked("Question.")), kit.Marked("Answer.")
 			kit.SharedModel.AnswerWith(t, question.Content, answer)
 			d := g.Drive(t, kit.Shared, kit.Script{ThreadID: thread, Runs: []kit.ScriptedRun{{RunID: fmt.Sprint("run-", n), Messages: []kit.Message{question}}}})
 			d.Finish(t)
 			heard = append(heard, question.Content)
-			wantHeard(t, kit.SharedModel.Calls(t, question.Content)[0], heard...)
+			wantModelInput(t, kit.SharedModel.Calls(t, question.Content)[0], heard...)
 			heard = append(heard, answer)
 		}
-		for _, m := range kit.Shared.Conversation(t, thread) {
+		for _, m := range kit.Shared.MessagesOf(t, thread) {
 			want = append(want, m.Content)
 		}
 		if diff := cmp.Diff(want, heard); diff != "" {
@@ -107,21 +107,21 @@ func TestAClientLostItsList(t *testing.T) {
 // The superseded messages can be read and forked.
 func TestCopilotKitRegenerates(t *testing.T) {
 	t.Parallel()
-	page, thread := kit.LaunchCopilotKit(t, "default", kit.Shared.Url(kit.Assistant)), kit.NewThread()
-	first, second := kit.User(kit.Say("First?")), kit.User(kit.Say("Second?"))
-	one, two, better := kit.Say("One."), kit.Say("Two."), kit.Say("Two, but better.")
+	page, thread := kit.StartCopilotKit(t, "default", kit.Shared.URL(kit.AssistantPath)), kit.NewThread()
+	first, second := kit.UserMessage(kit.Marked("First?")), kit.UserMessage(kit.Marked("Second?"))
+	one, two, better := kit.Marked("One."), kit.Marked("Two."), kit.Marked("Two, but better.")
 	kit.SharedModel.AnswerWith(t, first.Content, one)
-	kit.SharedModel.Attempts(t, second.Content, kit.Answers(two), kit.Answers(better))
-	_, ends := page.Talk(t, thread, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{first}}, kit.ScriptedRun{RunID: "run-2", Add: []kit.Message{second}})
+	kit.SharedModel.AnswerInOrder(t, second.Content, kit.FastAnswer(two), kit.FastAnswer(better))
+	_, ends := page.Run(t, thread, kit.ScriptedRun{RunID: "run-1", Messages: []kit.Message{first}}, kit.ScriptedRun{RunID: "run-2", Add: []kit.Message{second}})
 	list := ends[1].Messages
-	_, ends = page.Talk(t, thread, kit.ScriptedRun{RunID: "run-3", Messages: list[:len(list)-1]})
-	kit.WantMessages(t, []kit.Message{first, kit.Says(one), second, kit.Says(better)}, ends[0].Messages)
-	kit.WantMessages(t, []kit.Message{kit.Says(two)}, kit.Shared.Superseded(t, thread))
+	_, ends = page.Run(t, thread, kit.ScriptedRun{RunID: "run-3", Messages: list[:len(list)-1]})
+	kit.WantMessages(t, []kit.Message{first, kit.AssistantMessage(one), second, kit.AssistantMessage(better)}, ends[0].Messages)
+	kit.WantMessages(t, []kit.Message{kit.AssistantMessage(two)}, kit.Shared.Superseded(t, thread))
 
 	resp, err := kit.Shared.Post(t.Context(), "/v1/threads/"+thread+"/runs/run-2/fork", map[string]any{"threadId": thread + "-before"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	kit.WantMessages(t, []kit.Message{first, kit.Says(one), second, kit.Says(two)}, kit.Shared.Conversation(t, thread+"-before"))
+	kit.WantMessages(t, []kit.Message{first, kit.AssistantMessage(one), second, kit.AssistantMessage(two)}, kit.Shared.MessagesOf(t, thread+"-before"))
 }

@@ -16,7 +16,7 @@ func TestManyRuns(t *testing.T) {
 	g.SetLimit(atOnce)
 	start := time.Now()
 	for i := range runs {
-		g.Go(func() error { return kit.Shared.Echo(t, i) })
+		g.Go(func() error { return kit.Shared.RunEcho(t, i) })
 	}
 	if err := g.Wait(); err != nil {
 		t.Error(err)

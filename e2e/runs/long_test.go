@@ -21,14 +21,14 @@ import (
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	const calls, turns = 300, 20
-	in := kit.NewInput(kit.Say("And now work."))
+	in := kit.NewInput(kit.Marked("And now work."))
 	var before []kit.Message
 	for i := range 8 {
-		before = append(before, kit.Message{ID: fmt.Sprintf("m%d", i), Role: []string{"user", "assistant"}[i%2], Content: kit.Long(100_000)})
+		before = append(before, kit.Message{ID: fmt.Sprintf("m%d", i), Role: []string{"user", "assistant"}[i%2], Content: kit.LongText(100_000)})
 	}
 	in.Messages = append(before, in.Messages...)
-	fixtures, answers := works(append([]int{calls}, slices.Repeat([]int{1}, turns)...))
-	kit.SharedModel.Attempts(t, in.Messages[len(before)].Content, fixtures...)
+	fixtures, answers := scriptToolTurns(append([]int{calls}, slices.Repeat([]int{1}, turns)...))
+	kit.SharedModel.AnswerInOrder(t, in.Messages[len(before)].Content, fixtures...)
 
 	begun := time.Now()
 	f := kit.Shared.FollowAgent(t, "/v1/agents/tireless/runs", in)
@@ -38,11 +38,11 @@ func TestLongRun(t *testing.T) {
 	called := time.Now()
 	f.Finish(t)
 	t.Logf("%s until the first call, %s for %d calls, %s for %d turns", asked.Sub(begun), called.Sub(asked), calls, time.Since(called), turns)
-	all := kit.ByCall(kit.Show(t, in.Messages, f.Events))
+	all := kit.ByCall(kit.ShownMessages(t, in.Messages, f.Events))
 	kit.WantMessages(t, append(in.Messages, answers...), all)
 	checkLongHistory(t, kit.Shared.History(t, in), calls, turns)
 
-	weigh := kit.User("weigh " + kit.Say(""))
+	weigh := kit.UserMessage("weigh " + kit.Marked(""))
 	next := in
 	next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), weigh) // the client was away meanwhile
 	f = kit.Shared.FollowAgent(t, "/v1/agents/tireless/runs", next)
@@ -51,27 +51,27 @@ func TestLongRun(t *testing.T) {
 	for _, m := range all {
 		weighed += len(m.Content)
 	}
-	told := kit.Show(t, next.Messages, f.Events)
+	told := kit.ShownMessages(t, next.Messages, f.Events)
 	if got, want := told[len(told)-1].Content, fmt.Sprintf("%d messages with %d characters", len(all)+1, weighed); got != want {
 		t.Errorf("the model was told %s, want %s", got, want)
 	}
 }
 
-// works scripts turns with so many calls of a tool, and an answer behind them: what the model says,
+// scriptToolTurns scripts turns with so many calls of a tool, and an answer behind them: what the model says,
 // and what the conversation gets.
-func works(turns []int) (fixtures []kit.Fixture, conversation []kit.Message) {
+func scriptToolTurns(turns []int) (fixtures []kit.Fixture, conversation []kit.Message) {
 	for _, calls := range turns {
 		var f kit.Fixture
 		var results []kit.Message
 		for i := range calls {
 			f.Response.ToolCalls = append(f.Response.ToolCalls, kit.ModelCall{Name: "calculate", Arguments: fmt.Sprintf(`{"expression":"2*%d"}`, i)})
-			results = append(results, kit.Result(strconv.Itoa(2*i)))
+			results = append(results, kit.ToolMessage(strconv.Itoa(2*i)))
 		}
 		fixtures = append(fixtures, f)
-		conversation = append(append(conversation, kit.CallsTools(f.Response.ToolCalls...)), results...)
+		conversation = append(append(conversation, kit.ToolCallMessage(f.Response.ToolCalls...)), results...)
 	}
-	done := kit.Say("Done.")
-	return append(fixtures, kit.Answers(done)), append(conversation, kit.Says(done))
+	done := kit.Marked("Done.")
+	return append(fixtures, kit.FastAnswer(done)), append(conversation, kit.AssistantMessage(done))
 }
 
 // checkLongHistory checks the history of a run of one turn with many calls and then many turns with

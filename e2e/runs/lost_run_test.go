@@ -13,14 +13,14 @@ func TestTerminatedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
 	a := c.StartAPI(t)
-	in, answer := kit.NewInput(kit.Say("Is anybody there?")), kit.Say("Now there is.")
+	in, answer := kit.NewInput(kit.Marked("Is anybody there?")), kit.Marked("Now there is.")
 	sender := a.Follow(t, in)
-	joined := a.Reader(t, in)
-	joined.View = kit.EventsPath(in) + "?join=true"
+	joined := a.NewFollower(t, in)
+	joined.AttachPath = kit.EventsPath(in) + "?join=true"
 	if err := joined.Connect(); err != nil {
 		t.Fatal(err)
 	}
-	temporal, err := a.Temporal(t.Context())
+	temporal, err := a.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +33,13 @@ func TestTerminatedBeforeItBegan(t *testing.T) {
 		if last := f.Events[len(f.Events)-1]; last.Member("code") != "workflow_terminated" {
 			t.Errorf("%s: it ended with %s", what, last.Data)
 		}
-		kit.WantMessages(t, in.Messages, kit.Show(t, in.Messages, f.Events))
+		kit.WantMessages(t, in.Messages, kit.ShownMessages(t, in.Messages, f.Events))
 	}
-	kit.Same(t, "the same input again", sender.Events, a.Run(t, in))
+	kit.WantSameEvents(t, "the same input again", sender.Events, a.Run(t, in))
 
 	c.StartWorker(t)
 	next := in
-	next.RunID, next.Messages = "run-2", append(in.Messages[:1:1], kit.User(kit.Say("And now?")))
+	next.RunID, next.Messages = "run-2", append(in.Messages[:1:1], kit.UserMessage(kit.Marked("And now?")))
 	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, answer)
-	kit.WantMessages(t, append(next.Messages, kit.Says(answer)), kit.Show(t, next.Messages, a.Run(t, next)))
+	kit.WantMessages(t, append(next.Messages, kit.AssistantMessage(answer)), kit.ShownMessages(t, next.Messages, a.Run(t, next)))
 }

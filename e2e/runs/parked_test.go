@@ -9,25 +9,25 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// paused is a run that is paused behind its tool call.
-type paused struct {
+// pausedRun is a run that is paused behind its tool call.
+type pausedRun struct {
 	in     kit.Input
 	answer string
 	reader *kit.Follower
 }
 
-func pauseRun(t *testing.T, p *kit.Perdure) *paused {
+func pauseRun(t *testing.T, p *kit.Perdure) *pausedRun {
 	t.Helper()
-	r := &paused{in: kit.NewInput(kit.Say("Use your tools, slowly.")), answer: kit.Say("Done.")}
+	r := &pausedRun{in: kit.NewInput(kit.Marked("Use your tools, slowly.")), answer: kit.Marked("Done.")}
 	yes, no := true, false
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: r.in.Messages[0].Content, HasToolResult: &no}, Response: kit.Response{
-			Content: kit.Long(100), ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}},
+			Content: kit.LongText(100), ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}},
 		}, ChunkSize: 8, Latency: 25},
 		kit.Fixture{Match: kit.Match{UserMessage: r.in.Messages[0].Content, HasToolResult: &yes}, Response: kit.Response{Content: r.answer}})
 	r.reader = p.Follow(t, r.in)
-	r.reader.Contents(t, 2)
-	kit.TellThread(t, p.Endpoint, r.in, "pause", http.StatusNoContent)
+	r.reader.UntilContent(t, 2)
+	kit.PostThreadAction(t, p.Endpoint, r.in, "pause", http.StatusNoContent)
 	r.reader.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
 	return r
 }
@@ -37,18 +37,18 @@ func pauseRun(t *testing.T, p *kit.Perdure) *paused {
 func TestParked(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 	resumed, cancelled, interrupted := pauseRun(t, p), pauseRun(t, p), pauseRun(t, p)
-	for _, r := range []*paused{resumed, cancelled, interrupted} {
-		kit.AwaitType(t, p.Endpoint, r.in, runs.TypeParked)
+	for _, r := range []*pausedRun{resumed, cancelled, interrupted} {
+		kit.AwaitWorkflowType(t, p.Endpoint, r.in, runs.TypeParked)
 	}
 	p.Kill()
 	p.Start(t)
 
-	kit.TellThread(t, p.Endpoint, resumed.in, "resume", http.StatusNoContent)
+	kit.PostThreadAction(t, p.Endpoint, resumed.in, "resume", http.StatusNoContent)
 	resumed.reader.Finish(t)
-	messages := kit.Show(t, resumed.in.Messages, resumed.reader.Events)
+	messages := kit.ShownMessages(t, resumed.in.Messages, resumed.reader.Events)
 	if n := len(messages); n != 4 || messages[n-1].Content != resumed.answer {
 		t.Errorf("the run that was resumed ended with %+v", messages)
 	}
@@ -59,18 +59,18 @@ func TestParked(t *testing.T) {
 	cancelled.reader.Finish(t)
 	kit.WantOutcome(t, cancelled.reader, "cancelled")
 
-	next := interrupted.in.After("run-2", "interrupt", kit.User(kit.Say("Stop it.")))
-	stopped := kit.Say("All right.")
+	next := interrupted.in.NextRun("run-2", "interrupt", kit.UserMessage(kit.Marked("Stop it.")))
+	stopped := kit.Marked("All right.")
 	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, stopped)
 	then := p.Follow(t, next)
 	interrupted.reader.Finish(t)
 	kit.WantOutcome(t, interrupted.reader, "cancelled")
 	then.Finish(t)
-	messages = kit.Show(t, next.Messages, then.Events)
+	messages = kit.ShownMessages(t, next.Messages, then.Events)
 	if last := messages[len(messages)-1]; last.Content != stopped {
 		t.Errorf("the run that interrupted ended with %+v", last)
 	}
-	for r, calls := range map[*paused]int{resumed: 2, cancelled: 1} {
+	for r, calls := range map[*pausedRun]int{resumed: 2, cancelled: 1} {
 		if n := len(kit.SharedModel.Calls(t, r.in.Messages[0].Content)); n != calls {
 			t.Errorf("the model was called %d times, want %d", n, calls)
 		}

@@ -19,12 +19,12 @@ import (
 // and without a terminal event, so that clients come back. The run goes on with the next process.
 func TestTerminate(t *testing.T) {
 	p := kit.Setup(t)
-	in, answer := kit.NewInput(kit.Say("Slowly, please.")), kit.Say("This is it.")
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(8000)), kit.Answers(answer))
+	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.Marked("This is it.")
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(8000)), kit.FastAnswer(answer))
 	var readers []*kit.Follower
 	for range 5 {
 		f := p.Follow(t, in)
-		f.Contents(t, 2)
+		f.UntilContent(t, 2)
 		readers = append(readers, f)
 	}
 	asked := time.Now()
@@ -43,14 +43,14 @@ func TestTerminate(t *testing.T) {
 	p.Start(t)
 	for _, f := range readers {
 		f.Finish(t)
-		kit.WantMessages(t, append(slices.Clone(in.Messages), kit.Says(answer)), kit.Show(t, in.Messages, f.Events))
+		kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, f.Events))
 	}
 }
 
 // A data directory belongs to one process.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
 	second := kit.Shared.Command()
 	cmd := exec.CommandContext(ctx, second.Path, second.Args[1:]...)
@@ -90,7 +90,7 @@ func TestBadStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 			defer cancel()
 			out, err := exec.CommandContext(ctx, kit.Program, tt.args...).CombinedOutput()
 			var exit *exec.ExitError

@@ -20,14 +20,14 @@ func TestCutConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kit.Each(t, func(t *testing.T, g kit.Generation) {
-				question, answer := kit.User(kit.Say("Long?")), strings.Repeat(kit.Say("世界 🌍 größer "), 8)
-				kit.SharedModel.Attempts(t, question.Content, kit.Fixture{Response: kit.Response{Content: answer}, ChunkSize: 5, Latency: 5})
+			kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+				question, answer := kit.UserMessage(kit.Marked("Long?")), strings.Repeat(kit.Marked("世界 🌍 größer "), 8)
+				kit.SharedModel.AnswerInOrder(t, question.Content, kit.Fixture{Response: kit.Response{Content: answer}, ChunkSize: 5, Latency: 5})
 				d := g.Drive(t, kit.Shared, kit.Script{
 					Runs:      []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{question}}},
 					Reconnect: &kit.ReconnectRule{Addresses: kit.Shared.AddressFile(), Cuts: cuts},
 				})
-				kit.WantMessages(t, []kit.Message{question, kit.Says(answer)}, d.Finish(t)[0].Messages)
+				kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(answer)}, d.Finish(t)[0].Messages)
 				if n := len(kit.SharedModel.Calls(t, question.Content)); n != 1 {
 					t.Errorf("%d model calls, want 1", n)
 				}
@@ -43,24 +43,24 @@ func TestExactContinuation(t *testing.T) {
 	for _, version := range []string{"1.0", ""} {
 		t.Run("protocol "+version, func(t *testing.T) {
 			t.Parallel()
-			in := kit.NewInput(kit.Say("Everything, please."))
+			in := kit.NewInput(kit.Marked("Everything, please."))
 			in.ProtocolVersion = version
 			prompt := in.Messages[0].Content
 			kit.SharedModel.Answer(t,
 				kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{
-					Reasoning: kit.Say("Let me see."),
+					Reasoning: kit.Marked("Let me see."),
 					ToolCalls: []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"1+1"}`}, {Name: "calculate", Arguments: `{"expression":"2+2"}`}},
 				}},
-				kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: kit.Say("Done.")}, ChunkSize: 6})
+				kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: kit.Marked("Done.")}, ChunkSize: 6})
 			all := kit.Shared.Run(t, in)
-			kit.Show(t, in.Messages, all)
+			kit.ShownMessages(t, in.Messages, all)
 			for i := range all[:len(all)-1] {
-				f := kit.Shared.Behind(t, in, all[:i+1])
+				f := kit.Shared.FollowAfter(t, in, all[:i+1])
 				f.Finish(t)
-				kit.Same(t, fmt.Sprintf("behind event %d", i), all, f.Events)
+				kit.WantSameEvents(t, fmt.Sprintf("behind event %d", i), all, f.Events)
 			}
 			again := kit.Shared.Run(t, in)
-			kit.Same(t, "the same input again", all, again)
+			kit.WantSameEvents(t, "the same input again", all, again)
 		})
 	}
 }
@@ -68,31 +68,31 @@ func TestExactContinuation(t *testing.T) {
 // Live readers that come back in mid-stream see what one who never left sees.
 func TestReadersAgree(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Slowly, please."))
-	answer := kit.Long(600)
-	kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(answer))
+	in := kit.NewInput(kit.Marked("Slowly, please."))
+	answer := kit.LongText(600)
+	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 	steady, restless := kit.Shared.Follow(t, in), kit.Shared.Follow(t, in)
 	for range 10 {
-		restless.Contents(t, 2)
+		restless.UntilContent(t, 2)
 		restless.Cut()
 	}
 	late := kit.Shared.Follow(t, in)
 	steady.Finish(t)
 	restless.Finish(t)
 	late.Finish(t)
-	if restless.Comebacks < 10 {
-		t.Errorf("only %d comebacks", restless.Comebacks)
+	if restless.Reconnects < 10 {
+		t.Errorf("only %d comebacks", restless.Reconnects)
 	}
-	kit.Same(t, "the reader that came back", steady.Events, restless.Events)
-	kit.Same(t, "the reader that came late", steady.Events, late.Events)
-	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.Says(answer)), kit.Show(t, in.Messages, steady.Events))
+	kit.WantSameEvents(t, "the reader that came back", steady.Events, restless.Events)
+	kit.WantSameEvents(t, "the reader that came late", steady.Events, late.Events)
+	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, steady.Events))
 }
 
 // At the end of a run there is nothing to come back for, which tells an EventSource to stop.
-func TestNothingBehindTheEnd(t *testing.T) {
+func TestNothingAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Short?"))
-	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("Yes."))
+	in := kit.NewInput(kit.Marked("Short?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("Yes."))
 	all := kit.Shared.Run(t, in)
 	last := all[len(all)-1].ID
 	for range 2 {
@@ -117,12 +117,12 @@ func TestNothingBehindTheEnd(t *testing.T) {
 
 func TestInvalidCursor(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Short?"))
-	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Say("Yes."))
+	in := kit.NewInput(kit.Marked("Short?"))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("Yes."))
 	id := kit.Shared.Run(t, in)[0].ID
 	for _, cursor := range []string{"x", "0", "-", "42", strings.Repeat("0", 500), id + "-", id + "-x", id[1:], id[:10], "日本"} {
 		resp, err := kit.Shared.Get(t.Context(), kit.EventsPath(in), cursor)
-		if p := kit.Refused(t, resp, err); p.Status != 400 || p.Code != "invalid_cursor" {
+		if p := kit.ReadProblem(t, resp, err); p.Status != 400 || p.Code != "invalid_cursor" {
 			t.Errorf("Last-Event-ID %q: %d %s, want 400 invalid_cursor", cursor, p.Status, p.Code)
 		}
 	}

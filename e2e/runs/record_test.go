@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The judge names the test, the event and what is wrong.
-func TestJudge(t *testing.T) {
+// An error of the reference clients names the test, the event and the reason.
+func TestVerifyStreams(t *testing.T) {
 	t.Parallel()
 	const (
 		started  = `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`
@@ -25,16 +25,16 @@ func TestJudge(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		events []string
-		want   []string // nothing = it is good
+		want   []string // empty = no error
 	}{
 		"good":                   {events: []string{started, opens, says, ends, finished}},
-		"a withdrawn call":       {events: []string{started, called, calls, forgets, returns, forgets, finished}},
+		"a retracted call":       {events: []string{started, called, calls, forgets, returns, forgets, finished}},
 		"not to the end":         {events: []string{started, opens, says}},
 		"begins in the middle":   {events: []string{says, ends, finished}},
 		"no event of the schema": {[]string{started, `{"type":"TEXT_MESSAGE_START","messageId":1}`, finished}, []string{"event 1 does not fit"}},
-		"left open":              {[]string{started, opens, says, finished}, []string{"refuses it at event 3"}},
-		"begun twice":            {[]string{started, opens, says, opens, ends, finished}, []string{"refuses it at event 3", "already in progress"}},
-		"warned of":              {[]string{started, opens, says, forgets, ends, finished}, []string{"complains at event 4", "TEXT_MESSAGE_END"}},
+		"left open":              {[]string{started, opens, says, finished}, []string{"refuses the stream at event 3"}},
+		"begun twice":            {[]string{started, opens, says, opens, ends, finished}, []string{"refuses the stream at event 3", "already in progress"}},
+		"warned of":              {[]string{started, opens, says, forgets, ends, finished}, []string{"console message at event 4", "TEXT_MESSAGE_END"}},
 		"wrong when compacted": {
 			[]string{started, opens, says, `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"assistant","content":""}]}`, says, ends, finished},
 			[]string{"compacted: messages", `string("Hel")`},
@@ -54,11 +54,11 @@ func TestJudge(t *testing.T) {
 					f.Events = append(f.Events, e)
 				}
 				for range 2 {
-					if err := r.Keep(t.Name(), f); err != nil {
+					if err := r.Add(t.Name(), f); err != nil {
 						t.Fatal(err)
 					}
 				}
-				n, err := r.Judge(kit.Clients)
+				n, err := r.Verify(kit.ReferenceClients)
 				if want := f.Events[0].Type == "RUN_STARTED"; n > 1 || (n == 1) != want {
 					t.Errorf("version %q: %d streams", version, n)
 				}

@@ -46,24 +46,24 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			thread, path := kit.NewThread(), kit.Assistant
+			thread, path := kit.NewThread(), kit.AssistantPath
 			if tt.path != "" {
 				path = tt.path
 			}
 			resp, err := kit.Shared.Post(t.Context(), path, strings.ReplaceAll(tt.body, "$", thread))
-			p := kit.Refused(t, resp, err)
+			p := kit.ReadProblem(t, resp, err)
 			if p.Status != tt.status || p.Code != tt.code || p.Pointer != tt.pointer {
 				t.Errorf("%d %s at %q, want %d %s at %q (%s)", p.Status, p.Code, p.Pointer, tt.status, tt.code, tt.pointer, p.Detail)
 			}
-			nothingStarted(t, kit.Input{ThreadID: thread, RunID: "r"})
+			wantNothingStarted(t, kit.Input{ThreadID: thread, RunID: "r"})
 		})
 	}
 }
 
-func nothingStarted(t *testing.T, in kit.Input) {
+func wantNothingStarted(t *testing.T, in kit.Input) {
 	t.Helper()
 	resp, err := kit.Shared.Get(t.Context(), kit.EventsPath(in), "")
-	if p := kit.Refused(t, resp, err); p.Status != 404 || p.Code != "unknown_run" {
+	if p := kit.ReadProblem(t, resp, err); p.Status != 404 || p.Code != "unknown_run" {
 		t.Errorf("the run's events: %d %s, want 404 unknown_run", p.Status, p.Code)
 	}
 }
@@ -71,9 +71,9 @@ func nothingStarted(t *testing.T, in kit.Input) {
 func TestUnknownRun(t *testing.T) {
 	t.Parallel()
 	in := kit.Input{ThreadID: kit.NewThread(), RunID: "run-1"}
-	nothingStarted(t, in)
+	wantNothingStarted(t, in)
 	resp, err := kit.Shared.Post(t.Context(), kit.CancelPath(in), "")
-	if p := kit.Refused(t, resp, err); p.Status != 404 || p.Code != "unknown_run" {
+	if p := kit.ReadProblem(t, resp, err); p.Status != 404 || p.Code != "unknown_run" {
 		t.Errorf("cancel: %d %s, want 404 unknown_run", p.Status, p.Code)
 	}
 }
@@ -81,11 +81,11 @@ func TestUnknownRun(t *testing.T) {
 func TestUnknownRoute(t *testing.T) {
 	t.Parallel()
 	resp, err := kit.Shared.Get(t.Context(), "/v1/nothing", "")
-	if p := kit.Refused(t, resp, err); p.Status != 404 || p.Code != "not_found" {
+	if p := kit.ReadProblem(t, resp, err); p.Status != 404 || p.Code != "not_found" {
 		t.Errorf("%d %s, want 404 not_found", p.Status, p.Code)
 	}
-	resp, err = kit.Shared.Get(t.Context(), kit.Assistant, "")
-	if p := kit.Refused(t, resp, err); p.Status != 405 || p.Code != "method_not_allowed" {
+	resp, err = kit.Shared.Get(t.Context(), kit.AssistantPath, "")
+	if p := kit.ReadProblem(t, resp, err); p.Status != 405 || p.Code != "method_not_allowed" {
 		t.Errorf("GET of a POST route: %d %s, want 405 method_not_allowed", p.Status, p.Code)
 	}
 }
@@ -113,7 +113,7 @@ func TestAgents(t *testing.T) {
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{"http://localhost:3000": "http://localhost:3000", "https://elsewhere.example": ""} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, kit.Shared.Url(kit.Assistant), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, kit.Shared.URL(kit.AssistantPath), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 // exchange returns a question, and the answer that the model has for it.
 func exchange(t *testing.T) (question, answer kit.Message) {
 	t.Helper()
-	question, answer = kit.User(kit.Say("What about this?")), kit.Says(kit.Say("This."))
+	question, answer = kit.UserMessage(kit.Marked("What about this?")), kit.AssistantMessage(kit.Marked("This."))
 	kit.SharedModel.AnswerWith(t, question.Content, answer.Content)
 	return question, answer
 }
@@ -20,14 +20,14 @@ func exchange(t *testing.T) (question, answer kit.Message) {
 // shown what it goes on from. Either goes on, also when the parent is not there any more.
 func TestForksOfStockClients(t *testing.T) {
 	t.Parallel()
-	kit.Each(t, func(t *testing.T, g kit.Generation) {
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		q1, a1 := exchange(t)
 		q2, a2 := exchange(t)
 		parent := kit.NewThread()
 		ends := g.Drive(t, kit.Shared, kit.Script{ThreadID: parent, Runs: []kit.ScriptedRun{{RunID: "run-1", Messages: []kit.Message{q1}}, {RunID: "run-2", Add: []kit.Message{q2}}}}).Finish(t)
 		kit.WantMessages(t, []kit.Message{q1, a1, q2, a2}, ends[1].Messages)
 
-		props := map[string]any{"forwardedProps": kit.Asks(map[string]any{"parentRunId": "run-1", "parentThreadId": parent})}
+		props := map[string]any{"forwardedProps": kit.PerdureProps(map[string]any{"parentRunId": "run-1", "parentThreadId": parent})}
 		for name, had := range map[string][]kit.Message{"whole": ends[0].Messages, "nothing": nil} {
 			t.Run(name, func(t *testing.T) {
 				q3, a3 := exchange(t)
@@ -43,10 +43,10 @@ func TestForksOfStockClients(t *testing.T) {
 					t.Errorf("the client is shown the conversation %d times", shown)
 				}
 				wantModelTold(t, q4, q1, a1, q3, a3, q4)
-				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, kit.Shared.Conversation(t, fork))
+				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, kit.Shared.MessagesOf(t, fork))
 			})
 		}
-		kit.WantMessages(t, []kit.Message{q1, a1, q2, a2}, kit.Shared.Conversation(t, parent))
+		kit.WantMessages(t, []kit.Message{q1, a1, q2, a2}, kit.Shared.MessagesOf(t, parent))
 	})
 }
 
@@ -75,8 +75,8 @@ func wantModelTold(t *testing.T, question kit.Message, want ...kit.Message) {
 // which answers nobody any more and may begin anew.
 func TestForkOutlivesItsParent(t *testing.T) {
 	t.Parallel()
-	in := kit.NewInput(kit.Say("Answer me."))
-	answer := kit.Says(kit.Say("Here you are."))
+	in := kit.NewInput(kit.Marked("Answer me."))
+	answer := kit.AssistantMessage(kit.Marked("Here you are."))
 	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, answer.Content)
 	events := kit.Shared.Run(t, in)
 	resp, err := kit.Shared.Post(t.Context(), "/v1/threads/"+in.ThreadID+"/runs/"+in.RunID+"/fork", map[string]string{"threadId": in.ThreadID + "-fork"})
@@ -93,16 +93,16 @@ func TestForkOutlivesItsParent(t *testing.T) {
 		t.Fatalf("delete: %d", got)
 	}
 	resp, err = kit.Shared.Get(t.Context(), kit.EventsPath(in), events[0].ID)
-	if p := kit.Refused(t, resp, err); p.Status != http.StatusGone || p.Code != "gone" {
+	if p := kit.ReadProblem(t, resp, err); p.Status != http.StatusGone || p.Code != "gone" {
 		t.Errorf("a cursor of the deleted thread: %+v", p)
 	}
 
 	question, then := exchange(t)
 	fork.Messages = []kit.Message{in.Messages[0], question}
-	kit.Shared.Threads.Use(fork.ThreadID)
+	kit.Shared.Threads.Add(fork.ThreadID)
 	kit.Shared.Run(t, fork)
 	wantModelTold(t, question, in.Messages[0], answer, question)
-	kit.WantMessages(t, []kit.Message{in.Messages[0], answer, question, then}, kit.Shared.Conversation(t, fork.ThreadID))
+	kit.WantMessages(t, []kit.Message{in.Messages[0], answer, question, then}, kit.Shared.MessagesOf(t, fork.ThreadID))
 	for ends := 0; ends < 2; {
 		e, err := reader.Next()
 		if err != nil {
@@ -112,13 +112,13 @@ func TestForkOutlivesItsParent(t *testing.T) {
 			ends++
 		}
 	}
-	kit.WantMessages(t, []kit.Message{in.Messages[0], answer}, kit.Show(t, nil, reader.Events[:4]))
+	kit.WantMessages(t, []kit.Message{in.Messages[0], answer}, kit.ShownMessages(t, nil, reader.Events[:4]))
 
-	anew := kit.NewInput(kit.Say("Who are you?"))
+	anew := kit.NewInput(kit.Marked("Who are you?"))
 	anew.ThreadID, anew.RunID = in.ThreadID, in.RunID
 	kit.SharedModel.AnswerWith(t, anew.Messages[0].Content, "Nobody.")
 	kit.Shared.Run(t, anew)
-	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.Says("Nobody.")}, kit.Shared.Conversation(t, in.ThreadID))
+	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.AssistantMessage("Nobody.")}, kit.Shared.MessagesOf(t, in.ThreadID))
 }
 
 // Deleting a thread stops what it does, whatever that is, and nothing of it comes back.
@@ -126,28 +126,28 @@ func TestDeleteStopsWhatRuns(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, in kit.Input) []*kit.Follower{
 		"a run that speaks": func(t *testing.T, in kit.Input) []*kit.Follower {
-			kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(4000)))
+			kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(4000)))
 			f := kit.Shared.Follow(t, in)
-			f.Contents(t, 3)
+			f.UntilContent(t, 3)
 			return []*kit.Follower{f}
 		},
 		"runs that wait in line": func(t *testing.T, in kit.Input) []*kit.Follower {
-			kit.SharedModel.Attempts(t, in.Messages[0].Content, kit.Pours(kit.Long(4000)))
+			kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(4000)))
 			f := kit.Shared.Follow(t, in)
-			f.Contents(t, 3)
-			next := in.After("run-2", "enqueue", kit.User(kit.Say("And then?")))
-			kit.SharedModel.Attempts(t, next.Messages[1].Content, kit.Pours(kit.Long(4000)))
+			f.UntilContent(t, 3)
+			next := in.NextRun("run-2", "enqueue", kit.UserMessage(kit.Marked("And then?")))
+			kit.SharedModel.AnswerInOrder(t, next.Messages[1].Content, kit.SlowAnswer(kit.LongText(4000)))
 			return []*kit.Follower{f, kit.Shared.Follow(t, next)}
 		},
 		"questions": func(t *testing.T, in kit.Input) []*kit.Follower {
-			kit.WorksOut(t, in.Messages[0].Content, "Done.", "1+7")
-			kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.Careful, in))
+			kit.ScriptCalculations(t, in.Messages[0].Content, "Done.", "1+7")
+			kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.CarefulPath, in))
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := kit.NewInput(kit.Say("Do something."))
+			in := kit.NewInput(kit.Marked("Do something."))
 			readers := begin(t, in)
 			if got := kit.Shared.Delete(t, in.ThreadID); got != http.StatusNoContent {
 				t.Fatalf("delete: %d", got)
@@ -159,11 +159,11 @@ func TestDeleteStopsWhatRuns(t *testing.T) {
 				}
 			}
 			resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+in.ThreadID, "")
-			if p := kit.Refused(t, resp, err); p.Code != "unknown_thread" {
+			if p := kit.ReadProblem(t, resp, err); p.Code != "unknown_thread" {
 				t.Errorf("the thread is %+v", p)
 			}
 			var left kit.InboxPage
-			kit.Shared.Ask(t, "/v1/approvals?thread="+in.ThreadID, &left)
+			kit.Shared.GetJSON(t, "/v1/approvals?thread="+in.ThreadID, &left)
 			if len(left.Items) > 0 {
 				t.Errorf("these approvals are left: %+v", left.Items)
 			}

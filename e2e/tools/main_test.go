@@ -1,4 +1,4 @@
-// Package tools tests tools that definitions declare, and tools on task queues of their own.
+// Package tools tests tools in definitions, and tools on their own task queues.
 package tools
 
 import (

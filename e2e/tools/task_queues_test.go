@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// tills is what a folder says of tools that only some workers run.
-const tills = `name: cashier
+// queueAgents are agents with tools that only the workers of a task queue run.
+const queueAgents = `name: cashier
 model: openai/scripted-by-the-test
 tools: [open_drawer, ring_bell]
 ---
@@ -46,8 +46,9 @@ env: {SHOP_TOKEN: "${secret:SHOP_TOKEN}"}
 taskQueue: till
 `
 
-// counter has drawers of which one may be open at a time, and a bell that is heard while one is.
-type counter struct {
+// drawerServer is the server of the tools. Only one drawer may be open at a time, and each waits
+// for the bell.
+type drawerServer struct {
 	open sync.Mutex
 	rung chan struct{}
 
@@ -56,7 +57,7 @@ type counter struct {
 	wrong   []string
 }
 
-func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *drawerServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/bell" {
 		close(c.rung)
 		return
@@ -67,26 +68,26 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		defer c.open.Unlock()
 	}
-	if got := r.Header.Get("Authorization"); got != "Bearer "+kit.Token {
+	if got := r.Header.Get("Authorization"); got != "Bearer "+kit.WorkerSecret {
 		c.note(&c.wrong, "opened by "+got)
 	}
 	c.note(&c.drawers, string(body))
 	select {
 	case <-c.rung:
 	case <-r.Context().Done():
-		c.note(&c.wrong, "the bell was not rung beside it")
+		c.note(&c.wrong, "the bell did not ring concurrently")
 	}
 }
 
-func (c *counter) note(list *[]string, what string) {
+func (c *drawerServer) note(list *[]string, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*list = append(*list, what)
 }
 
-// startTills starts an api and a worker of the queue of all workers, which has no secret. It
-// returns what a worker of the other queue needs.
-func startTills(t *testing.T, server string) (c *kit.Cluster, g *kit.Gateway, others []string) {
+// setupQueues starts an API and a worker of the default queue, which has no secret. others are the
+// settings of a worker of the other queue.
+func setupQueues(t *testing.T, server string) (c *kit.Cluster, g *kit.API, others []string) {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -98,16 +99,16 @@ func startTills(t *testing.T, server string) (c *kit.Cluster, g *kit.Gateway, ot
 	}
 	c = kit.SetupCluster(t)
 	c.Agents = t.TempDir()
-	if err := os.WriteFile(filepath.Join(c.Agents, "all.yaml"), fmt.Appendf(nil, tills, server, node, script), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.Agents, "all.yaml"), fmt.Appendf(nil, queueAgents, server, node, script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Settings = append(c.Settings, "PERDURE_AGENTS="+c.Agents, "PERDURE_ALLOW_PRIVATE_HOSTS=true", "PERDURE_TOOL_GRACE=10s")
+	c.Env = append(c.Env, "PERDURE_AGENTS="+c.Agents, "PERDURE_ALLOW_PRIVATE_HOSTS=true", "PERDURE_TOOL_GRACE=10s")
 	g = c.StartAPI(t)
 	c.StartWorker(t)
-	return c, g, []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.Token}
+	return c, g, []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.WorkerSecret}
 }
 
-// missingTools returns what an agent lacks.
+// missingTools returns the tools of an agent that no worker has.
 func missingTools(t *testing.T, e *kit.Endpoint, agent string) []string {
 	t.Helper()
 	resp, err := e.Get(t.Context(), "/v1/agents/"+agent, "")
@@ -124,17 +125,17 @@ func missingTools(t *testing.T, e *kit.Endpoint, agent string) []string {
 	return shown.Missing
 }
 
-// Calls of a tool with a task queue of its own are made by the workers of that queue, which alone
-// have its secrets and its MCP servers; those of one that are not parallel one after another,
-// beside others. As long as there is no such worker, runs fail in the end.
+// Calls of a tool with its own task queue go to the workers of that queue, which alone have its
+// secrets and MCP servers. Calls of a tool that is not parallel run one after another, concurrently
+// with other tools. Without a worker of the queue the run fails.
 func TestToolsOnTaskQueues(t *testing.T) {
 	t.Parallel()
-	s := &counter{rung: make(chan struct{})}
+	s := &drawerServer{rung: make(chan struct{})}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c, g, others := startTills(t, server.URL)
+	c, g, others := setupQueues(t, server.URL)
 
-	prompt, done := kit.Say("Open the drawers."), kit.Say("Open.")
+	prompt, done := kit.Marked("Open the drawers."), kit.Marked("Open.")
 	yes, no := true, false
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{
@@ -155,7 +156,7 @@ func TestToolsOnTaskQueues(t *testing.T) {
 	}
 
 	s.rung = make(chan struct{})
-	c.Settings = append(c.Settings, others...)
+	c.Env = append(c.Env, others...)
 	c.StartWorker(t)
 	f = g.FollowAgent(t, "/v1/agents/cashier/runs", kit.NewInput(prompt))
 	f.Finish(t)
@@ -166,7 +167,7 @@ func TestToolsOnTaskQueues(t *testing.T) {
 		t.Errorf("opened %q; wrong: %q", s.drawers, s.wrong)
 	}
 
-	hello := kit.Say("Say hello.")
+	hello := kit.Marked("Say hello.")
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: hello, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "floor_greet", Arguments: `{"name":"` + kit.Mark + `"}`}}}},
 		kit.Fixture{Match: kit.Match{UserMessage: hello, HasToolResult: &yes}, Response: kit.Response{Content: done}})
@@ -175,10 +176,10 @@ func TestToolsOnTaskQueues(t *testing.T) {
 	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" {
 		t.Fatalf("the run ends with %s", last.Data)
 	}
-	if got := kit.ResultsOf(t, hello); !slices.Equal(got, []string{"Hello, " + kit.Mark + "!"}) {
+	if got := kit.ToolResultsSent(t, hello); !slices.Equal(got, []string{"Hello, " + kit.Mark + "!"}) {
 		t.Errorf("the model heard %q of the greeting", got)
 	}
-	if strings.Contains(fmt.Sprint(f.Events), kit.Token) {
+	if strings.Contains(fmt.Sprint(f.Events), kit.WorkerSecret) {
 		t.Error("the secret is shown")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// declared is what a folder says of an agent and of its tools: one by HTTP, and an MCP server.
-const declared = `name: assistant
+// declaredTools is an agent with an HTTP tool and an MCP server.
+const declaredTools = `name: assistant
 model: openai/scripted-by-the-test
 tools: [find_order, "mcp:shop-floor/*"]
 ---
@@ -35,7 +35,7 @@ env: {SHOP_TOKEN: "${secret:SHOP_TOKEN}"}
 taskQueue: floor
 `
 
-// shop answers at the second attempt, and keeps what it was asked.
+// shop is an HTTP tool server that answers the second attempt, and records its requests.
 type shop struct {
 	mu   sync.Mutex
 	uris []string
@@ -69,15 +69,15 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
-	p.Agents, p.Env = t.TempDir(), []string{"PERDURE_SECRET_SHOP_TOKEN=" + kit.Token}
-	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), fmt.Appendf(nil, declared, server.URL, node, script), 0o600); err != nil {
+	p.Agents, p.Env = t.TempDir(), []string{"PERDURE_SECRET_SHOP_TOKEN=" + kit.WorkerSecret}
+	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), fmt.Appendf(nil, declaredTools, server.URL, node, script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Keep(t)
+	p.InspectAtEnd(t)
 	p.Start(t)
 
 	yes, no := true, false
-	question, answer := kit.User(kit.Say("Where is my order?")), kit.Say("On its way.")
+	question, answer := kit.UserMessage(kit.Marked("Where is my order?")), kit.Marked("On its way.")
 	calls := []kit.ModelCall{
 		{ID: "call_a", Name: "find_order", Arguments: `{"id":"` + kit.Mark + `/7","full":true}`},
 		{ID: "call_b", Name: "shop-floor_greet", Arguments: `{"name":"` + kit.Mark + `"}`},
@@ -86,7 +86,7 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 		kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &no}, Response: kit.Response{ToolCalls: calls}},
 		kit.Fixture{Match: kit.Match{UserMessage: question.Content, HasToolResult: &yes}, Response: kit.Response{Content: answer}})
 	in := kit.NewInput(question.Content)
-	followed := p.FollowAgent(t, kit.Assistant, in)
+	followed := p.FollowAgent(t, kit.AssistantPath, in)
 	followed.Finish(t)
 
 	heard := map[string]string{}
@@ -108,7 +108,7 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 		if e.Type == "ACTIVITY_SNAPSHOT" && strings.Contains(string(e.Data), "clearing its throat") {
 			progress++
 		}
-		if strings.Contains(string(e.Data), kit.Token) {
+		if strings.Contains(string(e.Data), kit.WorkerSecret) {
 			t.Errorf("the secret is shown: %s", e.Data)
 		}
 	}

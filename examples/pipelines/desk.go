@@ -13,8 +13,8 @@ type matter struct {
 	Amount float64 `json:"amount,omitempty"`
 }
 
-// desk finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a
-// person decides.
+// desk is a pipeline with a route: it classifies the customer's message, and leaves it to the agent
+// for that kind. A person approves a goodwill payment of more than 5.
 func desk() (*agents.Definition, error) {
 	classifier := agents.AgentStep{Instructions: "Is this about a bill, about something that does not work, or about anything else?"}
 	kind := agents.Ask[matter]("kind", classifier, "classify: ${input.text}", agents.Refine(func(s *jsonschema.Schema) {
@@ -22,6 +22,8 @@ func desk() (*agents.Definition, error) {
 	}))
 	about := agents.Field(kind, &kind.Out.Kind)
 
+	// goodwill is skipped if its condition is false, and a rejection does not end the run
+	// (ContinueOnError).
 	fee := agents.Call[float64]("fee", "calculate", agents.Args{"expression": fmt.Sprintf("%s * 0.1", agents.Field(kind, &kind.Out.Amount))})
 	goodwill := agents.Approve("goodwill", fmt.Sprintf("Give back %s as a token of goodwill?", fee),
 		agents.When(agents.Expr[bool](fee.Expr()+" > 5.0")), agents.ContinueOnError())
@@ -41,6 +43,7 @@ func desk() (*agents.Definition, error) {
 	}))
 }
 
+// biller and technician are the agents that desk runs.
 func biller() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
 		Name: "biller", Description: "Explains bills.", Model: "scripted/desk", Instructions: "You explain bills.",

@@ -1,7 +1,7 @@
-// Command pipelines is a worker of one's own, in a module of its own: agents that are made of steps
-// in Go, with tools that are Go functions, and agents that hand a thread over. They are those of
-// examples/report, examples/desk, examples/triage and examples/order. docs/guides/examples.md tells
-// how to run it.
+// Command pipelines is a worker in its own program. Its agents are pipelines and handoffs that are
+// defined in Go, and its tools are Go functions. They are the agents of examples/report,
+// examples/desk, examples/triage and examples/order. docs/guides/examples.md describes how to run
+// it.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	worker.Main(worker.Additions{Tools: slices.Concat(library, store(os.Getenv("STORE_URL")).tools()), Agents: definitions})
 }
 
-// all returns the agents.
+// all returns the definitions of all agents.
 func all() ([]*agents.Definition, error) {
 	var made []*agents.Definition
 	for _, newAgent := range []func() (*agents.Definition, error){report, desk, biller, technician, triage, billing, refunds, technical, order} {

@@ -12,17 +12,19 @@ type wish struct {
 	To      string `json:"to"`
 }
 
-// order takes an order. It reserves, charges and ships, and undoes what it has done if that comes
-// to nothing.
+// order is a pipeline with compensations: it reserves, charges and ships. If a step fails for good,
+// or the run is cancelled, Perdure compensates the steps before it in reverse order.
 func order() (*agents.Definition, error) {
 	reader := agents.AgentStep{Instructions: "Which article does the customer want, and where is it to go?"}
 	clerk := agents.AgentStep{Instructions: "Tell the customer in one sentence that the order is on its way."}
 
+	// The answer must match the schema of wish; fields of it are arguments of later steps.
 	wanted := agents.Ask[wish]("wanted", reader, "order: ${input.text}")
 	to := agents.Field(wanted, &wanted.Out.To)
 
 	reserved := agents.Call[deed]("reserved", "reserve", agents.Args{"article": agents.Field(wanted, &wanted.Out.Article)})
 	reservation := agents.Field(reserved, &reserved.Out.Number)
+	// A compensation has no name. It refers to the output of the step that it undoes.
 	released := agents.Call[deed]("", "release", agents.Args{"reservation": reservation})
 
 	charged := agents.Call[deed]("charged", "charge", agents.Args{"reservation": reservation, "amount": agents.Field(reserved, &reserved.Out.Price)})

@@ -21,8 +21,8 @@ type judgment struct {
 	Reason string `json:"reason"`
 }
 
-// report plans, looks things up side by side, drafts until its critic is content, asks an editor,
-// and publishes.
+// report is a pipeline with a map and a loop: it plans questions, searches notes for all of them in
+// parallel, drafts until a critic accepts the draft, asks an editor, and publishes.
 func report() (*agents.Definition, error) {
 	planner := agents.AgentStep{Instructions: "Plan a short report: which questions does it have to answer?"}
 	writer := agents.AgentStep{Instructions: "Write the report, only from the notes that you are given. If you are told what was wrong with the last draft, mend that."}
@@ -38,7 +38,10 @@ func report() (*agents.Definition, error) {
 		agents.When(agents.Expr[bool]("size(steps.found.notes) > 0")))
 	looked := agents.Map("notes", question, agents.Steps{found, note}, agents.Branches{Concurrency: 4, OnError: agents.OnErrorContinue})
 
+	// The steps of a map have no outputs of their own; the output of the map is a list with an
+	// entry for each item.
 	facts := agents.Expr[[]string]("steps.notes.filter(n, has(n.note)).map(n, n.note.text)")
+	// In the first round there is no review yet.
 	before := agents.Expr[string]("has(steps.review) ? steps.review.reason : 'the first'")
 	draft := agents.Ask[string]("draft", writer, fmt.Sprintf("draft ${round}, %s, from: %s", before, facts))
 	review := agents.Ask[judgment]("review", critic, fmt.Sprintf("judge draft ${round}: %s", draft))
@@ -55,7 +58,7 @@ func report() (*agents.Definition, error) {
 	}, plan, looked, critique, signOff, publish)
 }
 
-// libraryTools search the library, and read in it.
+// libraryTools returns tools that search and read the notes of examples/research.
 func libraryTools() ([]tools.Tool, error) {
 	library, err := notes.Load()
 	if err != nil {

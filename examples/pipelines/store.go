@@ -13,25 +13,25 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds a response of the store, in bytes.
 const maxAnswer = 64 << 10
 
-// store is where the store of examples/order is; empty = where it opens by itself.
+// store is the URL of the store of examples/order; "" = its default address.
 type store string
 
 type reservation struct {
 	Reservation string `json:"reservation"`
 }
 
-// deed is something that the store has done.
+// deed is the result of a request to the store.
 type deed struct {
 	Did    string  `json:"did"`
 	Number string  `json:"number"`
 	Price  float64 `json:"price,omitempty"`
 }
 
-// tools returns what the store does. It does a thing once for a key, so that a call which a crash
-// cut short may be made again.
+// tools returns the tools of the store. They are idempotent, because the store executes each
+// idempotency key once. So Perdure may repeat a call whose worker has crashed.
 func (s store) tools() []tools.Tool {
 	type article struct {
 		Article string `json:"article"`
@@ -67,7 +67,8 @@ func (s store) tools() []tools.Tool {
 	}
 }
 
-// post has the store do something. What it says when it refuses is the error.
+// post sends a request with the idempotency key of the current tool call. The text of a refusal
+// becomes the error, which the model or the pipeline gets.
 func (s store) post(ctx context.Context, body any, path ...string) (deed, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// triage finds out what a customer wants, and hands the thread over to whom it concerns.
+// triage hands the thread over to the agent for the customer's concern: billing or technical.
 func triage() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
 		Name: "triage", Description: "Finds out what a customer wants, and hands over to whom it concerns.", Model: "scripted/triage",
@@ -16,6 +16,7 @@ func triage() (*agents.Definition, error) {
 	})
 }
 
+// billing explains bills. It may hand over to refunds, which a person must approve.
 func billing() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
 		Name: "billing", Description: "Explains bills.", Model: "scripted/billing",
@@ -26,6 +27,7 @@ func billing() (*agents.Definition, error) {
 	})
 }
 
+// refunds confirms refunds, and may hand the thread back to triage.
 func refunds() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
 		Name: "refunds", Description: "Pays money back, when a person has let a customer through to it.", Model: "scripted/refunds",
@@ -34,6 +36,7 @@ func refunds() (*agents.Definition, error) {
 	})
 }
 
+// technical helps with faults.
 func technical() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
 		Name: "technical", Description: "Helps with what is broken.", Model: "scripted/technical",

@@ -1,6 +1,5 @@
-// Command programs is a worker of one's own, in a module of its own: an agent that is written as a
-// Temporal workflow, with Go tools and an activity beside it. docs/guides/programs.md tells how to
-// run it.
+// Command programs is a worker in its own program, with an agent that is a Temporal workflow, tools
+// that are Go functions, and an activity. docs/guides/programs.md describes how to run it.
 package main
 
 import (
@@ -42,6 +41,7 @@ type reservation struct {
 	Number string `json:"number"`
 }
 
+// reserve is a tool. It is idempotent: the same article has the same reservation.
 func reserve(_ context.Context, in article) (reservation, error) {
 	return reservation{Number: "R-" + in.Article}, nil
 }
@@ -54,28 +54,32 @@ func ship(_ context.Context, in reservation) (string, error) {
 	return in.Number + " is on its way", nil
 }
 
-// Price returns an ordinary activity: what it costs, in euros.
+// Price is an ordinary Temporal activity: it returns the price of an article in euros.
 func Price(_ context.Context, article string) (int, error) { return 10 * len(article), nil }
 
-// Order returns the agent. Whatever was reserved is released again if the order comes to nothing,
-// also when the run is cancelled.
+// Order is the agent: a workflow function that runs steps. If the order fails or is cancelled, it
+// releases the reservation.
 func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	reserved := agents.Call[reservation]("reserved", "reserve", agents.Args{"article": "${input.text}"})
 	number := agents.Args{"number": agents.Field(reserved, &reserved.Out.Number)}
 	if err := a.Do(ctx, reserved); err != nil {
 		return err
 	}
+	// A cancelled context would not run the step, so the release uses a disconnected one.
 	defer func() {
 		if err != nil {
 			ctx, _ := workflow.NewDisconnectedContext(ctx)
 			err = errors.Join(err, a.Do(ctx, agents.Call[string]("released", "release", number)))
 		}
 	}()
+	// A program may evaluate expressions as steps do. The value enters the workflow's history, so
+	// it has at most 8 KiB.
 	ordered, err := workflows.Value(ctx, a, agents.Expr[string]("input.text"))
 	if err != nil {
 		return err
 	}
 	var price int
+	// Ordinary activities are executed as in every Temporal workflow.
 	priced := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second})
 	if err := workflow.ExecuteActivity(priced, Price, ordered).Get(ctx, &price); err != nil {
 		return err

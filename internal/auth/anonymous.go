@@ -8,15 +8,17 @@ import (
 	"strings"
 )
 
-// Anonymous lets everybody in, as whoever they say they are: for one machine, or a network of
-// friends.
+// Anonymous accepts every caller with the subject and roles that it claims. It is for a single
+// machine, or a trusted network.
 type Anonymous struct {
-	// Headers may say who calls. That of the tenant is not looked at.
+	// Headers are the headers with subject and roles. Their Tenant is ignored: every caller has the
+	// default tenant.
 	Headers Headers
-	// Roles are everybody's.
+	// Roles are roles that every caller has.
 	Roles []string
-	// Local lets only those in who call this machine by a name of its own. On loopback it keeps
-	// away pages that have had the browser look their own name up as 127.0.0.1.
+	// Local accepts only requests whose Host header is a name of this machine. On loopback this
+	// prevents DNS rebinding: a web page whose own host name resolves to 127.0.0.1 could call the
+	// API from the user's browser.
 	Local bool
 }
 
@@ -43,8 +45,8 @@ func (a *Anonymous) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Principal: p}, nil
 }
 
-// IsLoopback reports whether a host, with or without a port, is this machine and can be nothing
-// else.
+// IsLoopback reports whether a host, with or without a port, always means this machine: localhost,
+// a name below it (RFC 6761), or a loopback address.
 func IsLoopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

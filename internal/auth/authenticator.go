@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Authenticator finds out who sends requests. It is safe for concurrent use.
+// Authenticator identifies the senders of requests. Implementations are safe for concurrent use.
 type Authenticator interface {
-	// Authenticate tells who sends a request, from its header and its peer. The principal is not
-	// checked yet.
+	// Authenticate identifies the sender of a request by its headers and its TCP peer. The caller
+	// then checks the principal with Principal.Check.
 	//
 	// Errors: ErrNoCredentials, ErrInvalid, ErrExpired, ErrUntrusted, ErrUnavailable, wrapped with
 	// the reason.
@@ -21,27 +21,27 @@ type Authenticator interface {
 // Identity is what a request has proved.
 type Identity struct {
 	Principal Principal
-	// Expires is when the proof is worth nothing any more. Zero = never.
+	// Expires is when the credentials expire; zero = never. Streams end at that time.
 	Expires time.Time
 }
 
 // Errors of an Authenticator.
 var (
-	// ErrNoCredentials: the request does not say whose it is.
+	// ErrNoCredentials: the request has no credentials.
 	ErrNoCredentials = errors.New("no credentials")
-	// ErrInvalid: it says so in a way that is not believed.
+	// ErrInvalid: the credentials are malformed, unknown, or not signed by the provider.
 	ErrInvalid = errors.New("invalid credentials")
-	// ErrExpired: it was true once.
+	// ErrExpired: the credentials were valid until their expiry.
 	ErrExpired = errors.New("expired credentials")
-	// ErrUntrusted: nobody who comes this way may say who they are.
+	// ErrUntrusted: requests from this peer, or for this host, must not authenticate.
 	ErrUntrusted = errors.New("untrusted sender")
-	// ErrUnavailable: it cannot be found out now.
+	// ErrUnavailable: the credentials cannot be checked at the moment. A repetition may succeed.
 	ErrUnavailable = errors.New("credentials cannot be checked")
 )
 
-// UntrustedError is an ErrUntrusted that names the settings which decide about it.
+// UntrustedError is an ErrUntrusted that names the settings which cause it.
 type UntrustedError struct {
-	// Detail is for the client. It names settings, and none of their values.
+	// Detail is shown to the client. It names settings, but none of their values.
 	Detail string
 	// Reason is for the log.
 	Reason string
@@ -52,19 +52,19 @@ func (e *UntrustedError) Error() string { return ErrUntrusted.Error() + ": " + e
 // Unwrap returns ErrUntrusted.
 func (e *UntrustedError) Unwrap() error { return ErrUntrusted }
 
-// SubprotocolPrefix is what a token stands behind among the subprotocols that a WebSocket's client
-// offers.
+// SubprotocolPrefix begins the subprotocol by which a browser's WebSocket sends a token:
+// bearer.<token>.
 const SubprotocolPrefix = "bearer."
 
-// bearerToken is what RFC 6750 lets a token be made of.
+// bearerToken is the syntax of a token (RFC 6750, section 2.1).
 var bearerToken = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
-// IsToken reports whether a text can be sent as a token.
+// IsToken reports whether a text has the syntax of a bearer token.
 func IsToken(s string) bool { return bearerToken.MatchString(s) }
 
-// Bearer returns the token that a request brings: in the Authorization header, or, since browsers
-// cannot set that on WebSockets, among the subprotocols. Never in the URL, which is logged all
-// along its way.
+// Bearer returns the bearer token of a request. It reads the Authorization header, and the
+// subprotocols of a WebSocket handshake, because browsers cannot set that header there. It never
+// reads the URL, which proxies and servers log. More than one token is an error.
 //
 // Errors: ErrNoCredentials, ErrInvalid.
 func Bearer(h http.Header) (string, error) {
@@ -78,8 +78,8 @@ func Bearer(h http.Header) (string, error) {
 	return tokens[0], nil
 }
 
-// authorizations returns the tokens of the Authorization header; of another scheme than Bearer
-// there is "", which is none.
+// authorizations returns the tokens of all Authorization headers. A scheme other than Bearer gives
+// "", which is an invalid token.
 func authorizations(h http.Header) []string {
 	var tokens []string
 	for _, value := range h.Values("Authorization") {
@@ -92,7 +92,7 @@ func authorizations(h http.Header) []string {
 	return tokens
 }
 
-// offered returns the tokens among the subprotocols of a handshake.
+// offered returns the tokens in the subprotocols of a WebSocket handshake.
 func offered(h http.Header) []string {
 	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
 		return nil

@@ -1,10 +1,11 @@
-// Package auth says who calls: a [Principal], and how a request proves that it is theirs.
+// Package auth identifies callers: a [Principal], and how a request proves that it is sent by that
+// principal.
 //
-//	request ──Authenticator──► Identity ──With──► context ──From──► whoever has to know
+//	request ──Authenticator──► Identity ──With──► context ──From──► API handlers
 //
 // Rules:
-//   - Nothing is let in by default: an Authenticator answers with an identity or an error, and each error
-//     is one of the five below.
-//   - Credentials go no further than the Authenticator. No error has them in its text.
-//   - Who sends is the TCP peer. What a request says about that (X-Forwarded-For) is never believed.
+//   - An Authenticator returns an identity or an error, and each error wraps one of the five errors
+//     of this package. So no request is accepted by default.
+//   - Credentials stay in the Authenticator. No error contains them.
+//   - The sender of a request is its TCP peer. Headers such as X-Forwarded-For are ignored.
 package auth

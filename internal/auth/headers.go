@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Headers are those that say who calls, where a proxy has found that out. An empty name = none
-// does.
+// Headers are the names of the request headers with the principal, which an authenticating proxy
+// sets. "" = the principal has no such part.
 type Headers struct {
 	Subject, Roles, Tenant string
 }
 
-// principal reads them. A header that stands there twice has one that the client sent and the proxy
-// let through, in whatever order: neither is believed.
+// principal reads the principal from the headers. A header that occurs twice is an error: one of
+// the two may be the client's, which the proxy has passed on.
 func (n Headers) principal(h http.Header) (Principal, error) {
 	p := Principal{Tenant: TenantDefault}
 	subject, err := single(h, n.Subject)
@@ -36,6 +36,8 @@ func (n Headers) principal(h http.Header) (Principal, error) {
 	return p, err
 }
 
+// single returns the value of a header; "" = it is missing. Errors: ErrInvalid if it occurs more
+// than once.
 func single(h http.Header, name string) (string, error) {
 	if name == "" {
 		return "", nil

@@ -9,30 +9,30 @@ import (
 	"unicode/utf8"
 )
 
-// TenantDefault is the tenant of everybody where callers are not told apart.
+// TenantDefault is the tenant of all callers if the configuration has no tenants.
 const TenantDefault = "default"
 
-// Bounds of a principal: bytes of each name, and how many roles there may be.
+// Bounds of a principal: the bytes of each name, and the number of roles.
 const (
 	MaxNameBytes = 256
 	MaxRoles     = 256
 )
 
-// Principal is who calls. It stands in the log beside what they asked for and what they decided.
+// Principal is an authenticated caller. It is recorded in the log with inputs and decisions.
 type Principal struct {
-	// Tenant owns threads and agents' runs: nobody sees those of another.
+	// Tenant owns threads and runs. A caller never sees those of another tenant.
 	Tenant string `json:"tenant"`
-	// Subject names the person or program within the tenant; empty = nobody said who they are.
+	// Subject is the person or program within the tenant; "" = an anonymous caller.
 	Subject string `json:"subject,omitempty"`
-	// Roles are what approvers are named by, besides the subject. In no order.
+	// Roles are the caller's roles, in no order. Approvers are named by subject or role.
 	Roles []string `json:"roles,omitempty"`
 }
 
 // Has reports whether the principal has a role.
 func (p Principal) Has(role string) bool { return slices.Contains(p.Roles, role) }
 
-// Check refuses a principal that is out of bounds, and names that nobody could tell apart by
-// looking at them. The subject may be empty. Errors: ErrInvalid.
+// Check refuses a principal that is out of bounds, and names with invisible characters, which
+// people could not distinguish. The subject may be empty. Errors: ErrInvalid.
 func (p Principal) Check() error {
 	if p.Tenant == "" {
 		return fmt.Errorf("%w: the tenant is empty", ErrInvalid)
@@ -54,11 +54,12 @@ func (p Principal) Check() error {
 	return nil
 }
 
+// checkName checks one name; what describes it in the error.
 func checkName(what, name string) error {
 	switch {
 	case len(name) > MaxNameBytes:
 		return fmt.Errorf("%w: %s has %d bytes, more than %d", ErrInvalid, what, len(name), MaxNameBytes)
-	case strings.ContainsFunc(name, invisible): // also where it is not UTF-8
+	case strings.ContainsFunc(name, invisible): // includes invalid UTF-8
 		return fmt.Errorf("%w: %s has control characters, or invisible ones", ErrInvalid, what)
 	case strings.TrimSpace(name) != name:
 		return fmt.Errorf("%w: %s has space around it", ErrInvalid, what)
@@ -66,15 +67,16 @@ func checkName(what, name string) error {
 	return nil
 }
 
+// invisible reports whether a rune has no graphic representation, or is invalid UTF-8.
 func invisible(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }
 
-// key is the key of a Principal in a context.
+// key is the context key of a Principal.
 type key struct{}
 
-// With returns a context that knows who calls.
+// With returns a context with the authenticated caller.
 func With(ctx context.Context, p Principal) context.Context { return context.WithValue(ctx, key{}, p) }
 
-// From tells who calls; ok is false where nobody found that out.
+// From returns the authenticated caller of a context; ok is false if there is none.
 func From(ctx context.Context) (p Principal, ok bool) {
 	p, ok = ctx.Value(key{}).(Principal)
 	return p, ok

@@ -6,11 +6,12 @@ import (
 	"net/netip"
 )
 
-// Proxy believes what a proxy in front says about who calls. The proxy must remove these headers
-// from what it is sent, and set them itself.
+// Proxy accepts the principal in headers of a reverse proxy that authenticates callers. The proxy
+// must remove these headers from incoming requests before it sets them.
 type Proxy struct {
 	Headers Headers
-	// Trusted are the networks that the proxy sends from.
+	// Trusted are the networks of the proxy. Requests from other peers are refused with
+	// ErrUntrusted.
 	Trusted []netip.Prefix
 }
 
@@ -35,8 +36,9 @@ func (a *Proxy) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Principal: p}, nil
 }
 
+// trusts reports whether a peer is in one of the trusted networks.
 func (a *Proxy) trusts(addr netip.Addr) bool {
-	addr = addr.Unmap().WithZone("") // a prefix contains neither
+	addr = addr.Unmap().WithZone("") // netip.Prefix.Contains is false for mapped addresses and zones
 	for _, p := range a.Trusted {
 		if p.Contains(addr) {
 			return true

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// agentsCommand returns the group "agents". Without a subcommand it lists agents.
 func (e *environment) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "agents", Short: "List agents, publish and compare their definitions", Args: cobra.NoArgs}
 	list := e.listAgents()
@@ -20,6 +21,7 @@ func (e *environment) agentsCommand() *cobra.Command {
 	return cmd
 }
 
+// listAgents returns "agents list".
 func (e *environment) listAgents() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List agents (the default)", Args: cobra.NoArgs,
@@ -41,15 +43,17 @@ func (e *environment) listAgents() *cobra.Command {
 	}
 }
 
-// short returns the beginning of a revision, which tells it from others.
+// short returns the first 12 digits of a revision, which suffice to distinguish revisions.
 func short(revision string) string { return revision[:min(12, len(revision))] }
 
+// ofAgent is ofThread for the name of an agent.
 func (e *environment) ofAgent(use, short string, run func(cmd *cobra.Command, c *client.Client, agent string) error) *cobra.Command {
 	cmd := e.ofThread(use, short, run)
 	cmd.ValidArgsFunction = e.completeAgents
 	return cmd
 }
 
+// showAgent returns "agents show".
 func (e *environment) showAgent() *cobra.Command {
 	var revision string
 	cmd := e.ofAgent("show AGENT", "Show an agent, or a revision of it in full", func(cmd *cobra.Command, c *client.Client, agent string) error {
@@ -77,7 +81,7 @@ func (e *environment) showAgent() *cobra.Command {
 	return cmd
 }
 
-// raw writes a text unchanged, or without control characters if w is a terminal.
+// raw writes a text unchanged, or safe for a terminal if w is one.
 func raw(w io.Writer, text []byte) error {
 	if isTerminal(w) {
 		text = []byte(onTerminal(string(text)))
@@ -86,6 +90,8 @@ func raw(w io.Writer, text []byte) error {
 	return err
 }
 
+// putAgent returns "agents put". It validates the file before it sends it, so that mistakes are
+// reported with line numbers.
 func (e *environment) putAgent() *cobra.Command {
 	var expected string
 	cmd := &cobra.Command{
@@ -122,13 +128,15 @@ func (e *environment) putAgent() *cobra.Command {
 	return cmd
 }
 
+// definition reads a file, or standard input for "-".
 func definition(cmd *cobra.Command, name string) ([]byte, error) {
 	if name != "-" {
 		return fileText(name)
 	}
-	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), agents.MaxFile+1)) // one byte more than Parse accepts
+	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), agents.MaxFile+1)) // one byte more than Parse accepts, so that it refuses a longer text
 }
 
+// fileText reads a file, up to one byte more than Parse accepts.
 func fileText(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -138,6 +146,7 @@ func fileText(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, agents.MaxFile+1))
 }
 
+// listRevisions returns "agents revisions".
 func (e *environment) listRevisions() *cobra.Command {
 	var p client.Paging
 	cmd := e.ofAgent("revisions AGENT", "List what was published of an agent, the last first", func(cmd *cobra.Command, c *client.Client, agent string) error {
@@ -155,6 +164,7 @@ func (e *environment) listRevisions() *cobra.Command {
 	return cmd
 }
 
+// diffAgent returns "agents diff".
 func (e *environment) diffAgent() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// isQuestion reports, by the reason of an interrupt, whether a tool asks a question. Otherwise the
-// interrupt is an approval of a call.
+// isQuestion reports, by the reason of an interrupt, whether it is a question of a tool. Otherwise
+// it is the approval of a call.
 func isQuestion(reason string) bool { return reason != "" && reason != "tool_call" }
 
-// answerOf converts typed text to the content of an answer. For a question it is JSON that fits the
-// schema, or only the value of the one required member; for an approval the text is the result of
-// the call.
+// answerOf converts typed text to the content of an answer. The answer to a question is JSON that
+// matches the schema; if the schema is an object with one required member, the value of that member
+// suffices. In place of an approval the text is the result of the call.
 func answerOf(reason string, schema json.RawMessage, text string) any {
 	if !isQuestion(reason) {
 		return text
@@ -26,7 +26,8 @@ func answerOf(reason string, schema json.RawMessage, text string) any {
 	return valueOf("", text)
 }
 
-// valueOf converts text to a value of a JSON Schema type; "" accepts any JSON, else text.
+// valueOf converts text to a value of a JSON Schema type. With kind "" the text may be any JSON,
+// and is a string if it is no JSON.
 func valueOf(kind, text string) any {
 	if kind == "string" || !json.Valid([]byte(text)) {
 		return text
@@ -34,8 +35,8 @@ func valueOf(kind, text string) any {
 	return json.RawMessage(text)
 }
 
-// onlyMember returns the one required member of the schema and its type; name is empty if the
-// schema requires anything else.
+// onlyMember returns the name and the type of the only required member of a schema; "" if the
+// schema is of another form.
 func onlyMember(schema json.RawMessage) (name, kind string) {
 	var s struct {
 		Type       string
@@ -50,7 +51,8 @@ func onlyMember(schema json.RawMessage) (name, kind string) {
 	return name, kind
 }
 
-// answerForm describes the expected answer: the one required member, or the schema; "" means any.
+// answerForm describes the expected answer for a list: the only required member, or the schema; ""
+// = any text.
 func answerForm(schema json.RawMessage) string {
 	name, kind := onlyMember(schema)
 	switch {
@@ -62,7 +64,7 @@ func answerForm(schema json.RawMessage) string {
 	return "[" + string(schema) + "]"
 }
 
-// answerPrompt returns the prompt for an answer that fits the schema.
+// answerPrompt returns the prompt for an answer that must match the schema.
 func answerPrompt(schema json.RawMessage) string {
 	switch name, kind := onlyMember(schema); {
 	case kind != "":

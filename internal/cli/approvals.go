@@ -12,6 +12,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// approvalsCommand returns the group "approvals". Its flags are filters that the subcommands share.
+// Without a subcommand it lists open approvals.
 func (e *environment) approvalsCommand() *cobra.Command {
 	var f client.ApprovalFilter
 	cmd := &cobra.Command{Use: "approvals", Short: "List, watch and filter open approvals and questions", Args: cobra.NoArgs}
@@ -29,6 +31,7 @@ func (e *environment) approvalsCommand() *cobra.Command {
 	return cmd
 }
 
+// listApprovals returns "approvals list".
 func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 	var p client.Paging
 	cmd := &cobra.Command{Use: "list", Short: "List open approvals and questions, the oldest first (the default)", Args: cobra.NoArgs}
@@ -78,8 +81,8 @@ func decidedRows(all []client.Approval) [][]string {
 	return rows
 }
 
-// questionText returns what an approval asks: the call with its arguments, or the message of a
-// question or a step.
+// questionText describes what an approval asks: the call with its arguments, or the message of a
+// question, of an approve step or of a limit.
 func questionText(a client.Approval) string {
 	args := string(a.Args)
 	if a.ArgsTruncated {
@@ -96,7 +99,7 @@ func questionText(a client.Approval) string {
 	return a.ToolName + " " + args
 }
 
-// agentAndStep returns the agent that asks, with the step of its pipeline.
+// agentAndStep returns the agent of an approval, with the pipeline step that waits.
 func agentAndStep(a client.Approval) string {
 	if a.Step == "" {
 		return a.Agent
@@ -104,7 +107,7 @@ func agentAndStep(a client.Approval) string {
 	return a.Agent + ", step " + a.Step
 }
 
-// approvers describes who may decide, and the quorum.
+// approvers describes who may decide, and the votes if there is a quorum.
 func approvers(a client.Approval) string {
 	text := "anybody"
 	for i, name := range a.Approvers {
@@ -120,7 +123,7 @@ func approvers(a client.Approval) string {
 	return text
 }
 
-// votes describes the votes for each proposal; "" if there are none.
+// votes describes the votes for each set of arguments.
 func votes(a client.Approval) string {
 	text := ""
 	for _, p := range a.Proposals {
@@ -141,7 +144,7 @@ func votes(a client.Approval) string {
 	return text
 }
 
-// editedArgs returns the arguments of the edit that a proposal stands for.
+// editedArgs returns the arguments of an edit that people vote for; "" if the proposal is no edit.
 func editedArgs(a client.Approval, p client.Proposal) string {
 	for _, d := range a.Decisions {
 		if d.Decision == client.Edit && d.ArgsDigest == p.ArgsDigest {
@@ -151,6 +154,7 @@ func editedArgs(a client.Approval, p client.Proposal) string {
 	return ""
 }
 
+// watchApprovals returns "approvals watch". It runs until Ctrl-C.
 func (e *environment) watchApprovals(f *client.ApprovalFilter) *cobra.Command {
 	var after string
 	cmd := &cobra.Command{
@@ -184,8 +188,9 @@ earlier event.`,
 	return cmd
 }
 
-// pendingNow shows the open approvals and returns the cursor at which the feed continues, so that
-// no change is missed.
+// pendingNow shows the open approvals in the form of events. It returns the events cursor of the
+// first page, after which the feed has every change since: none is missed, and some may be shown
+// twice.
 func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.ApprovalFilter) (after string, err error) {
 	p := client.Paging{Limit: 500}
 	for {
@@ -211,7 +216,7 @@ func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.
 	}
 }
 
-// tell shows a change of an approval.
+// tell shows one change of an approval.
 func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error {
 	if e.json {
 		return eventLine(cmd.OutOrStdout(), event.Cursor, event.JSON)
@@ -229,7 +234,7 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 	return err
 }
 
-// paging adds the flags of a paged list.
+// paging adds the flags of a list with pages.
 func paging(cmd *cobra.Command, p *client.Paging) {
 	cmd.Flags().IntVar(&p.Limit, "limit", 0, "how many entries, 1 to 500; default 100")
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "the cursor that the page before printed")

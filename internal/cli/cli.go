@@ -18,7 +18,7 @@ import (
 // defaultURL is the address of perdure dev with its default flags.
 const defaultURL = "http://127.0.0.1:8080"
 
-// Commands returns all commands except dev. Environ has the form of os.Environ.
+// Commands returns all commands except dev and its flags. environ has the form of os.Environ.
 func Commands(environ []string) []*cobra.Command {
 	e := &environment{variables: environ}
 	list := []*cobra.Command{
@@ -31,13 +31,14 @@ func Commands(environ []string) []*cobra.Command {
 	return append(list, e.versionCommand())
 }
 
-// Execute runs a command line, writes its error to standard error, and returns the exit code.
+// Execute runs the command line of the process. It writes an error to standard error, and returns
+// the exit code, see exit.go.
 func Execute(ctx context.Context, root *cobra.Command) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	begun := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !begun { // cobra refused the command line
+	if err != nil && !begun { // cobra has refused the command line
 		err = usage(fmt.Errorf("%w\nTry: %s --help", err, cmd.CommandPath()))
 	}
 	code := codeOf(err)
@@ -48,13 +49,14 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 	return code
 }
 
-// errReported stands for an error that the command has already reported.
+// errReported is the error of a command that has already written its message.
 var errReported = errors.New("see above")
 
-// exitWith returns an error that ends the command with an exit code and without a message.
+// exitWith returns an error that ends the command with an exit code and without a further message.
 func exitWith(code int) error { return &exitError{code, errReported} }
 
-// environment is what all commands share: the environment variables and the common flags.
+// environment is what all commands share: the environment variables, and the common flags after
+// cobra has parsed them.
 type environment struct {
 	variables []string
 
@@ -63,6 +65,7 @@ type environment struct {
 	patience                       time.Duration
 }
 
+// flags adds the common flags to a command and its subcommands.
 func (e *environment) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&e.url, "url", "", "the server; default $PERDURE_URL, else "+defaultURL)
@@ -73,6 +76,7 @@ func (e *environment) flags(cmd *cobra.Command) {
 	f.BoolVar(&e.json, "json", false, "print JSON: one document, or one on each line of a stream")
 }
 
+// getenv returns an environment variable; "" = it is not set.
 func (e *environment) getenv(name string) string {
 	for _, v := range e.variables {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -82,7 +86,7 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// or returns the value of a flag or, if the flag is not set, of an environment variable.
+// or returns the value of a flag, or of an environment variable if the flag is empty.
 func (e *environment) or(flag, variable string) string {
 	if flag != "" {
 		return flag
@@ -90,11 +94,13 @@ func (e *environment) or(flag, variable string) string {
 	return e.getenv(variable)
 }
 
-// client returns a client of the server that the flags and the environment name.
+// client returns a client for the server of the flags and the environment. It reports lost
+// connections to standard error.
 func (e *environment) client(cmd *cobra.Command) (*client.Client, error) {
 	return e.clientOf(client.Config{Patience: e.patience, OnRetry: reportReconnect(cmd.ErrOrStderr())})
 }
 
+// clientOf completes config with the URL, the token and the headers of the caller.
 func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	token, err := e.token()
 	if err != nil {
@@ -104,7 +110,7 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	if config.URL = e.or(e.url, "PERDURE_URL"); config.URL == "" {
 		config.URL = defaultURL
 	}
-	if config.Patience == 0 {
+	if config.Patience == 0 { // --patience 0 means no retries; in client.Config 0 means the default
 		config.Patience = -1
 	}
 	config.Header = http.Header{"Perdure-Channel": {"cli"}} // the audit records it with decisions
@@ -121,8 +127,8 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// token returns the credentials of the caller. They have no flag, because other users of the
-// machine see command lines.
+// token returns the caller's token, from the environment or --token-file. There is no flag for the
+// token itself: other users of the machine can read command lines.
 func (e *environment) token() (string, error) {
 	if e.tokenFile == "" {
 		return e.getenv("PERDURE_TOKEN"), nil
@@ -134,7 +140,8 @@ func (e *environment) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// reportReconnect returns a function that reports a lost connection, once for each loss.
+// reportReconnect returns a client.Config.OnRetry that reports a lost connection once, not for each
+// attempt.
 func reportReconnect(to io.Writer) func(error, time.Duration) {
 	var last time.Time
 	return func(err error, pause time.Duration) {

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// completionPatience bounds a completion: a person waits for it after pressing Tab.
+// completionPatience bounds a completion, for which a person waits after pressing Tab.
 const completionPatience = 2 * time.Second
 
-// complete completes the first argument of a command. It offers nothing if the server does not
-// answer.
+// complete returns shell completions for the first argument of a command. list requests them from
+// the server. If the server does not answer in time, there are none.
 func (e *environment) complete(cmd *cobra.Command, args []string, list func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -35,18 +35,19 @@ func (e *environment) complete(cmd *cobra.Command, args []string, list func(cont
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlag completes the value of a flag like a first argument.
+// completeFlag completes the value of a flag with completions for an argument.
 func completeFlag(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return offers(cmd, nil, begun)
 	})
 }
 
-// completeWords completes the value of a flag with one of the words.
+// completeWords completes the value of a flag with fixed words.
 func completeWords(cmd *cobra.Command, flag string, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// completeAgents offers the names of agents.
 func (e *environment) completeAgents(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Agents(ctx)
@@ -57,6 +58,7 @@ func (e *environment) completeAgents(cmd *cobra.Command, args []string, _ string
 	})
 }
 
+// completeThreads offers the IDs of the threads that were updated last.
 func (e *environment) completeThreads(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Threads(ctx, client.ThreadFilter{})
@@ -67,7 +69,7 @@ func (e *environment) completeThreads(cmd *cobra.Command, args []string, _ strin
 	})
 }
 
-// completeApprovals offers the open approvals, for each argument.
+// completeApprovals offers the IDs of open approvals. Commands that decide take several of them.
 func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Approvals(ctx, client.ApprovalFilter{}, client.Paging{})
@@ -78,6 +80,7 @@ func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string
 	})
 }
 
+// completeSchedules offers the IDs of schedules.
 func (e *environment) completeSchedules(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Schedules(ctx, client.Paging{})

@@ -6,6 +6,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// cancelCommand returns "cancel". Without a run it cancels the last run of the thread, and reports
+// if that one has ended or waits.
 func (e *environment) cancelCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -43,6 +45,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 	return cmd
 }
 
+// steerCommand returns "steer".
 func (e *environment) steerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "steer THREAD TEXT", Short: "Send a message to the active run", Args: cobra.ExactArgs(2), ValidArgsFunction: e.completeThreads,
@@ -68,6 +71,7 @@ func (e *environment) steerCommand() *cobra.Command {
 	}
 }
 
+// pauseCommand returns "pause".
 func (e *environment) pauseCommand() *cobra.Command {
 	return e.ofThread("pause THREAD", "Pause the active run before its next step", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.Pause(cmd.Context(), thread); err != nil {
@@ -77,6 +81,7 @@ func (e *environment) pauseCommand() *cobra.Command {
 	})
 }
 
+// resumeCommand returns "resume".
 func (e *environment) resumeCommand() *cobra.Command {
 	return e.ofThread("resume THREAD", "Resume a paused run", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.Resume(cmd.Context(), thread); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// approveCommand returns "approve". With --args the decision is an edit of one call.
 func (e *environment) approveCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Approve}
 	var args string
@@ -35,6 +36,7 @@ func (e *environment) approveCommand() *cobra.Command {
 	return cmd
 }
 
+// rejectCommand returns "reject".
 func (e *environment) rejectCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Reject}
 	cmd := e.decideCommand("reject ID…", "Reject tool calls", &d)
@@ -42,6 +44,8 @@ func (e *environment) rejectCommand() *cobra.Command {
 	return cmd
 }
 
+// answerCommand returns "answer". It reads the approval first, because the form of the answer
+// depends on the schema of the question.
 func (e *environment) answerCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Answer}
 	cmd := e.decideCommand("answer ID CONTENT", "Answer a question, or give the result of a tool call instead of making it", &d)
@@ -72,7 +76,8 @@ member is enough. The result of a call is text. If CONTENT is -, it is read from
 	return cmd
 }
 
-// decideCommand returns a command that makes the same decision about each given approval.
+// decideCommand returns a command that sends the decision d about each given approval, in batches
+// of client.MaxDecisions. Callers may wrap its RunE to complete d.
 func (e *environment) decideCommand(use, short string, d *client.Decision) *cobra.Command {
 	var thread string
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: e.completeApprovals}
@@ -111,7 +116,8 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 	return cmd
 }
 
-// threadsOf returns the thread of each approval, from the inbox unless thread names it.
+// threadsOf returns the thread of each approval, by ID. If thread is empty it searches the inbox,
+// and fails with exitNotFound for an approval that is not open.
 func threadsOf(ctx context.Context, c *client.Client, thread string, ids []string) (map[string]string, error) {
 	where := map[string]string{}
 	if thread != "" {
@@ -134,7 +140,8 @@ func threadsOf(ctx context.Context, c *client.Client, thread string, ids []strin
 	return where, nil
 }
 
-// openApprovals returns those of the approvals that are open, by ID.
+// openApprovals searches the inbox for approvals, and returns the open ones by ID. It reads page
+// after page until it has found all.
 func openApprovals(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids []string) (map[string]client.Approval, error) {
 	found := map[string]client.Approval{}
 	p := client.Paging{Limit: 500}
@@ -154,7 +161,8 @@ func openApprovals(ctx context.Context, c *client.Client, f client.ApprovalFilte
 	}
 }
 
-// showDecisions shows the results of decisions. The first refused one sets the exit code.
+// showDecisions shows the results of decisions. The first refused one determines the exit code;
+// with --json the output has all results.
 func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided) error {
 	var first error
 	for _, r := range results {
@@ -186,7 +194,7 @@ func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided
 	return errors.Join(err, first)
 }
 
-// recorded describes the decision that stands instead.
+// recorded describes the decision that was recorded before; "" = none, or nothing to add.
 func recorded(r client.Decided) string {
 	var stands struct{ Decision, By string }
 	if json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" || r.Err() == nil && stands.By == "" {
@@ -199,8 +207,8 @@ func recorded(r client.Decided) string {
 	return text + ")"
 }
 
-// describeVote describes a vote that does not complete the quorum: how many more are needed, and
-// what others vote for.
+// describeVote describes a vote that does not complete the quorum: how many more votes are needed,
+// and the votes for other proposals.
 func describeVote(r client.Decided) string {
 	text := fmt.Sprintf("%s is counted, %d more must vote for the same", r.Decision, r.Missing)
 	for _, p := range r.Proposals {

@@ -21,7 +21,7 @@ const (
 	exitLeft        = 130 // Ctrl-C; the run continues
 )
 
-// exitError is an error with an exit code of its own.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	err  error
@@ -31,12 +31,13 @@ func (e *exitError) Error() string { return e.err.Error() }
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// usage returns an error with exitUsage.
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// errLeft ends a command after Ctrl-C.
+// errLeft ends a command after Ctrl-C while the run continues.
 var errLeft = errors.New("left")
 
-// codeOf returns the exit code of a command that ended with err.
+// codeOf returns the exit code of a command that has ended with err.
 func codeOf(err error) int {
 	var (
 		exit        *exitError
@@ -58,6 +59,7 @@ func codeOf(err error) int {
 	return exitFailed
 }
 
+// codeOfProblem returns the exit code for an error response of the API.
 func codeOfProblem(p *client.Problem) int {
 	switch p.Code {
 	case "interrupted", "missing_tool_results":

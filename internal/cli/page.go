@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// style is the look of a text on a terminal.
+// style is the look of a text on a terminal, as an ANSI escape sequence.
 type style string
 
 const (
@@ -17,19 +17,21 @@ const (
 	normal style = "\x1b[0m"
 )
 
-// page writes text to a terminal or a file. Two pages that are the same terminal share the state of
-// the current line.
+// page writes text to a terminal or a file, and knows whether the current line is complete. Two
+// pages that are the same terminal share their column, so that a notice never begins within a line
+// of the answer. It is used by one goroutine.
 type page struct {
 	w        io.Writer
-	terminal bool // a person reads it
+	terminal bool // w is a terminal
 	colors   bool
 	column   *column
 }
 
-// column tells whether the current line has not ended.
+// column is the state of the current line; open = it has text and no line feed.
 type column struct{ open bool }
 
-// pages returns the page of the answer and the page of the notices.
+// pages returns the pages of the answer (standard output) and of the notices (standard error).
+// Colors are off if NO_COLOR is set (no-color.org) or TERM is dumb.
 func (e *environment) pages(out, notices io.Writer) (answer, notes *page) {
 	colors := e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
 	of := func(w io.Writer, c *column) *page {
@@ -56,10 +58,10 @@ func (p *page) write(text string, s style) {
 	if p.colors && s != plain {
 		text = string(s) + text + string(normal)
 	}
-	_, _ = io.WriteString(p.w, text) // the process ends with its terminal
+	_, _ = io.WriteString(p.w, text) // if the terminal is gone, so is the process
 }
 
-// end ends the current line, if one is open.
+// end ends the current line if it is incomplete.
 func (p *page) end() {
 	if p.column.open {
 		_, _ = io.WriteString(p.w, "\n")
@@ -67,7 +69,7 @@ func (p *page) end() {
 	}
 }
 
-// line writes a text as whole lines, each with the same prefix.
+// line writes a text in lines of its own, each with the prefix begin.
 func (p *page) line(begin string, s style, format string, args ...any) {
 	p.end()
 	for text := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {

@@ -15,20 +15,20 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether a stream is a terminal.
+// isTerminal reports whether a reader or writer is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// isTerminalControl reports whether a terminal interprets a character instead of showing it:
-// control characters and those that change the direction of text.
+// isTerminalControl reports whether a terminal would interpret a character instead of showing it:
+// control characters, and those that change the direction of text.
 func isTerminalControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// onTerminal replaces the characters of a text of models, tools or other people that a terminal
-// would interpret.
+// onTerminal replaces the characters that a terminal would interpret, except line feeds and tabs.
+// Texts of models, tools and other people could otherwise change what the terminal shows.
 func onTerminal(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -41,8 +41,9 @@ func onTerminal(text string) string {
 	}, text)
 }
 
-// jsonOnTerminal escapes the characters of JSON that a terminal would interpret; the value stays
-// the same. Such characters occur only in strings: JSON itself escapes those below U+0020.
+// jsonOnTerminal escapes the characters of a JSON text that a terminal would interpret. The value
+// stays the same: such characters occur only in strings, in which JSON allows escapes (RFC 8259,
+// section 7).
 func jsonOnTerminal(raw []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(raw) {
@@ -64,7 +65,7 @@ func writeJSON(w io.Writer, raw []byte) error {
 	return err
 }
 
-// line shortens a text to one line of at most that many characters.
+// line returns a text as one line of at most most characters, safe for a terminal.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(onTerminal(text)), " ")
 	runes := []rune(text)
@@ -74,7 +75,7 @@ func line(text string, most int) string {
 	return text
 }
 
-// document writes the response of the API, indented.
+// document writes a response of the API as indented JSON; an empty one as {}.
 func document(w io.Writer, raw json.RawMessage) error {
 	var b bytes.Buffer
 	if len(raw) == 0 {
@@ -102,10 +103,10 @@ func eventLine(w io.Writer, cursor string, event json.RawMessage) error {
 // jsonOf encodes a value of this package as JSON.
 func jsonOf(value any) (json.RawMessage, error) { return json.Marshal(value) }
 
-// cellWidth is the most characters of a cell, except the last one of a row.
+// cellWidth is the maximal width of a cell in characters, except the last one of a row.
 const cellWidth = 80
 
-// table writes rows in aligned columns.
+// table writes rows in aligned columns. It shortens long cells, and writes "-" for empty ones.
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
@@ -123,7 +124,8 @@ func table(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// answer writes a list: as JSON with --json, else as a table with the cursor of the next page.
+// answer writes the result of a command: as JSON with --json, otherwise as a table. next is the
+// cursor of the next page, which it prints as a notice; "" = there is none.
 func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next string, rows [][]string) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), raw)
@@ -137,7 +139,7 @@ func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next strin
 	return nil
 }
 
-// done reports the effect of a command that has no other output.
+// done reports that a command without other output has succeeded; with --json it writes {}.
 func (e *environment) done(cmd *cobra.Command, format string, args ...any) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), nil)
@@ -146,7 +148,7 @@ func (e *environment) done(cmd *cobra.Command, format string, args ...any) error
 	return nil
 }
 
-// ago describes roughly how long ago a time was.
+// ago returns the time since t in one unit, rounded down; "" for the zero time.
 func ago(t time.Time) string {
 	if t.IsZero() {
 		return ""

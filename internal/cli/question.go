@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// interrupts returns the interrupts with which a run has ended.
+// interrupts returns the interrupts with which a run has ended; nil if e is not such an end.
 func interrupts(e client.Event) []agui.Interrupt {
 	if end, ok := e.Event.(*agui.RunFinished); ok && end.Outcome != nil {
 		return end.Outcome.Interrupts
@@ -21,28 +21,32 @@ func interrupts(e client.Event) []agui.Interrupt {
 	return nil
 }
 
-// approveTool is the tool of interrupts of steps and limits. Their question is in the message.
+// approveTool is the tool name in interrupts of approve steps and of limits. No tool is called: the
+// interrupt's message is the question.
 const approveTool = "approve"
 
+// hasMembers reports whether a JSON object is not empty. It is true for invalid JSON.
 func hasMembers(object string) bool {
 	var members map[string]json.RawMessage
 	return json.Unmarshal([]byte(object), &members) != nil || len(members) > 0
 }
 
-// questions asks a person on a terminal.
+// questions asks a person on a terminal. It is used by one goroutine.
 type questions struct {
 	out io.Writer
 	in  *bufio.Scanner
 }
 
+// newQuestions returns questions that reads lines of up to 1 MiB from in.
 func newQuestions(in io.Reader, out io.Writer) *questions {
 	q := &questions{out: out, in: bufio.NewScanner(in)}
 	q.in.Buffer(nil, 1<<20)
 	return q
 }
 
-// line asks for one line. It returns io.EOF without one (Ctrl-D). A read from a terminal cannot be
-// ended: after ctx has ended, it must not be called again.
+// line asks for one line, and returns it without surrounding space. It fails with io.EOF at the end
+// of input (Ctrl-D), or with the cause of ctx. A read from a terminal cannot be interrupted: after
+// ctx has ended, a goroutine still reads, and line must not be called again.
 func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
 	got := make(chan error, 1)
@@ -61,13 +65,13 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// The decisions that the terminal offers for a call, and for a question.
+// The choices that the terminal offers for a call, and for a question.
 const (
 	choicesOfCall     = "[y]es, [n]o, [s]ame arguments from now on, [t]ool from now on, [e]dit, [a]nswer in its place, [l]ater? "
 	choicesOfQuestion = "[a]nswer, [n]o, [l]ater? "
 )
 
-// decision asks for a decision; nil leaves the interrupt open.
+// decision asks for a decision about an interrupt. nil without an error leaves the interrupt open.
 func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt) (*client.Decision, error) {
 	fmt.Fprintf(q.out, "\n%s\n", about)
 	choices, wanted := choicesOfCall, "The tool's result: "
@@ -112,6 +116,7 @@ func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt
 	}
 }
 
+// isObject reports whether a text is a JSON object.
 func isObject(text string) bool {
 	var object map[string]json.RawMessage
 	return json.Unmarshal([]byte(text), &object) == nil && object != nil

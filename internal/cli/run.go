@@ -23,6 +23,7 @@ type runOptions struct {
 	quiet, wait, cancel        bool
 }
 
+// runCommand returns "run".
 func (e *environment) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
@@ -54,6 +55,8 @@ asks on a terminal; otherwise it ends with exit code 3.`,
 	return cmd
 }
 
+// run sends the message and shows the run. While a run ends with interrupts and they are decided,
+// it shows the run that continues. The error has the exit code of the last run.
 func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) error {
 	text, err := textArgument(cmd, text)
 	if err != nil {
@@ -89,10 +92,10 @@ func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) 
 	return outcome(v.last)
 }
 
-// maxText bounds the text that is read from standard input, in bytes.
+// maxText bounds a text from standard input, in bytes.
 const maxText = 8 << 20
 
-// textArgument returns an argument, or standard input for -.
+// textArgument returns an argument, or the content of standard input for "-".
 func textArgument(cmd *cobra.Command, text string) (string, error) {
 	if text != "-" {
 		return text, nil
@@ -107,17 +110,19 @@ func textArgument(cmd *cobra.Command, text string) (string, error) {
 	return string(all), nil
 }
 
-// newID returns a new random ID.
+// newID returns a random ID that begins with kind.
 func newID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:16]) }
 
-// messageID returns the ID of the message that starts a run. It depends on thread and run: the same
-// command sends the same input, and a fork with a run of that ID gets another message.
+// messageID returns the ID of the message that starts a run. It depends on thread and run only: the
+// same command with --run sends the same input, to which the server attaches. In a fork, a run with
+// the same ID gets a message with another ID.
 func messageID(thread, run string) string {
 	sum := sha256.Sum256([]byte(thread + "\x00" + run)) // no ID has a NUL
 	return "msg-" + hex.EncodeToString(sum[:12])
 }
 
-// input returns the input of the run.
+// input returns the input of the run, with new IDs for a thread and a run that the flags do not
+// name.
 func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
 		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))
@@ -141,9 +146,10 @@ func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	return input, err
 }
 
+// userMessage returns a user message with a text.
 func userMessage(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
-// cancelPatience bounds a cancel after Ctrl-C.
+// cancelPatience bounds the request to cancel after Ctrl-C.
 const cancelPatience = 30 * time.Second

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// schedulesCommand returns the group "schedules". Without a subcommand it lists schedules.
 func (e *environment) schedulesCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "schedules", Short: "List, create and control schedules", Args: cobra.NoArgs}
 	list := e.listSchedules()
@@ -26,6 +27,7 @@ func (e *environment) schedulesCommand() *cobra.Command {
 	return cmd
 }
 
+// listSchedules returns "schedules list".
 func (e *environment) listSchedules() *cobra.Command {
 	var p client.Paging
 	cmd := &cobra.Command{Use: "list", Short: "List schedules (the default)", Args: cobra.NoArgs}
@@ -48,7 +50,7 @@ func (e *environment) listSchedules() *cobra.Command {
 	return cmd
 }
 
-// describeTimes describes the times of a schedule.
+// describeTimes describes the times of a schedule in one line. Calendars are not shown.
 func describeTimes(s client.Schedule) string {
 	times := s.Cron
 	for _, i := range s.Intervals {
@@ -57,6 +59,7 @@ func describeTimes(s client.Schedule) string {
 	return strings.Join(times, "; ") + " " + s.TimeZone
 }
 
+// showSchedule returns "schedules show".
 func (e *environment) showSchedule() *cobra.Command {
 	cmd := e.ofThread("show ID", "Show a schedule, its next times and its last runs", func(cmd *cobra.Command, c *client.Client, id string) error {
 		answer, err := c.Schedule(cmd.Context(), id)
@@ -80,6 +83,7 @@ func (e *environment) showSchedule() *cobra.Command {
 	return cmd
 }
 
+// triggerSchedule returns "schedules trigger".
 func (e *environment) triggerSchedule() *cobra.Command {
 	var overlap string
 	cmd := e.ofSchedule("trigger ID", "Fire a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
@@ -90,6 +94,8 @@ func (e *environment) triggerSchedule() *cobra.Command {
 	return cmd
 }
 
+// ofSchedule returns a command that calls act with the ID of a schedule. done is the message of
+// success, with %s for the ID.
 func (e *environment) ofSchedule(use, short, done string, act func(*client.Client, context.Context, string) error) *cobra.Command {
 	cmd := e.ofThread(use, short, func(cmd *cobra.Command, c *client.Client, id string) error {
 		if err := act(c, cmd.Context(), id); err != nil {
@@ -104,7 +110,7 @@ func (e *environment) ofSchedule(use, short, done string, act func(*client.Clien
 // overlaps are the values of --overlap.
 var overlaps = []string{"skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"}
 
-// scheduleOptions are the flags of "perdure schedules create".
+// scheduleOptions are the flags of "schedules create". Their JSON is the schedule.
 type scheduleOptions struct {
 	ID       string              `json:"id"`
 	Agent    string              `json:"agent"`
@@ -119,6 +125,7 @@ type scheduleOptions struct {
 	file     string
 }
 
+// createSchedule returns "schedules create".
 func (e *environment) createSchedule() *cobra.Command {
 	var o scheduleOptions
 	cmd := &cobra.Command{
@@ -161,8 +168,8 @@ The same command again changes nothing.`,
 	return cmd
 }
 
-// body returns the schedule that arguments and flags describe. It has an ID, so that sending it
-// again is safe.
+// body returns the JSON of the schedule that arguments and flags describe. It always has an ID, so
+// that the client can repeat the request.
 func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessage, error) {
 	if o.ID == "" {
 		o.ID = newID("schedule")
@@ -183,10 +190,11 @@ func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessag
 	for _, e := range o.every {
 		o.Every = append(o.Every, map[string]string{"every": e})
 	}
-	o.Input = map[string]any{"messages": []any{map[string]string{"role": "user", "content": text}}} // each run sets its ID
+	o.Input = map[string]any{"messages": []any{map[string]string{"role": "user", "content": text}}} // without the ID of the message, which each run sets
 	return json.Marshal(o)
 }
 
+// fromFile returns the schedule of a file, with an ID if the file has none.
 func (o scheduleOptions) fromFile(cmd *cobra.Command) (json.RawMessage, error) {
 	text, err := definition(cmd, o.file)
 	if err != nil {

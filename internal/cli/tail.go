@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// tailCommand returns "tail".
 func (e *environment) tailCommand() *cobra.Command {
 	var run, after string
 	var noFollow bool
@@ -26,7 +27,7 @@ run. With --run it shows one run to its end, and its exit code is that of the ru
 				return err
 			}
 			v := e.viewer(cmd, c, false)
-			v.tails()
+			v.showHistory()
 			v.thread, v.after = args[0], after
 			ctx := cmd.Context()
 			if run != "" {
@@ -50,13 +51,14 @@ run. With --run it shows one run to its end, and its exit code is that of the ru
 	return cmd
 }
 
-// tails shows answer and notices on one page, in the order of the events.
-func (v *viewer) tails() {
+// showHistory makes the viewer show the history, and write answers and notices to one page, in the order
+// of the events.
+func (v *viewer) showHistory() {
 	v.live, v.history = true, true
 	v.notes = v.answer
 }
 
-// leftTail reports how to continue the command.
+// leftTail prints how to continue after Ctrl-C. It returns err.
 func (v *viewer) leftTail(err error) error {
 	if errors.Is(err, context.Canceled) && v.after != "" && v.json == nil {
 		v.endLine()

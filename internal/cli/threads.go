@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// threadsCommand returns the group "threads". Without a subcommand it lists threads.
 func (e *environment) threadsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "threads", Short: "List, read and delete threads", Args: cobra.NoArgs}
 	list := e.listThreads()
@@ -17,6 +18,7 @@ func (e *environment) threadsCommand() *cobra.Command {
 	return cmd
 }
 
+// listThreads returns "threads list", which prints one page.
 func (e *environment) listThreads() *cobra.Command {
 	var f client.ThreadFilter
 	cmd := &cobra.Command{Use: "list", Short: "List threads, the last updated first (the default)", Args: cobra.NoArgs}
@@ -46,7 +48,8 @@ func (e *environment) listThreads() *cobra.Command {
 	return cmd
 }
 
-// ofThread returns a command about one thread.
+// ofThread returns a command whose only argument is the ID of a thread. run gets a client and the
+// ID.
 func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c *client.Client, thread string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: e.completeThreads,
@@ -60,6 +63,7 @@ func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c
 	}
 }
 
+// showThread returns "threads show".
 func (e *environment) showThread() *cobra.Command {
 	return e.ofThread("show THREAD", "Show the summary of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		t, err := c.Thread(cmd.Context(), thread)
@@ -82,6 +86,7 @@ func (e *environment) showThread() *cobra.Command {
 	})
 }
 
+// threadMessages returns "threads messages", which prints complete messages like "tail" does.
 func (e *environment) threadMessages() *cobra.Command {
 	var p client.Paging
 	cmd := e.ofThread("messages THREAD", "Show the messages of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
@@ -103,6 +108,7 @@ func (e *environment) threadMessages() *cobra.Command {
 	return cmd
 }
 
+// threadState returns "threads state". Its output is JSON with and without --json.
 func (e *environment) threadState() *cobra.Command {
 	return e.ofThread("state THREAD", "Show the state of a thread, as JSON", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		state, err := c.State(cmd.Context(), thread)
@@ -113,6 +119,7 @@ func (e *environment) threadState() *cobra.Command {
 	})
 }
 
+// threadRuns returns "threads runs".
 func (e *environment) threadRuns() *cobra.Command {
 	var p client.Paging
 	cmd := e.ofThread("runs THREAD", "List the runs of a thread, the newest first", func(cmd *cobra.Command, c *client.Client, thread string) error {
@@ -130,6 +137,7 @@ func (e *environment) threadRuns() *cobra.Command {
 	return cmd
 }
 
+// deleteThread returns "threads delete". It does not ask for confirmation.
 func (e *environment) deleteThread() *cobra.Command {
 	return e.ofThread("delete THREAD", "Cancel the active run of a thread, and delete the thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.DeleteThread(cmd.Context(), thread); err != nil {

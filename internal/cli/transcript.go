@@ -10,55 +10,61 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// longest is the most characters of arguments, results and the like.
+// longest is the maximal length of arguments, results and other quoted text, in characters.
 const longest = 300
 
-// transcript shows the events of a thread to a person.
+// transcript shows the events of a thread as text. The agent's text goes to answer, everything else
+// to notes. It is used by one goroutine.
 //
-// The server retracts what a failed attempt has written. On a terminal the transcript reports the
-// retraction. A file or pipe gets the text when the run has ended, without what was retracted.
+// The server retracts the text of a failed attempt by a MESSAGES_SNAPSHOT without it. On a terminal
+// the transcript shows the text as it arrives, and reports the retraction. In a file or pipe it
+// writes the text when the run has ended, without what was retracted.
 type transcript struct {
 	answer, notes *page
 	// live shows text as it arrives.
 	live bool
-	// history shows messages of a snapshot that were not shown before.
+	// history also shows the messages of a snapshot that were not shown before: "tail" begins with
+	// them.
 	history bool
 
-	texts     map[string]*passage // of this run, by message
-	order     []string            // of texts
-	seen      map[string]bool     // messages, by id
+	texts map[string]*passage // of the current run, by message ID
+	order []string            // keys of texts, in the order of their beginning
+	seen  map[string]bool     // IDs of messages that were shown, in all runs
+	// calls and subagents are those of the current run, by tool call ID and by subagent run ID.
 	calls     map[string]*call
 	subagents map[string]subagent
 	last      client.Event // the last event of the last run
 }
 
-// passage is the text of a message.
+// passage is the text of a message that is being streamed.
 type passage struct {
 	strings.Builder
-	owner     string // the subagent's run; "" = the agent
+	owner     string // the subagent's run ID; "" = the agent
 	reasoning bool
-	shown     int // bytes that are shown, of a subagent
+	shown     int // bytes already shown; used for subagents
 }
 
-// call is a tool call.
+// call is a tool call. Its arguments are streamed.
 type call struct {
 	name, owner string
 	args        strings.Builder
 	gone        bool // retracted before it was complete
 }
 
-// subagent is a subagent of the run, and how deep it is nested.
+// subagent is a subagent of the run. depth is its nesting depth, from 1.
 type subagent struct {
 	name  string
 	depth int
 }
 
+// newTranscript returns a transcript. It is live if answer is a terminal.
 func newTranscript(answer, notes *page) *transcript {
 	t := &transcript{answer: answer, notes: notes, live: answer.terminal, seen: map[string]bool{}}
 	t.begin()
 	return t
 }
 
+// begin forgets the state of the run before.
 func (t *transcript) begin() {
 	t.texts, t.order = map[string]*passage{}, nil
 	t.calls, t.subagents = map[string]*call{}, map[string]subagent{}
@@ -98,7 +104,7 @@ func (t *transcript) show(e client.Event) {
 	}
 }
 
-// showWork shows events that are not text: steps, calls, results, subagents.
+// showWork shows events that are not text: calls, results and subagents.
 func (t *transcript) showWork(e agui.Event) {
 	switch e := e.(type) {
 	case *agui.ToolCallStart:
@@ -130,12 +136,12 @@ func (t *transcript) showWork(e agui.Event) {
 	}
 }
 
-// indent returns the indentation of a subagent's lines.
+// indent returns the indentation of a subagent's lines; "" for the agent.
 func (t *transcript) indent(owner string) string {
 	return strings.Repeat("  ", t.subagents[owner].depth)
 }
 
-// open begins a message, or continues one.
+// open begins a message, or continues one that an earlier attempt has begun.
 func (t *transcript) open(id string, p *passage) {
 	if t.texts[id] == nil {
 		t.texts[id] = p
@@ -147,8 +153,8 @@ func (t *transcript) open(id string, p *passage) {
 	}
 }
 
-// say shows a part of a message: the agent's own at once, those of subagents, which may write
-// concurrently, by whole lines.
+// say adds a delta to a message and shows it. The agent's text is shown at once. The text of
+// subagents is shown in whole lines, because several of them write concurrently.
 func (t *transcript) say(id, delta string) {
 	p := t.texts[id]
 	if p == nil {
@@ -165,6 +171,7 @@ func (t *transcript) say(id, delta string) {
 	}
 }
 
+// sayLines shows the complete lines of a subagent's text; with all also the last, incomplete one.
 func (t *transcript) sayLines(p *passage, all bool) {
 	rest := p.String()[p.shown:]
 	end := strings.LastIndexByte(rest, '\n') + 1
@@ -182,6 +189,7 @@ func (t *transcript) sayLines(p *passage, all bool) {
 	t.notes.line(t.indent(p.owner)+"  ", s, "%s", strings.TrimSuffix(rest[:end], "\n"))
 }
 
+// close ends a message.
 func (t *transcript) close(id string) {
 	p := t.texts[id]
 	switch {
@@ -195,7 +203,8 @@ func (t *transcript) close(id string) {
 	}
 }
 
-// snapshot retracts the messages of this run that the list lacks, and shows new ones.
+// snapshot removes the messages of this run that a MESSAGES_SNAPSHOT does not have: they were
+// retracted. With history it shows the messages that are new.
 func (t *transcript) snapshot(messages []agui.Message) {
 	has := map[string]bool{}
 	for _, m := range messages {
@@ -224,7 +233,8 @@ func (t *transcript) snapshot(messages []agui.Message) {
 	}
 }
 
-// recallFrom shows messages that were not shown before, if they follow one that was.
+// recallFrom shows the messages that were not shown before. If one of the messages was shown, those
+// before it are skipped.
 func (t *transcript) recallFrom(messages []agui.Message) {
 	first := max(0, slices.IndexFunc(messages, func(m agui.Message) bool { return t.seen[m.ID] }))
 	for i, m := range messages {
@@ -235,7 +245,7 @@ func (t *transcript) recallFrom(messages []agui.Message) {
 	}
 }
 
-// recall shows a complete message.
+// recall shows a complete message of the history.
 func (t *transcript) recall(m agui.Message) {
 	text := textOf(m.Content)
 	switch m.Role {
@@ -255,7 +265,8 @@ func (t *transcript) recall(m agui.Message) {
 	}
 }
 
-// textOf returns the text of a content, with the kinds of parts that are not text.
+// textOf returns the text of a message's content. Parts that are not text are replaced by their
+// types in brackets.
 func textOf(c agui.Content) string {
 	if c.IsText() || c.IsAbsent() {
 		return c.Text()
@@ -271,6 +282,7 @@ func textOf(c agui.Content) string {
 	return strings.Join(list, "\n")
 }
 
+// custom shows the CUSTOM events of Perdure; it ignores those of others.
 func (t *transcript) custom(e *agui.Custom) {
 	switch e.Name {
 	case "perdure.approval":
@@ -299,7 +311,7 @@ func (t *transcript) custom(e *agui.Custom) {
 	}
 }
 
-// question shows an interrupt.
+// question shows an open interrupt.
 func (t *transcript) question(i agui.Interrupt) {
 	what := line(i.Message, longest)
 	if c := t.calls[i.ToolCallID]; c != nil {
@@ -311,7 +323,7 @@ func (t *transcript) question(i agui.Interrupt) {
 	}
 }
 
-// finish shows how a run has ended.
+// finish shows the end of a run, and the text that was held back for a file.
 func (t *transcript) finish(e client.Event) {
 	t.last = e
 	if !t.live {
@@ -330,8 +342,8 @@ func (t *transcript) finish(e client.Event) {
 	}
 }
 
-// failedBefore returns the error of a run that had failed before the client came, which the server
-// reports in the metadata; nil = none.
+// failedBefore returns the error of a run that had failed before this client connected; nil = it
+// did not fail. Such a run is sent as RUN_FINISHED, with the error in its metadata.
 func failedBefore(e *agui.RunFinished) *agui.RunError {
 	var how struct{ Code, Message string }
 	if raw, ok := e.Metadata["perdure.error"]; !ok || json.Unmarshal(raw, &how) != nil {
@@ -340,6 +352,7 @@ func failedBefore(e *agui.RunFinished) *agui.RunError {
 	return &agui.RunError{Code: how.Code, Message: how.Message}
 }
 
+// failure describes the error of a run.
 func failure(e *agui.RunError) string {
 	if e.Code == "" {
 		return line(e.Message, longest)
@@ -347,6 +360,7 @@ func failure(e *agui.RunError) string {
 	return line(e.Code+": "+e.Message, longest)
 }
 
+// finished shows the usage and the outcome of a run.
 func (t *transcript) finished(e *agui.RunFinished) {
 	for _, u := range e.Usage {
 		if u.InputTokens != nil && u.OutputTokens != nil {
@@ -370,7 +384,7 @@ func (t *transcript) finished(e *agui.RunFinished) {
 	}
 }
 
-// writeAnswer writes the answer of the run that has ended.
+// writeAnswer writes the agent's text of the whole run.
 func (t *transcript) writeAnswer() {
 	for _, id := range t.order {
 		p := t.texts[id]
@@ -381,7 +395,7 @@ func (t *transcript) writeAnswer() {
 	}
 }
 
-// outcome returns the error with which a command about one run ends: nil if the run succeeded.
+// outcome returns the error for the exit code of a command about one run; nil = the run succeeded.
 func outcome(e client.Event) error {
 	switch e := e.Event.(type) {
 	case *agui.RunError:

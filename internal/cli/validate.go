@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
+// validateAgents returns "agents validate". It needs no server, except with --url.
 func (e *environment) validateAgents() *cobra.Command {
 	var known []string
 	cmd := &cobra.Command{
@@ -60,7 +61,8 @@ or built in. With --url, agents of the server are known too.`,
 	return cmd
 }
 
-// publishedNames returns the agents of the server, and their tools that workers announce.
+// publishedNames returns the names of the server's agents, and of those of their tools that workers
+// announce.
 func (e *environment) publishedNames(cmd *cobra.Command) (agents.Names, error) {
 	c, err := e.client(cmd)
 	if err != nil {
@@ -82,6 +84,7 @@ func (e *environment) publishedNames(cmd *cobra.Command) (agents.Names, error) {
 	return names, nil
 }
 
+// load reads the definitions of a file or a folder.
 func load(name string) (*agents.Folder, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -97,7 +100,7 @@ func load(name string) (*agents.Folder, error) {
 	return agents.ParseFile(name, text)
 }
 
-// invalid reports all mistakes.
+// invalid reports all mistakes, as text or JSON, and returns the error for exitUsage.
 func (e *environment) invalid(cmd *cobra.Command, err error) error {
 	if !e.json {
 		return usage(err)
@@ -126,7 +129,7 @@ func (e *environment) invalid(cmd *cobra.Command, err error) error {
 	return errors.Join(err, exitWith(exitUsage))
 }
 
-// each returns the errors that errors.Join has joined.
+// each returns the errors that errors.Join has joined, at any depth.
 func each(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the type of errors.Join
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/process/version"
 )
 
-// versionCommand returns the command that shows the version of this program.
+// versionCommand returns "version". It does not use a server.
 func (e *environment) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs,

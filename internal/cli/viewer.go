@@ -12,17 +12,21 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// viewer shows runs of one thread.
+// viewer shows runs of one thread: as text with a transcript, or as lines of JSON. It is used by
+// one goroutine.
 type viewer struct {
 	*transcript
-	client      *client.Client
-	json        io.Writer // --json; nil otherwise
-	notices     io.Writer // for the last message of the command
+	client  *client.Client
+	json    io.Writer // of --json; nil = text
+	notices io.Writer // for messages of the command itself
+	// questions is made at the first question, because it reads standard input.
 	questions   *questions
 	thread, run string
 	after       string // the cursor of the last event
 }
 
+// viewer returns a viewer that writes to the outputs of cmd. With quiet it shows only the agent's
+// answer.
 func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *viewer {
 	answer, notes := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
 	if quiet {
@@ -35,7 +39,7 @@ func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *
 	return v
 }
 
-// watch shows a stream until it ends.
+// watch shows the events of a stream until it ends.
 func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
 	for e, err := range events {
 		if err != nil {
@@ -48,6 +52,7 @@ func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
 	return nil
 }
 
+// showEvent shows one event, and records its cursor, its run, and the last event of a run.
 func (v *viewer) showEvent(e client.Event) error {
 	if e.Cursor != "" {
 		v.after = e.Cursor
@@ -65,7 +70,8 @@ func (v *viewer) showEvent(e client.Event) error {
 	return eventLine(v.json, e.Cursor, e.JSON)
 }
 
-// watchNext shows the next run of the thread.
+// watchNext follows the thread until its next run has ended, for instance the run that continues
+// after decisions.
 func (v *viewer) watchNext(ctx context.Context) error {
 	for e, err := range v.client.Follow(ctx, v.thread, client.Following{After: v.after}) {
 		if err != nil {
@@ -78,7 +84,9 @@ func (v *viewer) watchNext(ctx context.Context) error {
 	return nil
 }
 
-// whenInterrupted returns a context that ends with Ctrl-C. The run continues, or is cancelled. A
+// whenInterrupted returns the context for watching a run. Without cancels it is ctx, which ends
+// with Ctrl-C. With cancels, Ctrl-C cancels the run, and the returned context continues, so that
+// the end of the run is shown. The caller must call stop, which waits for the request to cancel. A
 // second Ctrl-C ends the process.
 func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching context.Context, stop func()) {
 	if !cancels {
@@ -102,7 +110,8 @@ func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching co
 	}
 }
 
-// left reports how to return to a run that continues.
+// left prints how to return to the run if the command ended before the run did, by Ctrl-C or a lost
+// server. It returns err.
 func (v *viewer) left(err error) error {
 	code := codeOf(err)
 	if code != exitLeft && (code != exitUnreachable || v.after == "") {
@@ -117,7 +126,7 @@ func (v *viewer) left(err error) error {
 	return err
 }
 
-// endLine ends the line in which Ctrl-C was pressed.
+// endLine ends the line in which the terminal shows ^C.
 func (v *viewer) endLine() {
 	if v.notes.terminal {
 		fmt.Fprintln(v.notices)
@@ -126,11 +135,12 @@ func (v *viewer) endLine() {
 	v.answer.end()
 }
 
-// waits reports whether the last run waits for decisions.
+// waits reports whether the last run has ended with interrupts.
 func (v *viewer) waits() bool { return len(interrupts(v.last)) > 0 }
 
-// decide asks for decisions of the last run's interrupts on the terminal or, with wait, waits until
-// they are made elsewhere. It reports whether the thread continues.
+// decide asks the person at the terminal to decide the interrupts of the last run. With wait it
+// does not ask: the decisions are made elsewhere. goesOn reports whether another run of the thread
+// is to be expected: all interrupts are decided, or wait is set.
 func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goesOn bool, err error) {
 	asks := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
 	if wait {
@@ -154,7 +164,8 @@ func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goe
 	return all, nil
 }
 
-// ask asks about an interrupt until the server accepts a decision, or the person leaves it open.
+// ask asks about one interrupt until the server accepts a decision. settled is false if the person
+// leaves the interrupt open, or if a quorum needs more votes.
 func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err error) {
 	for {
 		d, err := v.questions.decision(ctx, v.about(i), i)
@@ -179,7 +190,7 @@ func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err e
 	}
 }
 
-// about describes an interrupt.
+// about describes an interrupt in one line: its message, or the call with its arguments.
 func (v *viewer) about(i agui.Interrupt) string {
 	c := v.calls[i.ToolCallID]
 	switch {

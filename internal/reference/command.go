@@ -10,8 +10,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Commands returns the reference of a command line as Markdown: the flags that most commands share,
-// and a section for each command.
+// The texts of a command in the reference are those of its help, so both are written once, in
+// package cli and cmd/perdure.
+
+// Commands returns the reference of a command line as Markdown: the flags that commands share, and
+// a section for each command.
 func Commands(root *cobra.Command) string {
 	shared := sharedFlags(root)
 	var b strings.Builder
@@ -28,7 +31,7 @@ func Commands(root *cobra.Command) string {
 	return b.String()
 }
 
-// sharedFlags returns the persistent flags that several commands of the root have.
+// sharedFlags returns the persistent flags that several commands of the root have, by name.
 func sharedFlags(root *cobra.Command) map[string]*pflag.Flag {
 	counts, shared := map[string]int{}, map[string]*pflag.Flag{}
 	for _, c := range root.Commands() {
@@ -41,6 +44,8 @@ func sharedFlags(root *cobra.Command) map[string]*pflag.Flag {
 	return shared
 }
 
+// writeCommand writes the section of a command and of its subcommands: usage, text, example, and
+// the flags that it does not share.
 func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag.Flag) {
 	if c.Hidden || c.Name() == "help" {
 		return
@@ -57,6 +62,7 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
+	// own visits the flags that belong into the command's own table.
 	own := func(visit func(*pflag.Flag)) {
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 			if shared[f.Name] == nil && !f.Hidden && f.Name != "help" {
@@ -75,9 +81,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag
 	}
 }
 
-// values name what a flag of a type takes.
+// values are the placeholders of flag values by pflag type. A type without an entry takes no value.
 var values = map[string]string{"string": "TEXT", "stringSlice": "TEXT,…", "stringArray": "TEXT", "int": "N", "duration": "DURATION"}
 
+// writeFlags writes the table of the flags that visit visits.
 func writeFlags(b *strings.Builder, visit func(func(*pflag.Flag))) {
 	b.WriteString("| Flag | Meaning |\n|---|---|\n")
 	visit(func(f *pflag.Flag) {

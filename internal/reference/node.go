@@ -13,14 +13,15 @@ type member struct {
 	value node
 }
 
-// node is a place in a document. Unlike a map it keeps the order of members. The zero value stands
-// for a member that is missing.
+// node is a position in a YAML or JSON document. Unlike a map it keeps the order of members. The
+// zero node stands for a missing member; its methods return zero values, so that lookups can be
+// chained.
 type node struct {
 	*yaml.Node
 	root *yaml.Node
 }
 
-// parse reads a YAML or JSON document.
+// parse parses a YAML or JSON document.
 func parse(document []byte) (node, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal(document, &n); err != nil {
@@ -29,7 +30,7 @@ func parse(document []byte) (node, error) {
 	return node{n.Content[0], n.Content[0]}, nil
 }
 
-// members returns the entries of a mapping, those of merged mappings included.
+// members returns the entries of a mapping in their order, including those of merged mappings (<<).
 func (n node) members() []member {
 	var list []member
 	if n.Node == nil || n.Kind != yaml.MappingNode {
@@ -49,7 +50,7 @@ func (n node) members() []member {
 	return list
 }
 
-// items returns the entries of a list.
+// items returns the entries of a list; nil for other nodes.
 func (n node) items() []node {
 	var list []node
 	if n.Node == nil || n.Kind != yaml.SequenceNode {
@@ -61,7 +62,7 @@ func (n node) items() []node {
 	return list
 }
 
-// get returns the member of that name.
+// get returns the member with a name; the zero node if there is none.
 func (n node) get(name string) node {
 	for _, m := range n.members() {
 		if m.name == name {
@@ -71,7 +72,7 @@ func (n node) get(name string) node {
 	return node{}
 }
 
-// text returns the member of that name as text; "" if it is missing.
+// text returns the member with a name as text; "" if it is missing.
 func (n node) text(name string) string {
 	if m := n.get(name); m.Node != nil {
 		return m.Value
@@ -79,8 +80,8 @@ func (n node) text(name string) string {
 	return ""
 }
 
-// resolve follows a $ref within the document, and returns the name of what it leads to; "" if there
-// is no $ref.
+// resolve follows a $ref within the document to its end, and returns the last part of the reference
+// as the name of the target; "" = there is no $ref.
 func (n node) resolve() (target node, name string) {
 	target = n
 	for ref := n.text("$ref"); strings.HasPrefix(ref, "#/"); ref = target.text("$ref") {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document: a section for
-// each tag with its operations, and one for the schemas that are objects.
+// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document. It has a
+// section for each tag with its operations, and one for the schemas that are objects.
 func HTTP(document []byte) (string, error) {
 	root, err := parse(document)
 	if err != nil {
@@ -36,14 +36,14 @@ func HTTP(document []byte) (string, error) {
 	return b.String(), nil
 }
 
-// writeOperation writes the section of one route. Errors are the same everywhere, and have a page
-// of their own.
+// writeOperation writes the section of one operation. It leaves out the response "default": errors
+// are the same for all operations, and have a page of their own.
 func writeOperation(b *strings.Builder, path, op member) {
 	fmt.Fprintf(b, "\n### %s\n\n`%s %s`\n", op.value.text("summary"), strings.ToUpper(op.name), path.name)
 	if d := op.value.text("description"); d != "" {
 		fmt.Fprintf(b, "\n%s\n", d)
 	}
-	if parameters := op.value.get("parameters").items(); len(parameters) > 0 { // those of the path explain themselves
+	if parameters := op.value.get("parameters").items(); len(parameters) > 0 { // path parameters that the path item declares need no explanation
 		b.WriteString("\n| Parameter | In | Type | Meaning |\n|---|---|---|---|\n")
 		for _, p := range parameters {
 			p, _ = p.resolve()
@@ -66,8 +66,8 @@ func writeOperation(b *strings.Builder, path, op member) {
 	}
 }
 
-// writeBody writes the members of a JSON body that has no name. Bodies with a name have a section
-// of their own.
+// writeBody writes the members of a JSON body whose schema has no name. A named schema has a
+// section of its own.
 func writeBody(b *strings.Builder, title string, body node) {
 	schema := body.get("content").get("application/json").get("schema")
 	if schema.Node == nil {
@@ -86,7 +86,7 @@ func writeBody(b *strings.Builder, title string, body node) {
 	writeMembers(b, schema)
 }
 
-// contentOf names the types of a response's body, and what JSON it is.
+// contentOf lists the media types of a response's body, with the names of their schemas.
 func contentOf(response node) string {
 	var kinds []string
 	for _, c := range response.get("content").members() {
@@ -102,4 +102,5 @@ func contentOf(response node) string {
 	return " Body: " + strings.Join(kinds, ", ")
 }
 
+// capitalized returns s with a capital letter; s must not be empty.
 func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check compares the region of a page with the text that it has to have. A region begins after the
-// line "<!-- name: begin -->" and ends before the line "<!-- name: end -->". With update, Check
-// writes the text into the page instead.
+// Check compares a region of a page with the text that it must have. A region begins after the line
+// "<!-- name: begin -->" and ends before the line "<!-- name: end -->". With update, Check writes
+// the text into the page instead.
 func Check(t *testing.T, page, name, want string, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(page)

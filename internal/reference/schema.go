@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
+// This file describes JSON Schemas, on their own and in the OpenAPI document. It supports the
+// keywords that Perdure's schemas use, and no others.
+
 // Definition returns the reference of the documents that a JSON Schema describes, as Markdown: a
-// table of their keys, and one for each object of $defs.
+// table of the members of the document, and one for each object in $defs.
 func Definition(schema []byte) (string, error) {
 	root, err := parse(schema)
 	if err != nil {
@@ -25,16 +28,18 @@ func Definition(schema []byte) (string, error) {
 	return b.String(), nil
 }
 
-// isObject reports whether a schema lists members.
+// isObject reports whether a schema lists the members of an object.
 func isObject(schema node) bool { return len(schema.get("properties").members()) > 0 }
 
-// writeMembers writes the table of an object's members. The members of a member without a name
-// follow it, with their paths.
+// writeMembers writes the table of an object's members. An inline object (without a name in $defs)
+// has its members in the same table, with their paths.
 func writeMembers(b *strings.Builder, schema node) {
 	b.WriteString("| Member | Type | Meaning |\n|---|---|---|\n")
 	writeRows(b, "", schema)
 }
 
+// writeRows writes the rows of a schema's members. prefix is the path of the schema with a dot at
+// its end.
 func writeRows(b *strings.Builder, prefix string, schema node) {
 	required := schema.get("required").values()
 	for _, m := range schema.get("properties").members() {
@@ -46,6 +51,8 @@ func writeRows(b *strings.Builder, prefix string, schema node) {
 			optional = ""
 		}
 		fmt.Fprintf(b, "| `%s%s`%s | %s | %s |\n", prefix, m.name, optional, typeOf(m.value), m.value.described())
+		// Inline alternatives and items have no section of their own, so their members are rows of
+		// this table.
 		for _, of := range append(m.value.get("oneOf").items(), m.value) {
 			if of.text("$ref") == "" {
 				writeRows(b, prefix+m.name+".", of)
@@ -57,12 +64,14 @@ func writeRows(b *strings.Builder, prefix string, schema node) {
 	}
 }
 
-// typeOf describes the values that a schema allows.
+// typeOf describes the values that a schema allows: a link to a named object, or the type with its
+// format, bounds and default.
 func typeOf(schema node) string {
 	target, name := schema.resolve()
 	switch {
 	case isObject(target) && (strings.HasPrefix(schema.text("$ref"), "#/$defs/") || strings.HasPrefix(schema.text("$ref"), "#/components/")):
 		return link(name)
+	// A reference to a part of another schema, which has no section of its own.
 	case isObject(target) && name != "":
 		return "as `" + name + "`"
 	}
@@ -85,7 +94,8 @@ func typeOf(schema node) string {
 	return kind
 }
 
-// kindOf returns the type of values, without their bounds.
+// kindOf returns the type of values without their bounds: the types, constants, enumerations and
+// alternatives of the schema.
 func kindOf(schema node) string {
 	kinds := schema.get("type").values()
 	if kind := schema.text("type"); kind != "" {
@@ -96,6 +106,7 @@ func kindOf(schema node) string {
 			kinds = append(kinds, kind)
 		}
 	}
+	// Names of types have code quotes at this point if they come from a list.
 	for i, kind := range kinds {
 		if kind = strings.Trim(kind, "`"); kind == "array" {
 			kinds[i] = "array of " + typeOf(schema.get("items"))
@@ -114,4 +125,5 @@ func kindOf(schema node) string {
 	return strings.Join(kinds, " or ")
 }
 
+// link returns a Markdown link to the section of an object.
 func link(name string) string { return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name)) }

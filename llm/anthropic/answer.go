@@ -10,38 +10,42 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// answer turns the events of one completion into chunks.
+// answer converts the events of one completion to chunks; it is the [wire.Reply] of the Messages
+// API. The API sends content in blocks: content_block_start, deltas, content_block_stop. Blocks are
+// identified by index.
 type answer struct {
 	wire.Completion
 	model *Model
 	req   *llm.Request
 
-	text     wire.Mender
-	slots    map[int64]int64 // the numbers of the calls, by the index of their block
-	called   int64           // calls that began
-	thinking *thinking       // the open block, or nil
+	text     wire.Mender     // joins split characters of the text blocks
+	slots    map[int64]int64 // call number, by the index of its block
+	called   int64           // calls started so far
+	thinking *thinking       // the open thinking block, or nil
 
-	said    int // bytes of text told
+	said    int // bytes of text emitted, see place
 	usage   usage
-	stopped bool // the stop reason has come
-	done    bool // message_stop has come
+	stopped bool // a stop reason has arrived
+	done    bool // message_stop has arrived
 }
 
-// thinking is a block of thinking that is being written.
+// thinking is an open thinking block. Its seal is complete when the block ends.
 type thinking struct {
-	index int64
-	text  wire.Mender
-	seal  seal
+	index int64       // of the block in the event stream
+	text  wire.Mender // joins split characters of the visible thinking
+	seal  seal        // signature and position, for [llm.Reasoning]
 }
 
+// newAnswer returns the reply for one completion of req.
 func newAnswer(m *Model, req *llm.Request) *answer {
 	return &answer{Completion: wire.NewCompletion(req, m.config.Provider, m.limits), model: m, req: req, slots: map[int64]int64{}}
 }
 
-// Over reports whether message_stop has come.
+// Over implements [wire.Reply]: message_stop has arrived.
 func (a *answer) Over() bool { return a.done }
 
-// Read takes one event.
+// Read implements [wire.Reply]. Unknown event types, such as ping, are ignored, as the API's
+// versioning policy requires.
 func (a *answer) Read(raw ssestream.Event) error {
 	data := bytes.TrimSpace(raw.Data)
 	var e event
@@ -72,6 +76,7 @@ func (a *answer) Read(raw ssestream.Event) error {
 	return err
 }
 
+// start processes message_start, which carries the model and the input tokens.
 func (a *answer) start(message opened) {
 	a.SetModel(message.Model)
 	a.usage.note(message.Usage)
@@ -80,7 +85,8 @@ func (a *answer) start(message opened) {
 	}
 }
 
-// open begins a block. Blocks of types that we do not know pass by.
+// open processes content_block_start. It ignores blocks of unknown types. A start event can already
+// contain content.
 func (a *answer) open(index int64, b block) error {
 	switch b.Type {
 	case "text":
@@ -99,6 +105,7 @@ func (a *answer) open(index int64, b block) error {
 	return nil
 }
 
+// add processes content_block_delta.
 func (a *answer) add(index int64, d delta) error {
 	switch d.Type {
 	case "text_delta":
@@ -113,13 +120,15 @@ func (a *answer) add(index int64, d delta) error {
 	return nil
 }
 
+// closeBlock processes content_block_stop. Only thinking blocks have an end in the chunk stream.
 func (a *answer) closeBlock(index int64) {
 	if a.thinking != nil && a.thinking.index == index {
 		a.endThinking()
 	}
 }
 
-// stop notes the end of the message, which message_stop confirms.
+// stop processes message_delta. It records the stop reason, but the completion ends only with
+// message_stop.
 func (a *answer) stop(e event) {
 	a.usage.note(e.Usage)
 	if e.Delta.StopReason != "" {
@@ -128,10 +137,12 @@ func (a *answer) stop(e event) {
 	}
 }
 
+// addText appends a JSON string literal to the text.
 func (a *answer) addText(literal json.RawMessage) {
 	a.tell(a.text.Mend(a.Unquote(literal)))
 }
 
+// tell emits text. Text ends an open thinking block.
 func (a *answer) tell(text string) {
 	if text == "" {
 		return
@@ -141,6 +152,8 @@ func (a *answer) tell(text string) {
 	a.Emit(llm.TextDelta{Text: text})
 }
 
+// think appends a JSON string literal to the open thinking block. Without an open block the literal
+// still counts as received.
 func (a *answer) think(literal json.RawMessage) {
 	piece := a.Unquote(literal)
 	if a.thinking == nil {
@@ -151,6 +164,7 @@ func (a *answer) think(literal json.RawMessage) {
 	}
 }
 
+// sign appends a JSON string literal to the signature of the open thinking block.
 func (a *answer) sign(literal json.RawMessage) {
 	piece := a.Unquote(literal)
 	if a.thinking != nil {
@@ -158,8 +172,8 @@ func (a *answer) sign(literal json.RawMessage) {
 	}
 }
 
-// endThinking closes the open block. Without a signature, which servers other
-// than Anthropic's leave out, nothing of it need be sent back.
+// endThinking ends the open thinking block, if any. Only a signed block has to be sent back;
+// compatible servers omit the signature.
 func (a *answer) endThinking() {
 	if a.thinking == nil {
 		return
@@ -171,25 +185,30 @@ func (a *answer) endThinking() {
 	a.thinking = nil
 }
 
+// endReasoning emits the end of a reasoning block. The chunk carries the seal only if the block has
+// to be sent back.
 func (a *answer) endReasoning(s seal, wanted bool) {
 	end := llm.ReasoningEnd{Provider: a.model.config.Provider}
 	if wanted {
-		end.Data, _ = json.Marshal(s) // strings and numbers always have a JSON form
+		end.Data, _ = json.Marshal(s) // strings and numbers cannot fail
 	}
 	a.Emit(end)
 }
 
+// endRedacted emits a redacted_thinking block, whose content is encrypted.
 func (a *answer) endRedacted(data string) {
 	if data != "" {
 		a.endReasoning(seal{Redacted: data, Place: a.place()}, true)
 	}
 }
 
-// place returns where the completion is now.
+// place returns the current position in the completion.
 func (a *answer) place() wire.Place {
 	return wire.Place{Text: a.said, Calls: a.Calls.Len()}
 }
 
+// call starts a tool call. Anthropic streams the arguments in deltas; some compatible servers send
+// them complete in the start event. An input of {} in the start event is a placeholder.
 func (a *answer) call(index int64, b block) error {
 	a.endThinking()
 	slot := a.called
@@ -197,11 +216,12 @@ func (a *answer) call(index int64, b block) error {
 	a.slots[index] = slot
 	err := a.AddCall(slot, a.Unquote(b.ID), a.Unquote(b.Name), "")
 	if input := string(b.Input); err == nil && input != "" && input != "{}" && input != "null" {
-		return a.argue(index, input) // whole, by servers that do not stream them
+		return a.argue(index, input)
 	}
 	return err
 }
 
+// argue appends to the arguments of the call in the block with that index.
 func (a *answer) argue(index int64, arguments string) error {
 	slot, ok := a.slots[index]
 	if !ok {
@@ -211,8 +231,8 @@ func (a *answer) argue(index int64, arguments string) error {
 	return a.AddCall(slot, "", "", arguments)
 }
 
-// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
-// A completion with its stop reason is whole.
+// End implements [wire.Reply]. A completion with a stop reason is complete, even if message_stop is
+// missing.
 func (a *answer) End(err error) error {
 	if !a.stopped {
 		return wire.Truncated(err)
@@ -223,6 +243,7 @@ func (a *answer) End(err error) error {
 	return a.Close()
 }
 
+// finishReason maps the API's stop_reason.
 func finishReason(reason string) llm.FinishReason {
 	switch reason {
 	case "end_turn", "stop_sequence":
@@ -233,7 +254,7 @@ func finishReason(reason string) llm.FinishReason {
 		return llm.FinishLength
 	case "refusal":
 		return llm.FinishContentFilter
-	default: // pause_turn too: it is about tools of the server's, of which it was offered none
+	default: // including pause_turn, which only server tools cause; the package requests none
 		return llm.FinishOther
 	}
 }

@@ -2,13 +2,13 @@ package anthropic
 
 import "github.com/anthropics/anthropic-sdk-go"
 
-// cache marks where the prompt is to be kept for the next request, which
-// begins as this one does: behind the tools, the instructions, and the
-// conversation so far. These are the four marks that the API takes.
+// cache sets the four cache breakpoints that the API allows: after the tools, after the
+// instructions, and after the last two user turns. The next request of the conversation starts with
+// the same content and reads it from the cache.
 //
-// The end of the request before is marked again. From the mark at its end the
-// API looks back some twenty blocks for what it has kept, and a turn with many
-// calls is longer than that.
+// Two breakpoints in the conversation are necessary. From a breakpoint, the API searches about
+// twenty blocks backwards for a cached prefix, and a turn with many tool calls has more blocks. The
+// second breakpoint is the end of the previous request, which is cached.
 func cache(params *anthropic.MessageNewParams) {
 	if last := len(params.Tools) - 1; last >= 0 {
 		params.Tools[last].OfTool.CacheControl = anthropic.NewCacheControlEphemeralParam()
@@ -16,7 +16,7 @@ func cache(params *anthropic.MessageNewParams) {
 	if last := len(params.System) - 1; last >= 0 {
 		params.System[last].CacheControl = anthropic.NewCacheControlEphemeralParam()
 	}
-	marks := 2
+	marks := 2 // breakpoints that remain for the conversation
 	for i := len(params.Messages) - 1; i >= 0 && marks > 0; i-- {
 		if params.Messages[i].Role == anthropic.MessageParamRoleUser {
 			mark(params.Messages[i].Content)
@@ -25,8 +25,8 @@ func cache(params *anthropic.MessageNewParams) {
 	}
 }
 
-// mark puts the mark at the end of a turn of the user, all of whose blocks can
-// have one.
+// mark sets a breakpoint on the last block of a user turn. Every block type of a user turn supports
+// one.
 func mark(blocks []anthropic.ContentBlockParamUnion) {
 	if control := blocks[len(blocks)-1].GetCacheControl(); control != nil {
 		*control = anthropic.NewCacheControlEphemeralParam()

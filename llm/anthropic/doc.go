@@ -1,22 +1,20 @@
-// Package anthropic streams completions from Anthropic's Messages API and from
-// what speaks it.
+// Package anthropic streams completions from Anthropic's Messages API and from compatible servers.
 //
 //	model := anthropic.New(anthropic.FromEnv(os.Getenv))
 //	for chunk, err := range model.Stream(ctx, &llm.Request{Model: "claude-sonnet-5-5", …}) { … }
 //
-// The official SDK makes the request and splits the event stream; its retries
-// and its traces are off. What the API wants otherwise than others do:
+// The official SDK sends the request and splits the event stream; its retries and traces are
+// disabled. The Messages API differs from other providers in these points:
 //
-//   - Thinking is signed, and goes back where it stood, with every request. The
-//     API itself passes over what it no longer needs.
-//   - A limit of output is required: see [DefaultMaxTokens].
-//   - Prompts are cached only where that is asked for, which is done for tools,
-//     instructions and the conversation: a turn of an agent then pays for what
-//     is new in it, and a tenth for the rest.
-//   - Two messages of one role are one, results of tools come first in it, and
-//     names and ids have an alphabet of their own.
+//   - Thinking blocks are signed. Every request returns them at their original position; the API
+//     itself ignores those that it no longer needs.
+//   - max_tokens is required, see [DefaultMaxTokens].
+//   - Prompt caching is opt-in. The package sets cache breakpoints on tools, instructions and
+//     conversation, so a turn reads the unchanged part of the prompt at the reduced cache price.
+//   - Consecutive messages of one role are merged. Tool results come first in a user message, and
+//     tool names and call IDs have a restricted alphabet.
 //
-// Not guaranteed: content for which the API has no place (sound, films) is left
-// out, and so is the name of a speaker. The API knows no idempotency key: a
-// repeated request is a new completion.
+// Limitations: content that the API does not support (audio, video) is omitted, and so is the
+// participant's name of a message. The API has no idempotency keys: a repeated request produces a
+// new completion.
 package anthropic

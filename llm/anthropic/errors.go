@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// codes are the API's words for what went wrong. The words api_error and
-// invalid_request_error say less than the status does.
+// codes maps the API's error types. Missing are api_error and invalid_request_error: the HTTP
+// status is as specific.
 var codes = map[string]llm.Code{
 	"authentication_error": llm.CodeUnauthorized,
 	"billing_error":        llm.CodeQuotaExceeded,
@@ -21,7 +21,7 @@ var codes = map[string]llm.Code{
 	"timeout_error":        llm.CodeTimeout,
 }
 
-// phrases are what the message alone says of an invalid_request_error.
+// phrases map texts that only the message of an invalid_request_error contains.
 var phrases = []struct {
 	part string
 	code llm.Code
@@ -32,8 +32,9 @@ var phrases = []struct {
 	{"content filtering policy", llm.CodeContentFilter},
 }
 
-// parseFault reads {"type":"error","error":{"type":"…","message":"…"}}, in which gateways write the
-// error as a string.
+// parseFault parses {"type":"error","error":{"type":"…","message":"…"}}, and the form of gateways
+// in which error is a string. It returns false if data has no error. The same object is the body of
+// a failed request and the data of an error event.
 func parseFault(data []byte) (wire.Fault, bool) {
 	var body struct {
 		Error json.RawMessage `json:"error"`
@@ -49,13 +50,14 @@ func parseFault(data []byte) (wire.Fault, bool) {
 		return wire.Fault{Message: object.Message, Code: codeOf(object.Type, object.Message), Invalid: object.Type == invalidRequest}, true
 	}
 	var text string
-	_ = json.Unmarshal(body.Error, &text) // anything else says nothing
+	_ = json.Unmarshal(body.Error, &text) // on failure, the message stays empty
 	return wire.Fault{Message: text}, true
 }
 
+// invalidRequest is the API's error type for a request that it rejects.
 const invalidRequest = "invalid_request_error"
 
-// codeOf returns what the provider's words mean; "" if they say no more than the status.
+// codeOf returns the code of an error type and message; "" if the HTTP status is as specific.
 func codeOf(kind, message string) llm.Code {
 	if code, ok := codes[kind]; ok {
 		return code

@@ -8,10 +8,11 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// structured are the families whose models take the schema of an answer since 4.5.
+// structured matches the model families that support structured output from version 4.5 on.
 var structured = regexp.MustCompile(`^claude-(opus|sonnet|haiku)-`)
 
-// grammar is what the API says that it can hold a model to.
+// grammar is the JSON Schema subset that the API documents for structured output, with its limits
+// on optional properties and unions.
 var grammar = wire.Dialect{
 	Keywords: []string{"$ref", "anyOf", "const", "description", "format", "minItems", "title"},
 	Formats:  []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"},
@@ -19,23 +20,26 @@ var grammar = wire.Dialect{
 	MinItems: 1, Optional: 24, Unions: 16,
 }
 
-// small returns what it has been seen to take. It makes a grammar of a schema, and refuses one that
-// is too large; how large that is, it does not say.
-func small() *wire.Dialect {
+// safeGrammar returns the part of grammar whose limits are known to be safe. The API compiles the schema
+// to a grammar and rejects it if that becomes too large, without documenting the size.
+// [Model.schemaOf] uses it when the user has not explicitly requested a native schema.
+func safeGrammar() *wire.Dialect {
 	d := grammar
-	d.Keywords = d.Keywords[1:] // each $ref is as much again
+	d.Keywords = d.Keywords[1:] // without $ref: each use repeats the definition
 	d.Depth, d.Properties, d.Values, d.Text, d.Optional, d.Unions = 6, 50, 100, 4_000, 12, 8
 	return &d
 }
 
-// schemaOf returns the schema of an answer as the API is told it; nil = it is told none.
+// schemaOf returns the schema for the request, translated to the API's subset; nil = the request
+// carries no schema. An explicit [llm.Output.Native] uses the documented limits and accepts the
+// risk of a rejected request.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
 	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && generationOf(req.Model).since(4, 5)
 	switch {
-	case !req.Output.Hands(known):
+	case !req.Output.SendsSchema(known):
 		return nil
 	case req.Output.Native == nil:
-		return small().Say(req.Output.Schema)
+		return safeGrammar().Translate(req.Output.Schema)
 	}
-	return grammar.Say(req.Output.Schema)
+	return grammar.Translate(req.Output.Schema)
 }

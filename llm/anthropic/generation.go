@@ -5,14 +5,15 @@ import (
 	"strconv"
 )
 
-// generation is the version of a Claude model, such as 4.5; 0.0 is unknown.
-// What a request may ask for depends on it.
+// generation is the version of a Claude model, such as 4.5. It determines which options a request
+// may contain. The zero value is an unknown version.
 type generation struct{ major, minor int }
 
-// versionPattern finds it in claude-opus-4-5-20251101, claude-sonnet-5 and
-// claude-3-7-sonnet-latest alike. What has more digits is a date.
+// versionPattern extracts the version from names such as claude-opus-4-5-20251101, claude-sonnet-5
+// and claude-3-7-sonnet-latest. Numbers with more than two digits are dates.
 var versionPattern = regexp.MustCompile(`^claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?:[-@]|$)`)
 
+// generationOf returns the version in a model name, or the zero value.
 func generationOf(model string) generation {
 	found := versionPattern.FindStringSubmatch(model)
 	if found == nil {
@@ -20,28 +21,29 @@ func generationOf(model string) generation {
 	}
 	var g generation
 	g.major, _ = strconv.Atoi(found[1])
-	g.minor, _ = strconv.Atoi(found[2]) // 0 if there is none
+	g.minor, _ = strconv.Atoi(found[2]) // 0 if the name has no minor version
 	return g
 }
 
+// since reports whether the version is at least major.minor.
 func (g generation) since(major, minor int) bool {
 	return g.major > major || g.major == major && g.minor >= minor
 }
 
-// thinks reports whether the model can be asked for thinking at all.
+// thinks reports whether the model supports extended thinking.
 func (g generation) thinks() bool { return g.since(4, 0) }
 
-// adapts reports whether the model decides itself how much it thinks; before,
-// it wants a number of tokens.
+// adapts reports whether the model supports adaptive thinking: it takes an effort. Earlier models
+// take a token budget.
 func (g generation) adapts() bool { return g.since(4, 6) }
 
-// binds reports whether thinking is valid only behind the very conversation that
-// it was thought in.
+// binds reports whether the model accepts a thinking block only after the exact conversation in
+// which the block was produced.
 func (g generation) binds() bool { return g.since(5, 1) }
 
-// DefaultMaxTokens returns the limit of output of a request that names none: the
-// most that every model of the family takes, since unused tokens cost nothing,
-// but no more than an answer that is read can have. Thinking counts.
+// DefaultMaxTokens returns the max_tokens of a request without [llm.Request.MaxOutputTokens]. It is
+// the largest value that every model of the generation accepts, capped at 64,000; unused tokens
+// cost nothing. Thinking tokens count.
 //
 //	Claude 4.5 and later  64,000
 //	Claude 4.0 and 4.1    32,000

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// userBlocks returns the content of a user's message or of a tool's result, without
-// the parts that the API has no place for or would refuse.
+// userBlocks returns the content of a user message or a tool result. It omits parts that the API
+// does not support or would reject.
 func userBlocks(parts []llm.Part) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	for _, part := range parts {
@@ -29,6 +29,8 @@ func userBlocks(parts []llm.Part) []anthropic.ContentBlockParamUnion {
 	return blocks
 }
 
+// mediaBlock returns the block of an image or document. ok is false if the API does not support the
+// media.
 func mediaBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok bool) {
 	if media.Data != "" && !wire.IsBase64(media.Data) || media.Data == "" && !wire.IsWebURL(media) {
 		return block, false
@@ -43,7 +45,7 @@ func mediaBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok boo
 	}
 }
 
-// imageTypes are what the API takes inline, by their media types.
+// imageTypes maps the media types of inline images to those that the API accepts.
 var imageTypes = map[string]string{
 	"image/gif":  "image/gif",
 	"image/jpeg": "image/jpeg",
@@ -52,6 +54,8 @@ var imageTypes = map[string]string{
 	"image/webp": "image/webp",
 }
 
+// imageBlock returns the block of an image. The type of an image by URL is not checked: the API
+// determines it.
 func imageBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok bool) {
 	if media.Data == "" {
 		return anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: media.URL}), true
@@ -63,7 +67,8 @@ func imageBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok boo
 	return anthropic.NewImageBlockBase64(kind, media.Data), true
 }
 
-// documentBlock sends a PDF, the one kind of file that the API takes, and text.
+// documentBlock returns the block of a PDF, the only file type that the API supports, or of a text
+// document.
 func documentBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok bool) {
 	switch {
 	case wire.IsText(media):
@@ -85,7 +90,7 @@ func documentBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok 
 	return block, true
 }
 
-// Unusable implements [llm.MediaReader].
+// Unusable implements [llm.MediaReader]. Tool results accept the same media as user messages.
 func (m *Model) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
 	return wire.Unusable(media, func(media llm.Media) bool { _, ok := mediaBlock(media); return ok })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// messages returns the turns of the conversation: of the user with the results of
-// tools, and of the assistant, in alternation.
+// messages converts the conversation to the alternating user and assistant turns of the API. Tool
+// results are part of user turns. System messages are in the system field instead, see system.
 func (m *Model) messages(messages []llm.Message) []anthropic.MessageParam {
 	var turns []anthropic.MessageParam
 	for _, message := range messages {
@@ -29,9 +29,8 @@ func (m *Model) messages(messages []llm.Message) []anthropic.MessageParam {
 	return turns
 }
 
-// appendTurn appends blocks to the last turn if that is the role's, else as a
-// turn of its own. A message of which nothing can be sent is left out, as the
-// API refuses one without content.
+// appendTurn appends blocks to the last turn if that has the same role, else as a new turn. It
+// ignores a message without blocks, since the API rejects a turn without content.
 func appendTurn(turns []anthropic.MessageParam, role anthropic.MessageParamRole, blocks []anthropic.ContentBlockParamUnion) []anthropic.MessageParam {
 	if len(blocks) == 0 {
 		return turns
@@ -43,11 +42,11 @@ func appendTurn(turns []anthropic.MessageParam, role anthropic.MessageParamRole,
 	return append(turns, anthropic.MessageParam{Role: role, Content: blocks})
 }
 
-// assistantBlocks returns an answer in the order in which it was said.
+// assistantBlocks returns the blocks of an assistant message in their original order.
 func (m *Model) assistantBlocks(message llm.Message) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	if wire.Blank(message.Text()) && len(message.ToolCalls) == 0 {
-		return nil // thinking alone is no answer
+		return nil // the API rejects a turn that has only thinking blocks
 	}
 	for element := range wire.Weave(message, m.placeOf) {
 		switch {
@@ -62,10 +61,14 @@ func (m *Model) assistantBlocks(message llm.Message) []anthropic.ContentBlockPar
 	return blocks
 }
 
+// toolUse returns the block of a tool call. IDs and names of other providers can contain characters
+// that the API rejects.
 func toolUse(call llm.ToolCall) anthropic.ContentBlockParamUnion {
 	return anthropic.NewToolUseBlock(wire.Nameable(call.ID), wire.Object(call.Arguments), wire.Nameable(call.Name))
 }
 
+// toolResult returns the block of a tool result. Its ID is converted like that of toolUse, so they
+// match.
 func toolResult(message llm.Message) anthropic.ContentBlockParamUnion {
 	result := &anthropic.ToolResultBlockParam{ToolUseID: wire.Nameable(message.ToolCallID)}
 	if message.IsError {

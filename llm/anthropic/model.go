@@ -13,34 +13,35 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// DefaultBaseURL is Anthropic's own endpoint.
+// DefaultBaseURL is Anthropic's API.
 const DefaultBaseURL = "https://api.anthropic.com"
 
+// The environment variables that [FromEnv] reads.
 const (
 	envAPIKey  = "ANTHROPIC_API_KEY"
 	envBaseURL = "ANTHROPIC_BASE_URL"
 )
 
-// Config says where completions come from. The zero value is Anthropic without
-// a key, which fails at each call.
+// Config configures a [Model]. The zero value is Anthropic's API without a key: each call fails.
 type Config struct {
-	// APIKey is sent as x-api-key. Anthropic wants one; with another BaseURL it
-	// may be empty, and no such header is sent then.
+	// APIKey is sent as x-api-key. Anthropic requires it. With another BaseURL it may be empty; the
+	// header is then omitted.
 	APIKey string
 
-	// BaseURL is the endpoint up to, but without, /v1. Defaults to [DefaultBaseURL].
+	// BaseURL is the URL of the API up to, but without, /v1. Defaults to [DefaultBaseURL].
 	BaseURL string
 
-	// Provider is the name that [llm.Finish] and [llm.Reasoning] carry. Defaults
-	// to "anthropic". Thinking goes back only to the provider of its name.
+	// Provider is the name in [llm.Finish] and [llm.Reasoning]. Defaults to "anthropic". Thinking
+	// blocks are sent back only to a model with the same Provider.
 	Provider string
 
-	// HTTPClient makes the requests; it must not retry, and a Timeout of its
-	// own cuts long completions. Defaults to [http.DefaultClient].
+	// HTTPClient sends the requests. It must not retry, and its Timeout would also end long
+	// completions. Defaults to [http.DefaultClient]. The caller owns and closes it.
 	HTTPClient *http.Client
 }
 
-// FromEnv reads ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+// FromEnv returns the configuration in ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL, without
+// surrounding space.
 func FromEnv(getenv func(string) string) Config {
 	return Config{
 		APIKey:  strings.TrimSpace(getenv(envAPIKey)),
@@ -48,15 +49,16 @@ func FromEnv(getenv func(string) string) Config {
 	}
 }
 
-// Model is an [llm.Model] over the Messages API.
+// Model is an [llm.Model] for the Messages API. It is immutable and safe for concurrent use; it
+// needs no closing.
 type Model struct {
 	config Config
 	client anthropic.Client
 	limits wire.Limits
 
-	api wire.API
+	api wire.API // for errors
 
-	// refusal is a mistake in the configuration, reported at each call; nil = none.
+	// refusal is the error of an invalid configuration, returned by each call; nil = valid.
 	refusal *llm.Error
 }
 
@@ -65,11 +67,13 @@ var (
 	_ llm.MediaReader = (*Model)(nil)
 )
 
-// New returns a model for config. It does not connect.
+// New returns a model for config. It does not connect. An invalid configuration is reported by each
+// call, see [wire.Server.Check].
 func New(config Config) *Model {
 	return newModel(config, wire.Limits{})
 }
 
+// newModel is New with limits, which tests lower.
 func newModel(config Config, limits wire.Limits) *Model {
 	config.BaseURL = strings.TrimRight(config.BaseURL, "/")
 	if config.BaseURL == "" {
@@ -88,19 +92,21 @@ func newModel(config Config, limits wire.Limits) *Model {
 		limits:  limits,
 		api:     wire.API{Server: server, Key: config.APIKey, ParseFault: parseFault},
 		refusal: server.Check(),
-		// Not anthropic.NewClient: it looks for credentials, profiles and headers
-		// in the process's environment and the user's files behind our back.
+		// Not anthropic.NewClient: that reads credentials, profiles and headers from the
+		// environment and the user's files, which Config must determine alone.
 		client: anthropic.Client{Options: options(config, limits)},
 	}
 }
 
+// options returns the SDK options of all requests.
 func options(config Config, limits wire.Limits) []option.RequestOption {
 	list := []option.RequestOption{
 		option.WithBaseURL(config.BaseURL),
 		option.WithHTTPClient(limits.Client(config.HTTPClient)),
 		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(), // the call has a span of ours
+		option.WithoutOpenTelemetry(), // the caller records the span of the call
 	}
+	// Without this condition the SDK would send an empty x-api-key header.
 	if config.APIKey != "" {
 		list = append(list, option.WithAPIKey(config.APIKey))
 	}

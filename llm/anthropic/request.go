@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// params returns the request as the API wants it.
+// params converts a request to the API's parameters. It fails if the parameters of a tool are not
+// JSON.
 func (m *Model) params(req *llm.Request) (anthropic.MessageNewParams, error) {
 	params := anthropic.MessageNewParams{
 		Model:     req.Model,
@@ -32,14 +33,17 @@ func (m *Model) params(req *llm.Request) (anthropic.MessageNewParams, error) {
 		}
 		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: definition})
 	}
+	// think and cache read what is set above: the model, max_tokens, tools and messages.
 	think(&params, req.ReasoningEffort)
+	// The schema is a raw extra field, see definition.
 	if schema := m.schemaOf(req); schema != nil {
-		params.OutputConfig.Format.SetExtraFields(map[string]any{"schema": schema}) // as in [definition]
+		params.OutputConfig.Format.SetExtraFields(map[string]any{"schema": schema})
 	}
 	cache(&params)
 	return params, nil
 }
 
+// maxTokens returns the value of max_tokens, which the API requires.
 func maxTokens(req *llm.Request) int {
 	if req.MaxOutputTokens != nil {
 		return *req.MaxOutputTokens
@@ -47,8 +51,8 @@ func maxTokens(req *llm.Request) int {
 	return DefaultMaxTokens(req.Model)
 }
 
-// system gathers the instructions. Not every model takes them among the
-// messages, so they stand in front, wherever they were said.
+// system returns the text of all system messages. They become the system field, wherever they are
+// in the conversation, because not every model accepts system messages among the others.
 func system(messages []llm.Message) []anthropic.TextBlockParam {
 	var blocks []anthropic.TextBlockParam
 	for _, message := range messages {
@@ -59,11 +63,11 @@ func system(messages []llm.Message) []anthropic.TextBlockParam {
 	return blocks
 }
 
-// noParameters is the schema of a tool without arguments: the API wants one.
+// noParameters is the input_schema of a tool without parameters; the API requires the member.
 const noParameters = `{"type":"object"}`
 
-// definition describes a tool. The schema goes in beside the SDK's field for
-// it, which would reorder it.
+// definition returns the definition of a tool. The schema is set as a raw extra field, because the
+// SDK's typed field would change its member order.
 func definition(tool llm.Tool) (*anthropic.ToolParam, error) {
 	definition := &anthropic.ToolParam{Name: tool.Name}
 	if tool.Description != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// stream makes one call. It returns nil when the consumer stopped the range,
-// after which yield must not be called again.
+// stream makes one call. It returns nil after success, and also if the consumer broke out of the
+// range; yield must not be called after that.
 func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chunk, error) bool) error {
 	res, err := m.open(ctx, req)
 	if err != nil {
@@ -20,11 +20,12 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 	}
 	defer func() { _ = res.Body.Close() }()
 
-	// The SDK's typed stream is not used: its strings have lost half characters.
+	// The SDK's typed stream is not used: decoding its strings destroys split characters.
 	return wire.Stream(ctx, ssestream.NewDecoder(res), newAnswer(m, req), yield)
 }
 
-// open sends the request and returns the response if it is an event stream.
+// open sends the request and returns the response if that is an event stream. The caller closes its
+// body.
 func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, error) {
 	if m.refusal != nil {
 		return nil, m.refusal

@@ -2,10 +2,11 @@ package anthropic
 
 import "github.com/perdure/perdure/llm"
 
-// usage is what was reported so far. The last report of a count stands: the
-// numbers at the end of a message include those at its beginning.
+// usage accumulates the token counts of a completion. Counts of the API are cumulative, so the last
+// reported value of each count is valid.
 type usage struct{ counts }
 
+// note records the counts that c reports.
 func (u *usage) note(c counts) {
 	for _, count := range []struct{ into, from **int64 }{
 		{&u.Input, &c.Input},
@@ -20,8 +21,9 @@ func (u *usage) note(c counts) {
 	}
 }
 
-// total returns the usage by our account. The API's input_tokens leave out what the
-// cache has to do with.
+// total returns the usage in Perdure's terms. The API's input_tokens exclude tokens read from and
+// written to the cache; [llm.Usage.Input] includes them. Total stays nil, because the API does not
+// report it.
 func (u *usage) total() llm.Usage {
 	total := llm.Usage{Output: u.Output, Reasoning: u.Details.Thinking, CachedInput: u.CacheRead, CacheWrite: u.CacheWrite}
 	if u.Input != nil {

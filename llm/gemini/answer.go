@@ -8,28 +8,31 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// answer turns the events of one completion into chunks.
+// answer converts the events of one completion to chunks; it is the [wire.Reply] of
+// streamGenerateContent. Each event is a GenerateContentResponse whose parts continue the answer.
 type answer struct {
 	wire.Completion
 	model *Model
 	req   *llm.Request
 
-	text    wire.Mender
-	thought wire.Mender
-	called  int64 // calls that began
+	text    wire.Mender // joins split characters of the text
+	thought wire.Mender // joins split characters of the visible reasoning
+	called  int64       // calls started so far
 
-	said     int  // bytes of text told
-	finished bool // the finish reason has come
+	said     int  // bytes of text emitted, see place
+	finished bool // a finish reason has arrived
 }
 
+// newAnswer returns the reply for one completion of req.
 func newAnswer(m *Model, req *llm.Request) *answer {
 	return &answer{Completion: wire.NewCompletion(req, m.config.Provider, m.limits), model: m, req: req}
 }
 
-// Over is false: the stream has no last event, it ends.
+// Over implements [wire.Reply]. It is always false: the API has no final event, the body just ends.
 func (a *answer) Over() bool { return false }
 
-// Read takes the data of one event.
+// Read implements [wire.Reply]. data is the data of one server-sent event. Only the first candidate
+// is read; requests never ask for more.
 func (a *answer) Read(data []byte) error {
 	data = bytes.TrimSpace(data)
 	var e event
@@ -55,8 +58,7 @@ func (a *answer) Read(data []byte) error {
 	return nil
 }
 
-// account notes what the last chunk is to report. It may come in any event; the
-// counts grow.
+// account records model and usage, which any event can contain. The counts are cumulative.
 func (a *answer) account(e event) {
 	a.SetModel(e.ModelVersion)
 	if e.Usage != nil {
@@ -67,6 +69,7 @@ func (a *answer) account(e event) {
 	}
 }
 
+// candidate processes a candidate: its parts, and its finish reason if it has one.
 func (a *answer) candidate(c candidate) error {
 	for _, p := range c.Content.Parts {
 		if err := a.piece(p); err != nil {
@@ -87,6 +90,8 @@ func (a *answer) candidate(c candidate) error {
 	return nil
 }
 
+// piece processes one part: a function call, a thought or text. A signature applies to the part
+// that carries it, so the seal records where that part begins.
 func (a *answer) piece(p piece) error {
 	signature := a.Unquote(p.ThoughtSignature)
 	switch {
@@ -104,6 +109,7 @@ func (a *answer) piece(p piece) error {
 	return nil
 }
 
+// addText emits text. Text ends the visible reasoning before it.
 func (a *answer) addText(text string) {
 	if text == "" {
 		return
@@ -113,27 +119,30 @@ func (a *answer) addText(text string) {
 	a.Emit(llm.TextDelta{Text: text})
 }
 
+// think emits visible reasoning.
 func (a *answer) think(text string) {
 	if text != "" {
 		a.Emit(llm.ReasoningDelta{Text: text})
 	}
 }
 
-// seal closes the thinking before a part that is signed.
+// seal emits a ReasoningEnd that carries the signature of a part. It ignores parts without a
+// signature.
 func (a *answer) seal(s seal) {
 	if s.Signature == "" {
 		return
 	}
 	a.think(a.thought.Flush())
-	data, _ := json.Marshal(s) // strings and numbers always have a JSON form
+	data, _ := json.Marshal(s) // strings and numbers cannot fail
 	a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 }
 
-// place returns where the completion is now.
+// place returns the current position in the completion.
 func (a *answer) place() wire.Place {
 	return wire.Place{Text: a.said, Calls: a.Calls.Len()}
 }
 
+// call adds a complete tool call. The API numbers calls by their order only.
 func (a *answer) call(id, name string, args json.RawMessage) error {
 	if !wire.IsPresent(args) {
 		args = json.RawMessage(`{}`)
@@ -145,8 +154,7 @@ func (a *answer) call(id, name string, args json.RawMessage) error {
 	return a.AddCall(slot, id, name, string(args))
 }
 
-// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
-// The finish reason is the only mark of a whole completion.
+// End implements [wire.Reply]. Only a finish reason shows that the completion is complete.
 func (a *answer) End(err error) error {
 	if !a.finished {
 		return wire.Truncated(err)
@@ -156,13 +164,15 @@ func (a *answer) End(err error) error {
 	return a.Close()
 }
 
-// garbled are the reasons that mean a call which was not delivered. Another
-// attempt may do better.
+// garbled contains the finish reasons of a tool call that the API could not parse and did not
+// deliver. They become retryable errors, because another attempt can succeed.
 var garbled = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "MALFORMED_RESPONSE": true, "UNEXPECTED_TOOL_CALL": true}
 
+// finishReason maps the API's finishReason. The API reports STOP with and without tool calls;
+// [wire.Completion.Close] distinguishes them.
 func finishReason(reason string) llm.FinishReason {
 	switch reason {
-	case "STOP", "FUNCTION_CALL": // the latter by servers that speak the API
+	case "STOP", "FUNCTION_CALL": // FUNCTION_CALL: compatible servers
 		return llm.FinishStop
 	case "MAX_TOKENS":
 		return llm.FinishLength
@@ -173,7 +183,8 @@ func finishReason(reason string) llm.FinishReason {
 	}
 }
 
-// usage returns the account as others keep it: thoughts are output.
+// usage converts the API's counts. candidatesTokenCount excludes thoughts, while [llm.Usage.Output]
+// includes them.
 func usage(c counts) llm.Usage {
 	u := llm.Usage{
 		Input: positive(c.Prompt), Output: positive(c.Candidates), Total: positive(c.Total),
@@ -189,6 +200,7 @@ func usage(c counts) llm.Usage {
 	return u
 }
 
+// positive returns n, or nil if n is negative.
 func positive(n *int64) *int64 {
 	if n == nil || *n < 0 {
 		return nil

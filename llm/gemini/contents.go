@@ -9,28 +9,30 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// content is one turn: of the "user", with the results of tools, or of the "model".
+// content is one turn of the conversation. Its role is "user", also for tool results, or "model". A
+// system instruction has no role.
 type content struct {
 	Role  string `json:"role,omitempty"`
 	Parts []part `json:"parts"`
 }
 
-// part is a piece of a turn. Apart from the marks on it, one member is set.
+// part is a piece of a turn. One of the pointer members is set; Thought and ThoughtSignature
+// qualify it.
 type part struct {
 	Text             *string           `json:"text,omitempty"`
 	InlineData       *blob             `json:"inlineData,omitempty"`
 	FileData         *file             `json:"fileData,omitempty"`
 	FunctionCall     *functionCall     `json:"functionCall,omitempty"`
 	FunctionResponse *functionResponse `json:"functionResponse,omitempty"`
-	Thought          bool              `json:"thought,omitempty"`
+	Thought          bool              `json:"thought,omitempty"` // Text is a thought summary
 	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
 }
 
 // blob is inline media.
 type blob struct {
 	MIMEType    string `json:"mimeType"`
-	Data        string `json:"data"`
-	DisplayName string `json:"displayName,omitempty"` // in results of tools only
+	Data        string `json:"data"`                  // base64
+	DisplayName string `json:"displayName,omitempty"` // only in tool results
 }
 
 // file is media by URL.
@@ -43,24 +45,24 @@ type file struct {
 type functionCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
-	Args json.RawMessage `json:"args"`
+	Args json.RawMessage `json:"args"` // a JSON object
 }
 
 // functionResponse is the result of a tool call.
 type functionResponse struct {
 	ID       string            `json:"id,omitempty"`
 	Name     string            `json:"name"`
-	Response map[string]string `json:"response"`
-	Parts    []part            `json:"parts,omitempty"` // inlineData only
+	Response map[string]string `json:"response"`        // "output" or "error", and the text
+	Parts    []part            `json:"parts,omitempty"` // only inlineData
 }
 
-// contents returns the turns of the conversation. Answers in a row are one turn,
-// and so are the results of one turn's calls, which must be together; other
-// messages of the user stay apart.
+// contents converts the conversation to turns. Consecutive assistant messages become one turn. So
+// do the results of consecutive calls, because the API requires all results of a turn's calls
+// together. Other user messages stay separate turns.
 func (m *Model) contents(req *llm.Request) []content {
 	model := generationOf(req.Model)
 	messages, names := inOrder(req.Messages)
-	turn := 0 // where the turn begins that the model is in
+	turn := 0 // index of the user message that begins the current turn
 	for i, message := range messages {
 		if message.Role == llm.RoleUser {
 			turn = i
@@ -77,6 +79,7 @@ func (m *Model) contents(req *llm.Request) []content {
 		case llm.RoleAssistant:
 			parts := m.modelParts(message)
 			if model.signs() && i > turn {
+				// The API validates signatures only in the current turn.
 				sign(parts)
 			}
 			if len(contents) == 0 && len(parts) > 0 {
@@ -89,13 +92,14 @@ func (m *Model) contents(req *llm.Request) []content {
 	return contents
 }
 
-// inOrder returns the messages with the results of tools in the order of their
-// calls, not that in which tools were done, and the names of the calls by id.
+// inOrder returns the messages with the results of tools sorted by their calls: tools finish in any
+// order, but the API matches results of calls without an ID by order. names are the tool names by
+// call ID, since a result must repeat the name.
 func inOrder(messages []llm.Message) (ordered []llm.Message, names map[string]string) {
 	names = map[string]string{}
 	place := map[string]int{}
 	ordered = slices.Clone(messages)
-	results := 0 // before the message, in a row
+	results := 0 // length of the run of tool messages that ends before the current message
 	for i, message := range ordered {
 		for _, call := range message.ToolCalls {
 			names[call.ID], place[call.ID] = call.Name, len(place)
@@ -112,8 +116,8 @@ func inOrder(messages []llm.Message) (ordered []llm.Message, names map[string]st
 	return ordered, names
 }
 
-// appendContent appends parts, to the last turn if they are to join it and it
-// is the role's. A message of which nothing can be sent is left out.
+// appendContent appends parts as a turn. If join is set and the last turn has the same role, it
+// appends them to that turn. It ignores a message without parts, which the API would reject.
 func appendContent(contents []content, role string, parts []part, join bool) []content {
 	if len(parts) == 0 {
 		return contents
@@ -125,8 +129,8 @@ func appendContent(contents []content, role string, parts []part, join bool) []c
 	return append(contents, content{Role: role, Parts: parts})
 }
 
-// response returns the result of a call. The API finds the call by name and order,
-// or by id.
+// response converts a tool message. name is the name of the tool. The API finds the call by ID, or
+// by name and order.
 func response(message llm.Message, name string, model generation) *functionResponse {
 	kind := "output"
 	if message.IsError {
@@ -134,7 +138,7 @@ func response(message llm.Message, name string, model generation) *functionRespo
 	}
 	r := &functionResponse{ID: message.ToolCallID, Name: wire.Nameable(name), Response: map[string]string{kind: message.Text()}}
 	if !model.signs() {
-		return r // older models take text alone
+		return r // these models accept only text in results
 	}
 	for _, p := range message.Parts {
 		media, ok := p.(llm.Media)

@@ -3,19 +3,19 @@
 //	model := gemini.New(gemini.FromEnv(os.Getenv))
 //	for chunk, err := range model.Stream(ctx, &llm.Request{Model: "gemini-3-flash", …}) { … }
 //
-// The wire is written here, over net/http. Google's SDK takes requests through
-// maps, which lose the order of a tool's schema and the digits of its numbers,
-// and decodes strings in which a character was cut in two to nothing.
+// The package implements the protocol itself, over net/http. Google's SDK converts requests to
+// maps, which changes the member order and the number literals of a tool's schema. It also decodes
+// a string that contains half a character to an empty string.
 //
-// What the API does otherwise than others:
+// The Gemini API differs from other providers in these points:
 //
-//   - Signatures of thinking stand on parts of the answer, and have to come back
-//     on the same parts. Where a call has none because another provider's model
-//     made it, the API's own word for that stands in its place.
-//   - Calls come whole, often without an id; they get one here.
-//   - A prompt that is blocked has no answer: that is an error, and not an end.
+//   - Thought signatures belong to parts of the answer, and requests must return them on the same
+//     parts. A call of another provider's model has no signature; it gets the placeholder that the
+//     API defines for this case.
+//   - Tool calls arrive complete, often without an ID. The package generates IDs.
+//   - A blocked prompt has no answer. The package reports it as an error and not as a Finish.
 //
-// Not guaranteed: [llm.Request.ParallelToolCalls], for which the API has no
-// member; content of types that it does not take; the name of a speaker. The
-// API knows no idempotency key: a repeated request is a new completion.
+// Limitations: [llm.Request.ParallelToolCalls] is ignored, because the API has no such option.
+// Content of unsupported types and the participant's name of a message are omitted. The API has no
+// idempotency keys: a repeated request produces a new completion.
 package gemini

@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// codes are Google's words for what went wrong. INVALID_ARGUMENT and INTERNAL
-// say no more than the status does.
+// codes maps the reasons and statuses of Google APIs. Missing are INVALID_ARGUMENT and INTERNAL:
+// the HTTP status is as specific.
 var codes = map[string]llm.Code{
-	"API_KEY_INVALID":    llm.CodeUnauthorized, // comes with the status 400
+	"API_KEY_INVALID":    llm.CodeUnauthorized, // a reason, with HTTP status 400
 	"CANCELLED":          llm.CodeUnavailable,
 	"DEADLINE_EXCEEDED":  llm.CodeTimeout,
 	"NOT_FOUND":          llm.CodeNotFound,
@@ -22,21 +22,23 @@ var codes = map[string]llm.Code{
 	"UNAVAILABLE":        llm.CodeUnavailable,
 }
 
-// tooLong is what the message alone says of an INVALID_ARGUMENT.
+// tooLong is the text by which only the message of an INVALID_ARGUMENT reports a too long
+// conversation.
 const tooLong = "exceeds the maximum number of tokens"
 
-// errorBody is an error of the API.
+// errorBody is the error object of Google APIs (google.rpc.Status).
 type errorBody struct {
-	Code    int    `json:"code"`
+	Code    int    `json:"code"` // HTTP status
 	Message string `json:"message"`
-	Status  string `json:"status"`
+	Status  string `json:"status"` // name of the gRPC code
 	Details []struct {
-		Reason     string `json:"reason"`     // of an ErrorInfo
-		RetryDelay string `json:"retryDelay"` // of a RetryInfo, such as "34s"
+		Reason     string `json:"reason"`     // of a google.rpc.ErrorInfo
+		RetryDelay string `json:"retryDelay"` // of a google.rpc.RetryInfo, such as "34s"
 	} `json:"details"`
 }
 
-// parseFault reads {"error":{…}}, or a list of one of them.
+// parseFault parses {"error":{…}}, or a list with that object, which the API returns for streaming
+// requests. It returns false if data has no error.
 func parseFault(data []byte) (wire.Fault, bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
@@ -51,7 +53,8 @@ func parseFault(data []byte) (wire.Fault, bool) {
 	var e errorBody
 	if json.Unmarshal(body.Error, &e) != nil {
 		e = errorBody{}
-		_ = json.Unmarshal(body.Error, &e.Message) // by gateways; anything else says nothing
+		// Gateways send a string. On failure, the message stays empty.
+		_ = json.Unmarshal(body.Error, &e.Message)
 	}
 	fault := wire.Fault{Message: e.Message, Code: e.meaning(), RetryAfter: e.retryDelay()}
 	if e.Code >= 400 && e.Code < 600 {
@@ -60,7 +63,8 @@ func parseFault(data []byte) (wire.Fault, bool) {
 	return fault, true
 }
 
-// meaning returns what Google's words mean; "" if they say no more than the status.
+// meaning returns the code of an error; "" if the HTTP status is as specific. A reason is more
+// specific than the status.
 func (e errorBody) meaning() llm.Code {
 	for _, detail := range e.Details {
 		if code, ok := codes[detail.Reason]; ok {
@@ -73,7 +77,7 @@ func (e errorBody) meaning() llm.Code {
 	return codes[e.Status]
 }
 
-// retryDelay returns the pause that the details ask for; 0 = none.
+// retryDelay returns the delay that the details request, at most 24 hours; 0 = none.
 func (e errorBody) retryDelay() time.Duration {
 	for _, detail := range e.Details {
 		if delay, err := time.ParseDuration(detail.RetryDelay); err == nil && delay > 0 {
@@ -83,7 +87,7 @@ func (e errorBody) retryDelay() time.Duration {
 	return 0
 }
 
-// blocked returns the error of a prompt that the provider does not answer.
+// blocked returns the error of a prompt that the provider refuses to answer.
 func (m *Model) blocked(req *llm.Request, e event) *llm.Error {
 	message := e.Feedback.Message
 	if message == "" {

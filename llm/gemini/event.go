@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
-// event is one event of the stream. Text stays as it was written: a character
-// may be cut in two.
+// event is one event of the stream, a GenerateContentResponse. Text fields stay undecoded JSON
+// literals, because encoding/json would destroy a character that is split between two events
+// ([wire.Unquote]).
 type event struct {
 	Error      json.RawMessage `json:"error"`
 	Candidates []candidate     `json:"candidates"`
-	Feedback   struct {
+	// Feedback is set for a blocked prompt.
+	Feedback struct {
 		BlockReason string `json:"blockReason"`
 		Message     string `json:"blockReasonMessage"`
 	} `json:"promptFeedback"`
@@ -20,7 +22,7 @@ type event struct {
 	ModelVersion json.RawMessage `json:"modelVersion"`
 }
 
-// candidate is an answer; only the first one is read.
+// candidate is one alternative of the answer. Only the candidate with index 0 is read.
 type candidate struct {
 	Index   int `json:"index"`
 	Content struct {
@@ -29,10 +31,10 @@ type candidate struct {
 	FinishReason string `json:"finishReason"`
 }
 
-// piece is a part of an answer, or what continues one.
+// piece is a part of the answer, or the continuation of the previous part.
 type piece struct {
 	Text             json.RawMessage `json:"text"`
-	Thought          bool            `json:"thought"`
+	Thought          bool            `json:"thought"` // Text is a thought summary
 	ThoughtSignature json.RawMessage `json:"thoughtSignature"`
 	FunctionCall     *struct {
 		ID   json.RawMessage `json:"id"`
@@ -41,28 +43,31 @@ type piece struct {
 	} `json:"functionCall"`
 }
 
-// counts are tokens so far.
+// counts is the usageMetadata object: the tokens of the completion so far.
 type counts struct {
-	Prompt     *int64 `json:"promptTokenCount"` // including the cached
-	Candidates *int64 `json:"candidatesTokenCount"`
-	Thoughts   *int64 `json:"thoughtsTokenCount"` // beside the candidates
-	Cached     *int64 `json:"cachedContentTokenCount"`
+	Prompt     *int64 `json:"promptTokenCount"`     // including cached tokens
+	Candidates *int64 `json:"candidatesTokenCount"` // without thoughts
+	Thoughts   *int64 `json:"thoughtsTokenCount"`
+	Cached     *int64 `json:"cachedContentTokenCount"` // subset of Prompt
 	Total      *int64 `json:"totalTokenCount"`
 }
 
-// events splits a stream of server-sent events, of which the API uses only data.
+// events splits the body into server-sent events. It implements [wire.Events]. It reads only data
+// fields, because the API sends no other field.
 type events struct {
 	lines *bufio.Scanner
-	data  []byte
+	data  []byte // of the current event, its lines joined
 }
 
+// newEvents returns the events of body, whose lines have at most longest bytes.
 func newEvents(body io.Reader, longest int) *events {
 	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, longest+2) // the line and its end; the body's own bound comes first
+	lines.Buffer(nil, longest+2) // 2 for the line end; [wire.Limits] fails first
 	return &events{lines: lines}
 }
 
-// Next reads the next event, and reports whether there is one.
+// Next implements [wire.Events]. It discards an event without a blank line at its end, as the
+// specification of server-sent events requires.
 func (e *events) Next() bool {
 	e.data = nil
 	for e.lines.Scan() {
@@ -77,8 +82,8 @@ func (e *events) Next() bool {
 	return false
 }
 
-// Event returns the data of the event.
+// Event implements [wire.Events]. It returns the data of the event.
 func (e *events) Event() []byte { return e.data }
 
-// Err returns why the stream ended; nil = regularly.
+// Err implements [wire.Events].
 func (e *events) Err() error { return e.lines.Err() }

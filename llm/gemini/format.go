@@ -8,12 +8,13 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// structured are the models for text that are known to take the schema of an answer: from 2.5 on,
-// and only since 3 beside tools. Others refuse it, as Gemma and those for images and speech may.
+// structured matches the text models that are known to support structured output. They support it
+// from version 2.5 on, and together with tools from version 3 on. Other models, such as Gemma and
+// the image and speech models, may reject it.
 var structured = regexp.MustCompile(`^gemini-(\d+(\.\d+)?-)?(pro|flash|flash-lite)(-latest|-preview)?(-\d{2}-\d{4})?$`)
 
-// format is what the API can hold a model to. It knows more than this, such as ranges and lengths
-// of lists, but refuses a schema that has too much of that.
+// format is the JSON Schema subset that the package sends. The API supports more keywords, such as
+// numeric ranges and list lengths, but rejects schemas with too many of them.
 var format = wire.Dialect{
 	Keywords:  []string{"anyOf", "description", "format", "title"},
 	Formats:   []string{"date-time", "date", "time"},
@@ -21,12 +22,13 @@ var format = wire.Dialect{
 	Depth:     8, Properties: 200, Values: 200, Text: 10_000,
 }
 
-// schemaOf returns the schema of an answer as the API is told it; nil = it is told none.
+// schemaOf returns the schema for the request, translated to the API's subset; nil = the request
+// carries no schema.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
 	model := generationOf(req.Model)
 	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && model.since(2, 5) && (len(req.Tools) == 0 || model.since(3, 0))
-	if !req.Output.Hands(known) {
+	if !req.Output.SendsSchema(known) {
 		return nil
 	}
-	return format.Say(req.Output.Schema)
+	return format.Translate(req.Output.Schema)
 }

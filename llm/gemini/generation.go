@@ -5,14 +5,15 @@ import (
 	"strconv"
 )
 
-// generation is the version of a Gemini model, such as 2.5. What a request may
-// ask for depends on it.
+// generation is the version of a Gemini model, such as 2.5. It determines which options a request
+// may contain.
 type generation struct{ major, minor int }
 
+// versionPattern extracts the version from names such as gemini-3-flash and gemini-2.5-pro.
 var versionPattern = regexp.MustCompile(`^gemini-(\d{1,2})(?:\.(\d{1,2}))?(?:-|$)`)
 
-// generationOf reads it in a name. A name without one, such as
-// gemini-flash-latest, means a model of today.
+// generationOf returns the version in a model name. A name without a version, such as
+// gemini-flash-latest, counts as version 3.
 func generationOf(model string) generation {
 	found := versionPattern.FindStringSubmatch(model)
 	if found == nil {
@@ -20,22 +21,24 @@ func generationOf(model string) generation {
 	}
 	var g generation
 	g.major, _ = strconv.Atoi(found[1])
-	g.minor, _ = strconv.Atoi(found[2]) // 0 if there is none
+	g.minor, _ = strconv.Atoi(found[2]) // 0 if the name has no minor version
 	return g
 }
 
+// since reports whether the version is at least major.minor.
 func (g generation) since(major, minor int) bool {
 	return g.major > major || g.major == major && g.minor >= minor
 }
 
-// signs reports whether the model refuses calls without a signature. Since then
-// it also takes media in the results of tools.
+// signs reports whether the model rejects tool calls of the current turn without a signature. The
+// same models accept media in tool results.
 func (g generation) signs() bool { return g.since(3, 0) }
 
-// budgets are the tokens for models that want a number and not a level.
+// budgets map efforts to the token budgets of models before version 3, which have no levels.
 var budgets = map[string]int{"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
 
-// thinking asks for an effort, and to see the thoughts; nil if the model cannot think.
+// thinking returns the options for an effort, including thought summaries; nil if there is no
+// effort or the model does not support thinking.
 func (g generation) thinking(effort string) *thinkingConfig {
 	switch {
 	case effort == "" || !g.since(2, 5):
@@ -48,7 +51,7 @@ func (g generation) thinking(effort string) *thinkingConfig {
 	}
 }
 
-// thinkingConfig has the options of reasoning.
+// thinkingConfig is the thinkingConfig object of a request. Either Level or Budget is set.
 type thinkingConfig struct {
 	IncludeThoughts bool   `json:"includeThoughts"`
 	Level           string `json:"thinkingLevel,omitempty"`

@@ -11,36 +11,36 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// DefaultBaseURL is Google's own endpoint.
+// DefaultBaseURL is Google's Gemini API.
 const DefaultBaseURL = "https://generativelanguage.googleapis.com"
 
+// The environment variables that [FromEnv] reads.
 const (
 	envGoogleKey = "GOOGLE_API_KEY"
 	envAPIKey    = "GEMINI_API_KEY"
 	envBaseURL   = "GEMINI_BASE_URL"
 )
 
-// Config says where completions come from. The zero value is Google without a
-// key, which fails at each call.
+// Config configures a [Model]. The zero value is Google's API without a key: each call fails.
 type Config struct {
-	// APIKey is sent as x-goog-api-key. Google wants one; with another BaseURL
-	// it may be empty, and no such header is sent then.
+	// APIKey is sent as x-goog-api-key. Google requires it. With another BaseURL it may be empty;
+	// the header is then omitted.
 	APIKey string
 
-	// BaseURL is the endpoint up to, but without, /v1beta. Defaults to [DefaultBaseURL].
+	// BaseURL is the URL of the API up to, but without, /v1beta. Defaults to [DefaultBaseURL].
 	BaseURL string
 
-	// Provider is the name that [llm.Finish] and [llm.Reasoning] carry. Defaults
-	// to "gemini". Signatures go back only to the provider of their name.
+	// Provider is the name in [llm.Finish] and [llm.Reasoning]. Defaults to "gemini". Signatures
+	// are sent back only to a model with the same Provider.
 	Provider string
 
-	// HTTPClient makes the requests; it must not retry, and a Timeout of its
-	// own cuts long completions. Defaults to [http.DefaultClient].
+	// HTTPClient sends the requests. It must not retry, and its Timeout would also end long
+	// completions. Defaults to [http.DefaultClient]. The caller owns and closes it.
 	HTTPClient *http.Client
 }
 
-// FromEnv reads GOOGLE_API_KEY, which as with Google's SDKs goes before
-// GEMINI_API_KEY, and GEMINI_BASE_URL.
+// FromEnv returns the configuration in GOOGLE_API_KEY or GEMINI_API_KEY, and GEMINI_BASE_URL.
+// GOOGLE_API_KEY takes precedence, as in Google's SDKs.
 func FromEnv(getenv func(string) string) Config {
 	return Config{
 		APIKey:  cmp.Or(strings.TrimSpace(getenv(envGoogleKey)), strings.TrimSpace(getenv(envAPIKey))),
@@ -48,15 +48,16 @@ func FromEnv(getenv func(string) string) Config {
 	}
 }
 
-// Model is an [llm.Model] over the Gemini API.
+// Model is an [llm.Model] for the Gemini API. It is immutable and safe for concurrent use; it needs
+// no closing.
 type Model struct {
 	config Config
-	client *http.Client
+	client *http.Client // with limits
 	limits wire.Limits
 
-	api wire.API
+	api wire.API // for errors
 
-	// refusal is a mistake in the configuration, reported at each call; nil = none.
+	// refusal is the error of an invalid configuration, returned by each call; nil = valid.
 	refusal *llm.Error
 }
 
@@ -65,11 +66,13 @@ var (
 	_ llm.MediaReader = (*Model)(nil)
 )
 
-// New returns a model for config. It does not connect.
+// New returns a model for config. It does not connect. An invalid configuration is reported by each
+// call.
 func New(config Config) *Model {
 	return newModel(config, wire.Limits{})
 }
 
+// newModel is New with limits, which tests lower.
 func newModel(config Config, limits wire.Limits) *Model {
 	config.BaseURL = cmp.Or(strings.TrimRight(config.BaseURL, "/"), DefaultBaseURL)
 	config.Provider = cmp.Or(config.Provider, "gemini")

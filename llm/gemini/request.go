@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// body is a request as the API wants it.
+// body is the JSON body of streamGenerateContent.
 type body struct {
 	System   *content   `json:"systemInstruction,omitempty"`
 	Contents []content  `json:"contents"`
@@ -16,31 +16,34 @@ type body struct {
 	Config   *genConfig `json:"generationConfig,omitempty"`
 }
 
-// tools are the tools of a request.
+// tools is a set of functions. A request has at most one set.
 type tools struct {
 	Functions []function `json:"functionDeclarations"`
 }
 
-// function is a tool.
+// function is the declaration of a tool.
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"` // unchanged JSON Schema
 }
 
-// genConfig has the options of an answer.
+// genConfig is the generationConfig object: the options of the completion.
 type genConfig struct {
 	Temperature     *float64        `json:"temperature,omitempty"`
 	MaxOutputTokens *int            `json:"maxOutputTokens,omitempty"`
 	Thinking        *thinkingConfig `json:"thinkingConfig,omitempty"`
-	MIME            string          `json:"responseMimeType,omitempty"`
+	MIME            string          `json:"responseMimeType,omitempty"` // set with Schema
 	Schema          json.RawMessage `json:"responseJsonSchema,omitempty"`
 }
 
+// empty reports whether no option is set; the member is then omitted.
 func (c *genConfig) empty() bool {
 	return c.Temperature == nil && c.MaxOutputTokens == nil && c.Thinking == nil && c.Schema == nil
 }
 
+// body converts a request to the body of the API. It fails if the parameters of a tool are not
+// JSON.
 func (m *Model) body(req *llm.Request) (*body, error) {
 	b := &body{System: system(req.Messages), Contents: m.contents(req)}
 	config := genConfig{Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Thinking: generationOf(req.Model).thinking(req.ReasoningEffort)}
@@ -62,7 +65,8 @@ func (m *Model) body(req *llm.Request) (*body, error) {
 	return b, nil
 }
 
-// system gathers the instructions, which have one place, wherever they were said.
+// system returns the text of all system messages, or nil. The API has one system instruction, so
+// position in the conversation is lost.
 func system(messages []llm.Message) *content {
 	var c content
 	for _, message := range messages {

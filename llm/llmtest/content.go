@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
+// testText checks that each text delta is one chunk, and that empty deltas are omitted.
 func testText(t *testing.T, p Provider) {
 	outcome := play(t, p, func(e Encoder) []string {
 		return []string{e.Begin(), e.Text(`"One "`), e.Text(`""`), e.Text(`"two "`), e.Text(`"three"`), e.Finish(llm.FinishStop, llm.Usage{})}
@@ -24,6 +25,8 @@ func testText(t *testing.T, p Provider) {
 	}
 }
 
+// testEncoding checks that text and arguments are valid UTF-8, even if the server splits a
+// character between two deltas or sends invalid bytes.
 func testEncoding(t *testing.T, p Provider) {
 	for name, test := range map[string]struct {
 		literals []string
@@ -70,6 +73,7 @@ func testEncoding(t *testing.T, p Provider) {
 	}
 }
 
+// testReasoning checks that visible reasoning is separate from the text.
 func testReasoning(t *testing.T, p Provider) {
 	if p.NoReasoning {
 		t.Skip("the protocol has no visible thinking")
@@ -89,6 +93,7 @@ func testReasoning(t *testing.T, p Provider) {
 	}
 }
 
+// testFinish checks the finish reasons and the token usage.
 func testFinish(t *testing.T, p Provider) {
 	for _, reason := range []llm.FinishReason{llm.FinishStop, llm.FinishLength, llm.FinishContentFilter} {
 		t.Run(string(reason), func(t *testing.T) {

@@ -1,6 +1,5 @@
-// Package llmtest is what every provider of package llm must pass: one suite
-// of conversations with a server that speaks the provider's wire protocol,
-// well and badly.
+// Package llmtest is the conformance suite for providers of package llm. It runs a provider against
+// an HTTP server that speaks the provider's protocol, correctly and incorrectly.
 //
 //	func TestConformance(t *testing.T) {
 //		llmtest.Run(t, llmtest.Provider{
@@ -11,10 +10,10 @@
 //	}
 //
 //	suite ── llm.Request ──► provider ── HTTP ──► server of the suite
-//	  ▲                         │                     │ Encoder, of the provider's test
+//	  ▲                         │                     │ Encoder, written by the provider's test
 //	  └──────── chunks ─────────┘ ◄──── events ───────┘
 //
-// [Stream] alone serves models without a wire: it checks that any stream keeps
-// the rules. The suite looks for leaked goroutines when it is through, so Run
-// must not be called while other tests of the package are running.
+// [Stream] is usable separately, for models without a network protocol: it checks that a stream
+// follows the rules of package llm. Run checks for leaked goroutines at its end, so no other test
+// of the package may run in parallel with it.
 package llmtest

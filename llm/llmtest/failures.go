@@ -17,6 +17,9 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
+// testBrokenStreams checks the errors of responses that begin successfully: incomplete streams,
+// error events, invalid events, redirects and broken connections. All of them except for redirects
+// are retryable.
 func testBrokenStreams(t *testing.T, p Provider) {
 	for name, test := range map[string]struct {
 		events func(Encoder) []string
@@ -89,6 +92,7 @@ func testBrokenStreams(t *testing.T, p Provider) {
 	})
 }
 
+// testStatuses checks how HTTP statuses map to error codes, and which ones are retryable.
 func testStatuses(t *testing.T, p Provider) {
 	for status, want := range map[int]llm.Code{
 		400: llm.CodeInvalidRequest,
@@ -116,7 +120,7 @@ func testStatuses(t *testing.T, p Provider) {
 			if failure.Retryable() != retryable {
 				t.Errorf("retryable is %v, want %v", failure.Retryable(), retryable)
 			}
-			// What is in front of the provider answers in its own form.
+			// A gateway before the provider answers in its own format.
 			if failure := refuse(t, p, status, "", "<html>no luck</html>").failed(t, want); failure.Status != status {
 				t.Errorf("error of an HTML page is %+v, want status %d", failure, status)
 			}
@@ -125,6 +129,7 @@ func testStatuses(t *testing.T, p Provider) {
 	testRetryAfter(t, p)
 }
 
+// testRetryAfter checks the parsing of the Retry-After header.
 func testRetryAfter(t *testing.T, p Provider) {
 	for name, test := range map[string]struct {
 		value    string
@@ -149,8 +154,8 @@ func testRetryAfter(t *testing.T, p Provider) {
 	}
 }
 
-// testExplained checks what a failure says to an operator: the host, why there was no answer, what
-// the provider said, and which environment variable to look at.
+// testExplained checks what an error tells an operator: the host, the cause of a failed connection,
+// the provider's message, and the environment variable to check.
 func testExplained(t *testing.T, p Provider) {
 	for name, test := range map[string]struct {
 		status int
@@ -214,8 +219,8 @@ func testExplained(t *testing.T, p Provider) {
 	}
 }
 
-// unresolved returns a transport to which the names below .invalid are unknown, whatever resolver
-// the machine has.
+// unresolved returns a transport for which names under .invalid do not resolve, independent of the
+// machine's resolver.
 func unresolved() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	dial := t.DialContext
@@ -228,7 +233,8 @@ func unresolved() *http.Transport {
 	return t
 }
 
-// testSecrets: errors go into logs and histories.
+// testSecrets checks that errors contain neither prompts nor API keys, because they are written to
+// logs and workflow histories.
 func testSecrets(t *testing.T, p Provider) {
 	echo := "you said " + prompt + " with the key " + apiKey + strings.Repeat(" and so on", 1000)
 	check := func(t *testing.T, err error) {
@@ -259,6 +265,8 @@ func testSecrets(t *testing.T, p Provider) {
 	})
 }
 
+// refuse starts a server that answers every request with an error status and body. retryAfter is
+// the Retry-After header, omitted if "".
 func refuse(t *testing.T, p Provider, status int, retryAfter, body string) *server {
 	t.Helper()
 	return serve(t, p, func(w http.ResponseWriter, _ *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// testLife: how calls end before their time, and that they do not share state.
+// testLife checks how calls end early, by cancel or break, and that calls share no state.
 func testLife(t *testing.T, p Provider) {
 	t.Run("cancel in the stream", func(t *testing.T) {
 		t.Parallel()
@@ -62,7 +62,7 @@ func testLife(t *testing.T, p Provider) {
 	})
 	t.Run("unreachable", func(t *testing.T) {
 		t.Parallel()
-		// Port 1 is not served; nothing is ever sent.
+		// Port 1 is not served, so the connection is refused and no request is sent.
 		model := p.New(Endpoint{BaseURL: "http://127.0.0.1:1", APIKey: apiKey, Client: &http.Client{Transport: &http.Transport{}}})
 		failure := asError(t, Stream(t, t.Context(), model, request()).Err)
 		if failure.Code != llm.CodeUnavailable || !failure.Retryable() {
@@ -75,12 +75,14 @@ func testLife(t *testing.T, p Provider) {
 	})
 }
 
-// maxLate is how many chunks may follow a cancel: those of one event.
+// maxLate is the maximum number of chunks after a cancel: those of one event.
 const maxLate = 4
 
+// errCancel is the cause of a cancelled ctx.
 var errCancel = errors.New("the user has had enough")
 
-// testCancel cancels after the first chunk.
+// testCancel cancels after the first chunk. It checks that the stream ends in time with the cause.
+// If closed is not nil, it also waits until the server notices the closed connection.
 func testCancel(t *testing.T, s *server, closed <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -113,6 +115,7 @@ func testCancel(t *testing.T, s *server, closed <-chan struct{}) {
 	}
 }
 
+// testCancelBeforeHeaders cancels a call while it waits for the response headers.
 func testCancelBeforeHeaders(t *testing.T, p Provider) {
 	arrived, closed := make(chan struct{}), make(chan struct{})
 	s := serve(t, p, func(_ http.ResponseWriter, r *http.Request) {
@@ -143,7 +146,8 @@ func testCancelBeforeHeaders(t *testing.T, p Provider) {
 	await(t, closed, "the connection to be closed")
 }
 
-// testRanges ranges over one sequence many times at once.
+// testRanges ranges over one sequence several times concurrently. Each range must be a separate
+// call.
 func testRanges(t *testing.T, p Provider) {
 	s := play(t, p, func(e Encoder) []string {
 		return []string{e.Begin(), e.Text(`"One "`), e.ToolCall(0, "a", "lookup"), e.Arguments(0, `"{}"`), e.Finish(llm.FinishToolCalls, llm.Usage{})}
@@ -172,8 +176,8 @@ func testRanges(t *testing.T, p Provider) {
 	}
 }
 
-// stalling sends the events, then nothing more until the client goes, of
-// which it tells.
+// stalling starts a server that sends the events and then keeps the connection open. The channel is
+// closed when the client closes the connection.
 func stalling(t *testing.T, p Provider, write func(Encoder) []string) (*server, <-chan struct{}) {
 	t.Helper()
 	closed := make(chan struct{})
@@ -184,6 +188,7 @@ func stalling(t *testing.T, p Provider, write func(Encoder) []string) (*server, 
 	}), closed
 }
 
+// await waits until the channel is closed, or fails the test.
 func await(t *testing.T, happened <-chan struct{}, what string) {
 	t.Helper()
 	select {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// testLimits: a model or a server that does not stop must not fill the memory
-// of whoever listens. The limits are the provider's defaults.
+// testLimits checks that a model or server that never stops cannot exhaust the caller's memory. It
+// uses the provider's default limits.
 func testLimits(t *testing.T, p Provider) {
 	large := literal(strings.Repeat("0123456789abcdef", 1<<14)) // 256 KiB
 	t.Run("endless text", func(t *testing.T) {
@@ -52,9 +52,10 @@ func testLimits(t *testing.T, p Provider) {
 	})
 }
 
-// maxKept is, in bytes, what a caller may have had to keep of one completion.
+// maxKept is the maximum content, in bytes, of one completion that a caller has to hold.
 const maxKept = 32 << 20
 
+// testEndless checks that an endless stream fails with [llm.CodeResponseTooLarge] before maxKept.
 func testEndless(t *testing.T, s *server) {
 	t.Helper()
 	outcome := s.ask(t)
@@ -70,7 +71,8 @@ func testEndless(t *testing.T, s *server) {
 	}
 }
 
-// endless opens a call and then sends the same piece until nobody listens.
+// endless starts a server that opens a tool call and then sends the same piece until the client
+// closes the connection.
 func endless(t *testing.T, p Provider, piece func(Encoder) string) *server {
 	t.Helper()
 	return serve(t, p, func(w http.ResponseWriter, _ *http.Request) {

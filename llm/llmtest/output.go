@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// testOutput: who serves the suite is not the vendor, so the provider hands over the schema of an
-// answer only if it is told to, and only one that its API has a form for. The answer comes as ever.
+// testOutput checks structured output. The suite's server is not the vendor's endpoint, so the
+// provider must send the schema of the answer only on explicit request, and only if its API can
+// express it. The answer is ordinary text in every case.
 func testOutput(t *testing.T, p Provider) {
 	const (
 		schema = `{"type":"object","required":["verdict"],"properties":{"verdict":{"type":"string","description":"of the \u00e9lite"}},"additionalProperties":false}`

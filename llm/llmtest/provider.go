@@ -9,60 +9,61 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Provider is the provider under test. All fields are required unless they
-// say otherwise.
+// Provider describes the provider under test. All fields are required unless they are marked
+// optional.
 type Provider struct {
-	// New returns the provider, with its default limits, for an endpoint.
+	// New returns the provider for an endpoint, with its default limits.
 	New func(Endpoint) llm.Model
 
-	// NewEncoder returns what writes one response.
+	// NewEncoder returns the encoder for one response.
 	NewEncoder func() Encoder
 
-	// ErrorBody is the body of a refused request in the provider's form, with
-	// the message and no code that says more than the HTTP status.
+	// ErrorBody returns the body of an error response in the provider's format, with the message.
+	// It contains no error code that is more specific than the HTTP status.
 	ErrorBody func(message string) string
 
-	// NoReasoning says that the protocol has no visible thinking. Optional.
+	// NoReasoning is true if the protocol has no visible reasoning. Optional.
 	NoReasoning bool
 
-	// WholeCalls says that the protocol has tool calls whole only: arguments are
-	// a JSON object and come at once. The encoder then collects what ToolCall
-	// and Arguments say until Finish. Optional.
+	// WholeCalls is true if the protocol sends tool calls only as a whole, with a JSON object as
+	// arguments. The encoder then collects the calls of ToolCall and Arguments until Finish.
+	// Optional.
 	WholeCalls bool
 }
 
-// Endpoint is what a provider is to talk to.
+// Endpoint is the server that the provider must send its requests to.
 type Endpoint struct {
-	BaseURL string
-	APIKey  string
-	Client  *http.Client
+	BaseURL string       // of the server, without a path
+	APIKey  string       // must not appear in errors
+	Client  *http.Client // for all requests; the suite closes its connections
 }
 
-// Encoder writes one response in the provider's protocol. Each method returns
-// complete events, blank line included; a literal is a JSON string literal
-// with its quotes, to be put in as it is, since it may be broken on purpose.
+// Encoder writes one response in the provider's protocol. Each method returns complete events,
+// including their blank lines. A literal is a JSON string literal with its quotes. The encoder
+// inserts it unchanged, because some tests use invalid literals. One goroutine uses an Encoder, and
+// calls Begin first.
 type Encoder interface {
-	// Begin is what comes before all content.
+	// Begin returns the events before all content.
 	Begin() string
-	// Text is a delta of text.
+	// Text returns a text delta.
 	Text(literal string) string
-	// Reasoning is a delta of visible thinking.
+	// Reasoning returns a delta of visible reasoning.
 	Reasoning(literal string) string
-	// ToolCall opens a call. The id is left out if it is empty.
+	// ToolCall returns the start of a tool call. An empty id is omitted.
 	ToolCall(index int, id, name string) string
-	// Arguments is a delta of a call's arguments.
+	// Arguments returns a delta of the arguments of the call with that index.
 	Arguments(index int, literal string) string
-	// Finish is all that ends a completion. Nil counts are left out.
+	// Finish returns all events that end a completion. Nil counts of usage are omitted.
 	Finish(reason llm.FinishReason, usage llm.Usage) string
-	// Fault is an error object in the stream, of an overloaded server.
+	// Fault returns an error event of an overloaded server.
 	Fault(message string) string
 }
 
-// Run runs the suite against p.
+// Run runs the suite against p as subtests of t.
 func Run(t *testing.T, p Provider) {
 	t.Helper()
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	// A group, so that all parallel parts are over when the leaks are counted.
+	// The group makes Run wait for all parallel subtests before it checks for leaks.
 	t.Run("conformance", func(t *testing.T) {
 		for _, part := range []struct {
 			name string

@@ -9,16 +9,16 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Sealer is an [Encoder] of a protocol in which the provider wants thinking
-// back: the suite then checks that it gets it.
+// Sealer is implemented by an [Encoder] of a protocol whose reasoning must be sent back. The suite
+// then checks that requests contain it.
 type Sealer interface {
-	// Seal ends the thinking that was begun by Reasoning, or is thinking of which
-	// nothing can be seen, with an opaque text that is to come back as it is.
+	// Seal ends the reasoning begun by Encoder.Reasoning, or is an encrypted block if there is
+	// none. opaque is the signature or encrypted text, which must come back unchanged.
 	Seal(opaque string) string
 }
 
-// testSealed: what a model thought before it called a tool goes back to it
-// before the call, in order, unchanged; and it goes to nobody else.
+// testSealed checks that the reasoning before a tool call is sent back before that call, in order
+// and unchanged, and never to another provider.
 func testSealed(t *testing.T, p Provider) {
 	if _, ok := p.NewEncoder().(Sealer); !ok {
 		t.Skip("the provider wants nothing back")

@@ -19,17 +19,18 @@ const (
 	apiKey = "sk-llmtest-0123456789abcdef"
 	prompt = "the quick brown fox keeps its secrets to itself"
 
-	// patience is how long a test waits for what must happen at once.
+	// patience is how long a test waits for an event that must happen.
 	patience = 10 * time.Second
-	// atOnce is what an end of ctx may take until it is felt.
+	// atOnce is the maximum delay between the end of ctx and the end of a stream.
 	atOnce = time.Second
 )
 
-// server is one HTTP server with the provider pointed at it.
+// server is an HTTP server and a provider that sends its requests to it. The test's cleanup closes
+// it.
 type server struct {
 	model    llm.Model
-	host     string // and port
-	requests atomic.Int64
+	host     string       // with port
+	requests atomic.Int64 // number of requests received
 }
 
 // serve starts a server that answers each request with handle.
@@ -38,7 +39,7 @@ func serve(t *testing.T, p Provider, handle http.HandlerFunc) *server {
 	s := &server{}
 	httpServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
-		// Unread bodies would keep the server from noticing a closed connection.
+		// net/http notices a closed connection only after the handler has read the body.
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handle(w, r)
@@ -53,8 +54,7 @@ func serve(t *testing.T, p Provider, handle http.HandlerFunc) *server {
 	return s
 }
 
-// play starts a server that answers each request with the events and a
-// regular end of the body.
+// play starts a server that answers each request with the events, and then ends the body regularly.
 func play(t *testing.T, p Provider, write func(Encoder) []string) *server {
 	t.Helper()
 	return serve(t, p, func(w http.ResponseWriter, _ *http.Request) {
@@ -62,7 +62,7 @@ func play(t *testing.T, p Provider, write func(Encoder) []string) *server {
 	})
 }
 
-// events sends each event as its own piece of the body.
+// events writes each event as a separate piece of the body.
 func events(w http.ResponseWriter, events ...string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, event := range events {
@@ -73,7 +73,8 @@ func events(w http.ResponseWriter, events ...string) {
 	}
 }
 
-// ask streams one completion and fails the test if a rule is broken.
+// ask streams one completion. It fails the test if the stream violates a rule or the provider
+// retries.
 func (s *server) ask(t *testing.T) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
@@ -108,6 +109,7 @@ func (s *server) failed(t *testing.T, codes ...llm.Code) *llm.Error {
 	return nil
 }
 
+// request returns the request that the tests send.
 func request() *llm.Request {
 	return &llm.Request{
 		Model: "test-model",
@@ -119,13 +121,14 @@ func request() *llm.Request {
 	}
 }
 
-// literal is s as a JSON string literal.
+// literal returns s as a JSON string literal.
 func literal(s string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // strings cannot fail
+	_ = encoder.Encode(s) // cannot fail
 	return strings.TrimSpace(b.String())
 }
 
+// number returns a pointer to n, for a count of [llm.Usage].
 func number(n int64) *int64 { return &n }

@@ -9,19 +9,21 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Outcome is what one completion came to.
+// Outcome is the result of one completion.
 type Outcome struct {
-	Chunks  []llm.Chunk
-	Message llm.Message
+	Chunks  []llm.Chunk // without the error
+	Message llm.Message // collected from Chunks
 	Finish  *llm.Finish // nil if Err is set
-	Err     error
+	Err     error       // the error that ended the stream, or nil
 }
 
-// Stream ranges over one completion and fails the test if a rule of package
-// llm is broken: a chunk after the end, an end that is neither a Finish nor an
-// error, an error that is neither an *llm.Error nor the cause of ctx, an empty
-// delta, text that is not UTF-8, a piece of a call that was not opened, an id
-// that is missing or comes twice.
+// Stream ranges over one completion and fails the test if it violates a rule of package llm:
+//
+//   - no chunk after the end, and an end with either a Finish or an error
+//   - every error is an [*llm.Error] or the cause of ctx
+//   - no empty delta, and no invalid UTF-8
+//   - no arguments for a call that was not started
+//   - call IDs are present and unique
 func Stream(t testing.TB, ctx context.Context, model llm.Model, req *llm.Request) Outcome {
 	t.Helper()
 	var outcome Outcome
@@ -47,13 +49,14 @@ func Stream(t testing.TB, ctx context.Context, model llm.Model, req *llm.Request
 	return outcome
 }
 
-// rules checks the rules of a stream of chunks.
+// rules checks the chunks of one stream.
 type rules struct {
 	t      testing.TB
-	opened map[int]bool
-	ids    map[string]bool
+	opened map[int]bool    // by call index
+	ids    map[string]bool // call IDs so far
 }
 
+// failure checks the error that ends a stream.
 func (r rules) failure(ctx context.Context, chunk llm.Chunk, err error) {
 	r.t.Helper()
 	if chunk != nil {
@@ -65,6 +68,7 @@ func (r rules) failure(ctx context.Context, chunk llm.Chunk, err error) {
 	_ = asError(r.t, err)
 }
 
+// chunk checks one chunk against the chunks before it.
 func (r rules) chunk(chunk llm.Chunk) {
 	r.t.Helper()
 	switch chunk := chunk.(type) {
@@ -96,6 +100,7 @@ func (r rules) chunk(chunk llm.Chunk) {
 	}
 }
 
+// text checks a string that must be non-empty UTF-8.
 func (r rules) text(text string) {
 	r.t.Helper()
 	if text == "" {
@@ -106,6 +111,7 @@ func (r rules) text(text string) {
 	}
 }
 
+// asError returns err as an [*llm.Error] with a code, or fails the test.
 func asError(t testing.TB, err error) *llm.Error {
 	t.Helper()
 	var failure *llm.Error

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
+// testToolCalls checks interleaved, incomplete and invalid tool calls.
 func testToolCalls(t *testing.T, p Provider) {
 	t.Run("interleaved", func(t *testing.T) {
 		t.Parallel()
@@ -66,6 +67,7 @@ func testToolCalls(t *testing.T, p Provider) {
 	})
 }
 
+// skipWholeCalls skips a test of streamed arguments if the protocol sends calls as a whole.
 func skipWholeCalls(t *testing.T, p Provider) {
 	t.Helper()
 	if p.WholeCalls {
@@ -73,8 +75,8 @@ func skipWholeCalls(t *testing.T, p Provider) {
 	}
 }
 
-// testToolCallIDs: results are matched to calls by id, so each needs its own.
-// That no two are equal is checked by Stream.
+// testToolCallIDs checks that every call has an ID of its own, because results are matched to calls
+// by ID. Stream checks that the IDs are unique.
 func testToolCallIDs(t *testing.T, p Provider) {
 	for name, ids := range map[string][]string{
 		"no id":                         {"", ""},

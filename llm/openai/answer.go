@@ -12,35 +12,39 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// answer turns the events of one completion into chunks.
+// answer converts the events of one completion to chunks; it is the [wire.Reply] of Chat
+// Completions. Each event is a chat.completion.chunk.
 type answer struct {
 	wire.Completion
 	model *Model
 	req   *llm.Request
 
-	text    wire.Mender
-	refusal wire.Mender
-	thought wire.Mender
+	text    wire.Mender // joins split characters of content
+	refusal wire.Mender // of refusal
+	thought wire.Mender // of the visible reasoning
 
-	thinking string // member that the open block of reasoning comes in, or ""
-	finished bool   // the finish reason has come
-	done     bool   // [DONE] has come
+	thinking string // member with the open reasoning block, or ""
+	finished bool   // a finish reason has arrived
+	done     bool   // [DONE] has arrived
 }
 
+// newAnswer returns the reply for one completion of req.
 func newAnswer(m *Model, req *llm.Request) *answer {
 	return &answer{Completion: wire.NewCompletion(req, m.config.Provider, m.limits), model: m, req: req}
 }
 
-// Over reports whether [DONE] has come.
+// Over implements [wire.Reply]: [DONE] has arrived.
 func (a *answer) Over() bool { return a.done }
 
-// Read takes one event.
+// Read implements [wire.Reply]. It reads only the first choice; requests never ask for more.
 func (a *answer) Read(event ssestream.Event) error {
 	data := bytes.TrimSpace(event.Data)
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
 		a.done = true
 		return nil
 	}
+	// An event of type error, or any event with an error member, is a fault. An error of null is
+	// none.
 	if event.Type == "error" {
 		fault, _ := parseFault(data)
 		return a.model.api.Failed(a.req, fault)
@@ -65,8 +69,8 @@ func (a *answer) Read(event ssestream.Event) error {
 	return nil
 }
 
-// account notes what the last chunk is to report. Usage may come in any
-// chunk, in some servers in all of them, growing.
+// account records model and usage. OpenAI sends usage in the last chunk; some servers send it in
+// each, with growing counts.
 func (a *answer) account(chunk openai.ChatCompletionChunk) {
 	a.SetModel(json.RawMessage(chunk.JSON.Model.Raw()))
 	if chunk.JSON.Usage.Valid() {
@@ -77,6 +81,7 @@ func (a *answer) account(chunk openai.ChatCompletionChunk) {
 	}
 }
 
+// choice processes a choice: its reasoning, text, tool calls and finish reason.
 func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
 	delta := choice.Delta
 	a.reason(delta)
@@ -94,6 +99,8 @@ func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
 	return a.CheckSize()
 }
 
+// addText appends a string field to the text, and ends open reasoning. A refusal is text for the
+// user, so it is emitted like content.
 func (a *answer) addText(mender *wire.Mender, field respjson.Field) {
 	piece := a.Unquote(json.RawMessage(field.Raw()))
 	if text := mender.Mend(piece); text != "" {
@@ -102,10 +109,11 @@ func (a *answer) addText(mender *wire.Mender, field respjson.Field) {
 	}
 }
 
-// reasoningMembers are where servers put thinking; the API itself has no
-// place for it. Some send both, with the same text.
+// reasoningMembers are the members of a delta in which servers send reasoning; the API itself
+// defines none. Some servers send both, with the same text.
 var reasoningMembers = []string{"reasoning_content", "reasoning"}
 
+// reason emits the reasoning of a delta from the first member that has some.
 func (a *answer) reason(delta openai.ChatCompletionChunkChoiceDelta) {
 	for _, member := range reasoningMembers {
 		piece := a.Unquote(json.RawMessage(delta.JSON.ExtraFields[member].Raw()))
@@ -120,8 +128,8 @@ func (a *answer) reason(delta openai.ChatCompletionChunkChoiceDelta) {
 	}
 }
 
-// endReasoning closes the open block. What the server wants back is the text
-// under the name it came with; see reasoningFields.
+// endReasoning ends the open reasoning block. Its data is the name of the member, as a JSON string:
+// the server expects the text back in the same member, see reasoningFields.
 func (a *answer) endReasoning() {
 	if a.thinking == "" {
 		return
@@ -134,8 +142,11 @@ func (a *answer) endReasoning() {
 	a.thinking = ""
 }
 
+// call processes a fragment of a tool call. A server without indices numbers calls by their
+// position in the event.
 func (a *answer) call(position int, piece openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 	slot := piece.Index
+	// The index is missing in events of some compatible servers.
 	if !piece.JSON.Index.Valid() {
 		slot = int64(position)
 	}
@@ -146,8 +157,8 @@ func (a *answer) call(position int, piece openai.ChatCompletionChunkChoiceDeltaT
 	return a.AddCall(slot, id, name, arguments)
 }
 
-// End closes the completion. One with its finish reason is whole, also if the usage that should
-// follow is missing.
+// End implements [wire.Reply]. A completion with a finish reason is complete, even if the usage or
+// [DONE] that should follow is missing.
 func (a *answer) End(err error) error {
 	if !a.finished {
 		return wire.Truncated(err)
@@ -159,6 +170,7 @@ func (a *answer) End(err error) error {
 	return a.Close()
 }
 
+// finishReason maps the API's finish_reason.
 func finishReason(reason string) llm.FinishReason {
 	switch reason {
 	case "stop":
@@ -174,6 +186,7 @@ func finishReason(reason string) llm.FinishReason {
 	}
 }
 
+// usage converts the API's usage object.
 func usage(u openai.CompletionUsage) llm.Usage {
 	return llm.Usage{
 		Input:       count(u.PromptTokens, u.JSON.PromptTokens),
@@ -185,6 +198,7 @@ func usage(u openai.CompletionUsage) llm.Usage {
 	}
 }
 
+// count returns a reported count; nil if the field is missing, null or negative.
 func count(n int64, field respjson.Field) *int64 {
 	if !field.Valid() || n < 0 {
 		return nil

@@ -1,8 +1,8 @@
-// Package openai streams completions from OpenAI's two APIs, and from servers
-// that speak them too.
+// Package openai streams completions from OpenAI's two APIs, Chat Completions and Responses, and
+// from compatible servers.
 //
 //	config := openai.FromEnv(os.Getenv)
-//	model := openai.New(config)          // Chat Completions, which nearly all servers speak
+//	model := openai.New(config)          // Chat Completions, which nearly all servers implement
 //	model := openai.NewResponses(config) // Responses, which keeps reasoning between tool calls
 //	for chunk, err := range model.Stream(ctx, &llm.Request{Model: "gpt-5-mini", …}) { … }
 //
@@ -10,12 +10,12 @@
 //	           ├─ request ─► endpoint ─ HTTP ─► event stream ┤             ├─► llm.Chunk
 //	Responses ─┘                                             └─► response ─┘
 //
-// The official SDK makes the request and splits the event stream; its retries
-// are off. What servers are known to get wrong is put right here: tool calls
-// without an id, with a repeated id or with one index for all, characters cut
-// in two, tool calls that end with the reason "stop", an error of null.
+// The official SDK sends the request and splits the event stream; its retries are disabled. The
+// package corrects known faults of compatible servers: tool calls without an ID, with a repeated ID
+// or with the same index, characters split between events, the finish reason "stop" for tool calls,
+// and an error member that is null.
 //
-// Not guaranteed: content for which an API has no place is left out. That is
-// video everywhere; in Chat Completions sound or documents by URL and media
-// outside user messages; in Responses sound.
+// Limitations: content that an API does not support is omitted. That is video in both APIs; audio
+// and documents by URL, and media outside user messages, in Chat Completions; and audio in
+// Responses.
 package openai

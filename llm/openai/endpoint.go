@@ -11,40 +11,42 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// DefaultBaseURL is OpenAI's own endpoint.
+// DefaultBaseURL is OpenAI's API.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
+// The environment variables that [FromEnv] reads.
 const (
 	envAPIKey  = "OPENAI_API_KEY"
 	envBaseURL = "OPENAI_BASE_URL"
 )
 
-// Config says where completions come from. The zero value is OpenAI without a
-// key, which fails at each call.
+// Config configures a [Model] or [Responses]. The zero value is OpenAI's API without a key: each
+// call fails.
 type Config struct {
-	// APIKey is sent as a bearer token. OpenAI wants one; with another BaseURL
-	// it may be empty, and no Authorization header is sent then.
+	// APIKey is sent as a bearer token. OpenAI requires it. With another BaseURL it may be empty;
+	// the Authorization header is then omitted.
 	APIKey string
 
-	// BaseURL is the endpoint up to and including /v1. Defaults to [DefaultBaseURL].
+	// BaseURL is the URL of the API up to and including /v1. Defaults to [DefaultBaseURL].
 	BaseURL string
 
-	// Provider is the name that [llm.Finish] carries. Defaults to "openai", and
-	// for [Responses] to "openai-responses".
+	// Provider is the name in [llm.Finish] and [llm.Reasoning]. Defaults to "openai", and for
+	// [Responses] to "openai-responses". Reasoning is sent back only to a model with the same
+	// Provider.
 	Provider string
 
-	// MaxTokensField is the member that carries [llm.Request.MaxOutputTokens] in
-	// Chat Completions. Defaults to max_completion_tokens for OpenAI, which takes
-	// no other for its reasoning models, and to max_tokens elsewhere, which all
-	// servers know.
+	// MaxTokensField is the member for [llm.Request.MaxOutputTokens] in Chat Completions. Defaults
+	// to max_completion_tokens for OpenAI, whose reasoning models accept no other. For other
+	// servers it defaults to max_tokens, which all of them know.
 	MaxTokensField string
 
-	// HTTPClient makes the requests; it must not retry, and a Timeout of its
-	// own cuts long completions. Defaults to [http.DefaultClient].
+	// HTTPClient sends the requests. It must not retry, and its Timeout would also end long
+	// completions. Defaults to [http.DefaultClient]. The caller owns and closes it.
 	HTTPClient *http.Client
 }
 
-// FromEnv reads OPENAI_API_KEY and OPENAI_BASE_URL.
+// FromEnv returns the configuration in OPENAI_API_KEY and OPENAI_BASE_URL, without surrounding
+// space.
 func FromEnv(getenv func(string) string) Config {
 	return Config{
 		APIKey:  strings.TrimSpace(getenv(envAPIKey)),
@@ -52,18 +54,20 @@ func FromEnv(getenv func(string) string) Config {
 	}
 }
 
-// endpoint is the server that a model talks to, whichever API it uses there.
+// endpoint is the server of a model. [Model] and [Responses] embed it. It is immutable and safe for
+// concurrent use.
 type endpoint struct {
-	config Config
+	config Config // with defaults
 	client openai.Client
 	limits wire.Limits
 
-	api wire.API
+	api wire.API // for errors
 
-	// refusal is a mistake in the configuration, reported at each call; nil = none.
+	// refusal is the error of an invalid configuration, returned by each call; nil = valid.
 	refusal *llm.Error
 }
 
+// newEndpoint returns the endpoint for config. Zero fields of limits become their defaults.
 func newEndpoint(config Config, limits wire.Limits) endpoint {
 	config.BaseURL = strings.TrimRight(config.BaseURL, "/")
 	if config.BaseURL == "" {
@@ -79,8 +83,8 @@ func newEndpoint(config Config, limits wire.Limits) endpoint {
 		limits:  limits,
 		api:     wire.API{Server: server, Key: config.APIKey, ParseFault: parseFault},
 		refusal: server.Check(),
-		// Not openai.NewClient: it reads a dozen variables of the process's
-		// environment (headers, organization, admin key) behind our back.
+		// Not openai.NewClient: that reads a dozen environment variables (headers, organization,
+		// admin key), which Config must determine alone.
 		client: openai.Client{Options: []option.RequestOption{
 			option.WithBaseURL(config.BaseURL),
 			option.WithAPIKey(config.APIKey),

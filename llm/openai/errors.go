@@ -9,9 +9,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// codes are the provider's words that say more than the status does. The
-// words invalid_request_error and api_error are not among them, as they go
-// with almost any status.
+// codes maps the error codes and types that are more specific than the HTTP status. Missing are
+// invalid_request_error and api_error, which appear with almost any status.
 var codes = map[string]llm.Code{
 	"authentication_error":           llm.CodeUnauthorized,
 	"billing_hard_limit_reached":     llm.CodeQuotaExceeded,
@@ -50,8 +49,9 @@ var codes = map[string]llm.Code{
 	"unsupported_image_media_type":   llm.CodeInvalidRequest,
 }
 
-// parseFault reads {"error": {…}}, {"error": "…"}, {"message": "…"}, {"detail": …} and a list of
-// one of them.
+// parseFault parses the error bodies of OpenAI and compatible servers: {"error": {…}}, {"error":
+// "…"}, {"message": "…"}, {"detail": …}, and a list whose first element is one of them. It returns
+// false if data has no error.
 func parseFault(data []byte) (wire.Fault, bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
@@ -76,7 +76,8 @@ func parseFault(data []byte) (wire.Fault, bool) {
 	return wire.Fault{}, false
 }
 
-// faultOf reads the object, or the text, of an error.
+// faultOf converts the value of an error member, which is an object or a string. The code is more
+// specific than the type. A numeric code is an HTTP status.
 func faultOf(data json.RawMessage) wire.Fault {
 	var object struct {
 		Code    json.RawMessage `json:"code"`
@@ -91,13 +92,15 @@ func faultOf(data json.RawMessage) wire.Fault {
 	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
 		fault.Status = status
 	}
+	// An unknown code leaves the decision to the type, and an unknown type to the HTTP status.
 	if fault.Code = codes[strings.ToLower(code)]; fault.Code == "" {
 		fault.Code = codes[strings.ToLower(kind)]
 	}
 	return fault
 }
 
-// text returns the string in data, or data itself: codes come as numbers too.
+// text returns the value of a JSON string, or the raw JSON of another value, since servers send
+// codes as numbers too. It returns "" for null.
 func text(data json.RawMessage) string {
 	if !wire.IsPresent(data) {
 		return ""

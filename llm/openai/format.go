@@ -8,19 +8,21 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// formatName is what the API wants a schema to be called; the model is told it.
+// formatName is the name of the schema, which the API requires and shows to the model.
 const formatName = "output"
 
-// structured are OpenAI's models that are known to take the schema of an answer, with tools or
-// without. Others refuse it, as all before gpt-4o did and those for sound, search or research may.
+// structured matches OpenAI's models that are known to support structured output, with and without
+// tools. Other models may reject it: those before gpt-4o, and those for audio, search or research.
 var structured = regexp.MustCompile(`^(gpt-4o(-mini)?|gpt-4\.1(-mini|-nano)?|gpt-([5-9]|[1-9]\d)(\.\d+)?(-mini|-nano|-pro|-codex|-max)*|o1|o3|o3-mini|o3-pro|o4-mini)` +
 	`(-\d{4}-\d{2}-\d{2})?$`)
 
-// unstructured is the one gpt-4o that does not.
+// unstructured is the only dated gpt-4o that does not support structured output.
 const unstructured = "gpt-4o-2024-05-13"
 
-// strict is what the API can hold a model to. It takes other schemas as well, and then only tells
-// the model. Beyond 250 values in one enumeration, it counts their letters too.
+// strict is the JSON Schema subset of strict mode, in which the API guarantees that the answer
+// matches. Without strict mode the API accepts other schemas and only shows them to the model. For
+// an enum with more than 250 values the API limits the total length as well; Values avoids that
+// case.
 var strict = wire.Dialect{
 	Keywords: []string{
 		"$ref", "anyOf", "const", "description", "format", "title",
@@ -31,20 +33,21 @@ var strict = wire.Dialect{
 	Depth: 10, Properties: 5_000, Values: 250, Text: 120_000,
 }
 
-// format is the schema of an answer as the API is told it.
+// format is the schema of the answer for a request.
 type format struct {
 	schema json.RawMessage
-	strict bool
+	strict bool // strict mode
 }
 
-// formatOf is nil if the API is not told of a schema.
+// formatOf returns the schema for the request: in strict mode if the API's subset can express it,
+// else unchanged and without strict mode. nil = the request carries no schema.
 func (e *endpoint) formatOf(req *llm.Request) *format {
 	known := e.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && req.Model != unstructured
-	if !req.Output.Hands(known) {
+	if !req.Output.SendsSchema(known) {
 		return nil
 	}
 	schema := req.Output.Schema
-	if said := strict.Say(schema); said != nil {
+	if said := strict.Translate(schema); said != nil {
 		return &format{schema: said, strict: true}
 	}
 	var root struct {
@@ -52,7 +55,7 @@ func (e *endpoint) formatOf(req *llm.Request) *format {
 		AnyOf any `json:"anyOf"`
 	}
 	if json.Unmarshal(schema, &root) != nil || root.Type != "object" || root.AnyOf != nil {
-		return nil // which the API refuses in any case
+		return nil // the API rejects such a schema even without strict mode
 	}
 	return &format{schema: schema}
 }

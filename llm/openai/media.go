@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// contentParts returns the content of a user message, without the parts that the
-// API has no place for or would refuse.
+// contentParts returns the content of a user message in Chat Completions. It omits parts that the
+// API does not support or would reject.
 func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam {
 	var params []openai.ChatCompletionContentPartUnionParam
 	for _, part := range parts {
@@ -34,6 +34,7 @@ func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam
 	return params
 }
 
+// mediaPart returns the part of a media. It returns false if the API does not support the media.
 func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
 	if media.Data != "" && !wire.IsBase64(media.Data) {
 		return openai.ChatCompletionContentPartUnionParam{}, false
@@ -50,15 +51,18 @@ func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 	}
 }
 
-// imageTypes are what the API takes inline; it refuses the request for any other.
+// imageTypes are the media types of inline images that the API accepts. It rejects a request with
+// another one.
 var imageTypes = []string{"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
 
+// imagePart returns the part of an image, see imageAddress.
 func imagePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
 	address, ok := imageAddress(media)
 	return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address}), ok
 }
 
-// imageAddress returns the URL of an image that the API can read.
+// imageAddress returns the URL of an image, a data: URL for an inline image. It returns false if
+// the API cannot read it. Both OpenAI APIs use it.
 func imageAddress(media llm.Media) (string, bool) {
 	address := media.URL
 	if media.Data != "" {
@@ -71,6 +75,7 @@ func imageAddress(media llm.Media) (string, bool) {
 	return address, err == nil && fetchable(parsed)
 }
 
+// fetchable reports whether the URL is http or https with a host, or a data: URL of an image.
 func fetchable(address *url.URL) bool {
 	switch address.Scheme {
 	case "http", "https":
@@ -82,7 +87,7 @@ func fetchable(address *url.URL) bool {
 	}
 }
 
-// audioFormats are the two that the API takes, by their many media types.
+// audioFormats maps media types to the two audio formats that the API accepts.
 var audioFormats = map[string]string{
 	"audio/mp3":      "mp3",
 	"audio/mpeg":     "mp3",
@@ -92,6 +97,7 @@ var audioFormats = map[string]string{
 	"audio/x-wav":    "wav",
 }
 
+// audioPart returns the part of an audio file. The API accepts audio only inline.
 func audioPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
 	format, ok := audioFormats[strings.ToLower(media.MIME)]
 	if !ok || media.Data == "" {
@@ -103,7 +109,8 @@ func audioPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 	}), true
 }
 
-// filePart sends a PDF, the one kind of file that the API takes, as a file, and text as text.
+// filePart returns the part of a document: a PDF, the only file type that the API accepts, as a
+// file, and a text document as text.
 func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
 	if text, ok := documentText(media); ok {
 		return openai.TextContentPart(text), true
@@ -122,7 +129,8 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 	}), true
 }
 
-// documentText returns a document that is text, under its name.
+// documentText returns the content of a text document, with its name as a heading. It returns false
+// for other documents, and for text that is not inline or not UTF-8.
 func documentText(media llm.Media) (string, bool) {
 	kind, _, err := mime.ParseMediaType(media.MIME)
 	if err != nil || !strings.HasPrefix(kind, "text/") && kind != "application/json" {
@@ -138,11 +146,12 @@ func documentText(media llm.Media) (string, bool) {
 	return media.Name + ":\n\n" + string(text), true
 }
 
+// dataURL returns the data: URL of inline media.
 func dataURL(media llm.Media) string {
 	return "data:" + media.MIME + ";base64," + media.Data
 }
 
-// Unusable implements [llm.MediaReader]. Results of tools are text alone.
+// Unusable implements [llm.MediaReader]. Tool results accept only text.
 func (m *Model) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
 	reason := wire.Unusable(media, func(media llm.Media) bool { _, ok := mediaPart(media); return ok })
 	if reason == "" && role == llm.RoleTool {

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// Model is an [llm.Model] over Chat Completions.
+// Model is an [llm.Model] for the Chat Completions API. It is immutable and safe for concurrent
+// use; it needs no closing.
 type Model struct{ endpoint }
 
 var (
@@ -16,11 +17,13 @@ var (
 	_ llm.MediaReader = (*Model)(nil)
 )
 
-// New returns a model for config. It does not connect.
+// New returns a model for config. It does not connect. An invalid configuration is reported by each
+// call.
 func New(config Config) *Model {
 	return newModel(config, wire.Limits{})
 }
 
+// newModel is New with limits, which tests lower.
 func newModel(config Config, limits wire.Limits) *Model {
 	m := &Model{newEndpoint(config, limits)}
 	if m.config.MaxTokensField == "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// params returns the request as the API wants it.
+// params converts a request to the parameters of Chat Completions. It fails if the parameters of a
+// tool are not JSON.
 func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error) {
 	params := openai.ChatCompletionNewParams{
 		Model:           req.Model,
@@ -29,6 +30,7 @@ func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error)
 		}
 	}
 	if req.MaxOutputTokens != nil {
+		// The member's name depends on the server, see [Config.MaxTokensField].
 		params.SetExtraFields(map[string]any{m.config.MaxTokensField: *req.MaxOutputTokens})
 	}
 	if req.ParallelToolCalls != nil && len(req.Tools) > 0 {
@@ -44,8 +46,8 @@ func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error)
 	return params, nil
 }
 
-// function returns the definition of a tool. The schema goes in beside the SDK's
-// field for it, which is a map and would reorder it.
+// function returns the definition of a tool. The schema is set as a raw extra field, because the
+// SDK's typed field is a map, which would change its member order.
 func function(tool llm.Tool) (shared.FunctionDefinitionParam, error) {
 	definition := shared.FunctionDefinitionParam{Name: tool.Name}
 	if tool.Description != "" {
@@ -61,6 +63,7 @@ func function(tool llm.Tool) (shared.FunctionDefinitionParam, error) {
 	return definition, nil
 }
 
+// messages converts the conversation. Reasoning is included only in the current turn.
 func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageParamUnion {
 	turn := turnOf(messages)
 	params := make([]openai.ChatCompletionMessageParamUnion, 0, len(messages))
@@ -79,7 +82,8 @@ func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageP
 	return params
 }
 
-// turnOf returns where the turn begins that the model is in.
+// turnOf returns the index of the last user message, which begins the current turn; 0 if there is
+// none.
 func turnOf(messages []llm.Message) int {
 	turn := 0
 	for i, message := range messages {
@@ -90,14 +94,15 @@ func turnOf(messages []llm.Message) int {
 	return turn
 }
 
+// system converts a system message. It keeps its position in the conversation.
 func system(message llm.Message) openai.ChatCompletionMessageParamUnion {
 	union := openai.SystemMessage(message.Text())
 	union.OfSystem.Name = name(message)
 	return union
 }
 
-// appendUser leaves out a message of which nothing can be sent, as servers
-// refuse one without content.
+// appendUser converts a user message. It omits a message without supported content, which servers
+// would reject.
 func appendUser(params []openai.ChatCompletionMessageParamUnion, message llm.Message) []openai.ChatCompletionMessageParamUnion {
 	parts := contentParts(message.Parts)
 	if len(parts) == 0 {
@@ -105,13 +110,15 @@ func appendUser(params []openai.ChatCompletionMessageParamUnion, message llm.Mes
 	}
 	union := openai.UserMessage(parts)
 	if len(parts) == 1 && parts[0].OfText != nil {
-		// The form that every server knows.
+		// A string, not a list of parts: every server supports that form.
 		union = openai.UserMessage(parts[0].OfText.Text)
 	}
 	union.OfUser.Name = name(message)
 	return append(params, union)
 }
 
+// appendAssistant converts an assistant message. It omits a message with neither text nor tool
+// calls, which servers would reject. inTurn adds the reasoning that led to the calls.
 func (m *Model) appendAssistant(params []openai.ChatCompletionMessageParamUnion, message llm.Message, inTurn bool) []openai.ChatCompletionMessageParamUnion {
 	text := message.Text()
 	if text == "" && len(message.ToolCalls) == 0 {
@@ -132,9 +139,8 @@ func (m *Model) appendAssistant(params []openai.ChatCompletionMessageParamUnion,
 	return append(params, openai.ChatCompletionMessageParamUnion{OfAssistant: assistant})
 }
 
-// reasoningFields returns the thinking that goes back to the server it came from.
-// Models that think between tool calls want it until the turn is over, and
-// not after that.
+// reasoningFields returns the members with the reasoning of a message, for the server that produced
+// it. Models that reason between tool calls require it until the turn ends.
 func (m *Model) reasoningFields(message llm.Message) map[string]any {
 	fields := map[string]any{}
 	for _, block := range message.Reasoning {
@@ -152,10 +158,11 @@ func (m *Model) reasoningFields(message llm.Message) map[string]any {
 	return fields
 }
 
+// toolCall converts a tool call. The ID is sent unchanged.
 func toolCall(call llm.ToolCall) openai.ChatCompletionMessageToolCallUnionParam {
 	arguments := call.Arguments
 	if arguments == "" {
-		arguments = "{}" // which is what models mean by none; servers parse it
+		arguments = "{}" // servers parse the arguments, and "" is no JSON
 	}
 	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
 		ID:       call.ID,
@@ -163,10 +170,11 @@ func toolCall(call llm.ToolCall) openai.ChatCompletionMessageToolCallUnionParam 
 	}}
 }
 
-// validName is what the API takes as the name of a speaker; it refuses the
-// whole request for any other.
+// validName matches the participant names that the API accepts. It rejects a request with another
+// name.
 var validName = regexp.MustCompile(`^[^\s<|\\/>]{1,64}$`)
 
+// name returns the participant's name of a message, omitted if it is empty or invalid.
 func name(message llm.Message) param.Opt[string] {
 	if !validName.MatchString(message.Name) {
 		return param.Opt[string]{}

@@ -8,11 +8,12 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// Responses is an [llm.Model] over the Responses API.
+// Responses is an [llm.Model] for the Responses API. It is immutable and safe for concurrent use;
+// it needs no closing.
 //
-// It keeps nothing at the provider: each request carries the conversation, and
-// of the turn that the model is in also its reasoning, encrypted by the
-// provider, in its place before the message or call that it led to.
+// Responses are not stored at the provider (store: false). Each request contains the whole
+// conversation. For the current turn it also contains the reasoning items, encrypted by the
+// provider, each before the message or call that it led to.
 type Responses struct{ endpoint }
 
 var (
@@ -20,11 +21,13 @@ var (
 	_ llm.MediaReader = (*Responses)(nil)
 )
 
-// NewResponses returns a model for config. It does not connect.
+// NewResponses returns a model for config. It does not connect. An invalid configuration is
+// reported by each call.
 func NewResponses(config Config) *Responses {
 	return newResponses(config, wire.Limits{})
 }
 
+// newResponses is NewResponses with limits, which tests lower.
 func newResponses(config Config, limits wire.Limits) *Responses {
 	r := &Responses{newEndpoint(config, limits)}
 	if r.config.Provider == "" {

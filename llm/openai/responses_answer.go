@@ -12,33 +12,37 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// response turns the events of one response into chunks.
+// response converts the events of one response to chunks; it is the [wire.Reply] of the Responses
+// API. The API sends an output of items: reasoning, messages and function calls. Items are
+// identified by output_index, and each has events for its start, its deltas and its end.
 type response struct {
 	wire.Completion
 	model *Responses
 	req   *llm.Request
 
-	items   map[int64]*item // by the provider's index
-	text    wire.Mender
-	message *item // that text comes from
-	slots   int64 // calls so far
-	thought thought
+	items   map[int64]*item // by output_index
+	text    wire.Mender     // joins split characters of the messages
+	message *item           // item of the last text
+	slots   int64           // calls started so far
+	thought thought         // open reasoning block
 
-	done bool // the event that ends the response has come
+	done bool // the event that ends the response has arrived
 }
 
-// item is a part of the output that has begun.
+// item is the state of an output item.
 type item struct {
-	slot  int64 // of a call, in the order of the calls
-	heard bool  // something of it has come
+	slot       int64 // number of the call, -1 for another item
+	hasContent bool  // a delta has arrived, so its content is known
 }
 
+// newResponse returns the reply for one completion of req.
 func newResponse(r *Responses, req *llm.Request) *response {
 	return &response{Completion: wire.NewCompletion(req, r.config.Provider, r.limits), model: r, req: req, items: map[int64]*item{}}
 }
 
-// responseEvent is what any event may carry. Texts stay as they are written: decoding
-// would lose characters that were cut in two.
+// responseEvent is one event of the stream; Type determines which fields are set. Text fields stay
+// undecoded JSON literals, because encoding/json would destroy a character that is split between
+// two events ([wire.Unquote]).
 type responseEvent struct {
 	Type         string          `json:"type"`
 	OutputIndex  int64           `json:"output_index"`
@@ -46,12 +50,12 @@ type responseEvent struct {
 	ContentIndex int64           `json:"content_index"`
 	Delta        json.RawMessage `json:"delta"`
 	Item         json.RawMessage `json:"item"`
-	Response     *state          `json:"response"`
+	Response     *responseObject `json:"response"`
 	Error        json.RawMessage `json:"error"`
 }
 
-// state is how a response stands.
-type state struct {
+// responseObject is the response object of an event: the status of the response and, at its end, its usage.
+type responseObject struct {
 	Model      json.RawMessage          `json:"model"`
 	Status     string                   `json:"status"`
 	Error      json.RawMessage          `json:"error"`
@@ -59,11 +63,12 @@ type state struct {
 	Usage      *responses.ResponseUsage `json:"usage"`
 }
 
-// output is an item of the output, begun or done.
+// output is an output item in the event of its start or end. Type determines which fields are set.
+// At its start an item has no content.
 type output struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
-	Phase     string          `json:"phase"`
+	Phase     string          `json:"phase"` // of a message
 	CallID    json.RawMessage `json:"call_id"`
 	Name      json.RawMessage `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -76,14 +81,15 @@ type output struct {
 	} `json:"summary"`
 }
 
-// Over reports whether the event that ends the response has come.
+// Over implements [wire.Reply]: the event that ends the response has arrived.
 func (a *response) Over() bool { return a.done }
 
-// Read takes one event.
+// Read implements [wire.Reply].
 func (a *response) Read(raw ssestream.Event) error {
 	data := bytes.TrimSpace(raw.Data)
+	// Some compatible servers end the stream like Chat Completions.
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
-		return nil // some servers say so too; what counts has come before
+		return nil
 	}
 	var e responseEvent
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &e) != nil {
@@ -99,8 +105,8 @@ func (a *response) Read(raw ssestream.Event) error {
 	return a.CheckSize()
 }
 
-// follow takes an event that is no error. Those of other types repeat what is
-// told by these.
+// follow processes an event that is no error. It ignores other types, which repeat the content of
+// these.
 func (a *response) follow(e responseEvent) error {
 	switch e.Type {
 	case "response.output_item.added":
@@ -123,7 +129,7 @@ func (a *response) follow(e responseEvent) error {
 	return nil
 }
 
-// at returns the item with the provider's index.
+// at returns the item with the output_index, and creates it if necessary.
 func (a *response) at(index int64) *item {
 	if a.items[index] == nil {
 		a.items[index] = &item{slot: -1}
@@ -131,8 +137,8 @@ func (a *response) at(index int64) *item {
 	return a.items[index]
 }
 
-// begin takes the beginning of an item, which is also what the reasoning before
-// it led to.
+// begin processes the start of an item. The item is also the successor of the reasoning before it,
+// so the open reasoning block ends here.
 func (a *response) begin(e responseEvent) error {
 	var o output
 	if json.Unmarshal(e.Item, &o) != nil {
@@ -147,13 +153,15 @@ func (a *response) begin(e responseEvent) error {
 	case typeCall:
 		return a.call(a.at(e.OutputIndex), o)
 	default:
-		a.endReasoning(nil) // we have no place for such an item, so neither for what led to it
+		// An item of unknown type is not part of the message, so the reasoning that led to it
+		// cannot be sent back.
+		a.endReasoning(nil)
 	}
 	return nil
 }
 
-// call opens a tool call. The reasoning before it ends first, but has to know
-// the id that the call gets.
+// call starts a tool call. The reasoning block must end before the ToolCallStart, but its data
+// contains the ID of the call. Therefore the chunks of Add are held back until the block has ended.
 func (a *response) call(at *item, o output) error {
 	id, _ := wire.Unquote(string(o.CallID))
 	name, _ := wire.Unquote(string(o.Name))
@@ -165,6 +173,7 @@ func (a *response) call(at *item, o output) error {
 	if err != nil {
 		return err
 	}
+	// The call may have a generated ID, so the successor takes the ID from the chunk.
 	for _, chunk := range started {
 		if start, ok := chunk.(llm.ToolCallStart); ok {
 			a.endReasoning(&successor{Type: typeCall, ID: o.ID, Call: start.ID})
@@ -176,32 +185,36 @@ func (a *response) call(at *item, o output) error {
 	return nil
 }
 
+// argue appends to the arguments of the call at.
 func (a *response) argue(at *item, literal json.RawMessage) error {
 	piece := a.Unquote(literal)
 	if at.slot < 0 {
 		return wire.Malformed("arguments of a tool call that did not begin")
 	}
-	at.heard = at.heard || piece != ""
+	at.hasContent = at.hasContent || piece != ""
 	return a.AddCall(at.slot, "", "", piece)
 }
 
+// addText appends to the text. A message has one text, so the texts of several message items are
+// joined by blank lines.
 func (a *response) addText(at *item, literal json.RawMessage) {
 	piece := a.Unquote(literal)
-	at.heard = at.heard || piece != ""
+	at.hasContent = at.hasContent || piece != ""
 	text := a.text.Mend(piece)
 	if text == "" {
 		return
 	}
+	// Text can arrive without a start event. Then the successor is unknown.
 	a.endReasoning(nil)
 	if a.message != nil && a.message != at {
-		text = "\n\n" + text // for us they are one text
+		text = "\n\n" + text
 	}
 	a.message = at
 	a.Emit(llm.TextDelta{Text: text})
 }
 
-// complete takes an item that is done. Servers that stream no deltas tell only
-// now what is in it, some not even that it began.
+// complete processes the end of an item, which contains the whole item. Servers without deltas send
+// the content only here, and some omit the start event as well.
 func (a *response) complete(e responseEvent) error {
 	if a.items[e.OutputIndex] == nil {
 		if err := a.begin(e); err != nil {
@@ -213,7 +226,7 @@ func (a *response) complete(e responseEvent) error {
 		return wire.Malformed("an item of the response is not a JSON object")
 	}
 	at := a.at(e.OutputIndex)
-	if !at.heard {
+	if !at.hasContent {
 		if err := a.catchUp(at, o); err != nil {
 			return err
 		}
@@ -225,6 +238,7 @@ func (a *response) complete(e responseEvent) error {
 	return nil
 }
 
+// catchUp emits the content of an item for which no deltas have arrived.
 func (a *response) catchUp(at *item, o output) error {
 	switch o.Type {
 	case typeMessage:

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// account notes what the last chunk is to report.
-func (a *response) account(s *state) {
+// account records model and usage from a response object, which can be nil.
+func (a *response) account(s *responseObject) {
 	if s == nil {
 		return
 	}
@@ -18,9 +18,10 @@ func (a *response) account(s *state) {
 	}
 }
 
-// conclude takes the event that ends the response. Where the response has a
-// status, that counts and not what the event is called: servers differ.
-func (a *response) conclude(status string, s *state) error {
+// conclude processes the event that ends the response. status is the status in the event's type.
+// The response's own status takes precedence, because servers use the event types differently. A
+// failed or cancelled response is an error.
+func (a *response) conclude(status string, s *responseObject) error {
 	if s == nil {
 		return wire.Malformed("the last event has no response")
 	}
@@ -44,6 +45,7 @@ func (a *response) conclude(status string, s *state) error {
 	return nil
 }
 
+// incompleteReason maps the reason of an incomplete response.
 func incompleteReason(reason string) llm.FinishReason {
 	switch reason {
 	case "max_output_tokens":
@@ -55,7 +57,8 @@ func incompleteReason(reason string) llm.FinishReason {
 	}
 }
 
-// End closes the completion at the end of the stream; err is why it ended, if that was not regular.
+// End implements [wire.Reply]. Only the event that ends the response shows that it is complete.
+// Open reasoning has no successor at this point, so it is not sent back.
 func (a *response) End(err error) error {
 	if !a.done {
 		return wire.Truncated(err)
@@ -67,6 +70,7 @@ func (a *response) End(err error) error {
 	return a.Close()
 }
 
+// responseUsage converts the API's usage object.
 func responseUsage(u responses.ResponseUsage) llm.Usage {
 	return llm.Usage{
 		Input:       count(u.InputTokens, u.JSON.InputTokens),

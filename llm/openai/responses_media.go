@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// inputContent is content without the parts that the API has no place for or
-// would refuse.
+// inputContent returns the content of a user message or a tool result in the Responses API. It
+// omits parts that the API does not support or would reject.
 func inputContent(parts []llm.Part) responses.ResponseInputMessageContentListParam {
 	var params responses.ResponseInputMessageContentListParam
 	for _, part := range parts {
@@ -32,6 +32,8 @@ func inputContent(parts []llm.Part) responses.ResponseInputMessageContentListPar
 	return params
 }
 
+// inputMedia returns the content of a media. It returns false if the API does not support the
+// media, which is the case for audio and video.
 func inputMedia(media llm.Media) (responses.ResponseInputContentUnionParam, bool) {
 	var union responses.ResponseInputContentUnionParam
 	if media.Data != "" && !wire.IsBase64(media.Data) {
@@ -51,8 +53,8 @@ func inputMedia(media llm.Media) (responses.ResponseInputContentUnionParam, bool
 	return union, union.OfInputImage != nil || union.OfInputFile != nil
 }
 
-// fileTypes are the documents that the API reads, besides text, and the
-// extensions that it wants to see; it refuses the request for any other.
+// fileTypes maps the media types of the documents that the API reads, apart from text, to the file
+// extensions that it requires. It rejects a request with another type.
 var fileTypes = map[string]string{
 	"application/pdf":                         ".pdf",
 	"application/msword":                      ".doc",
@@ -65,7 +67,8 @@ var fileTypes = map[string]string{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   ".docx",
 }
 
-// inputFile returns nil for what is no such document.
+// inputFile returns the content of a document, inline or by URL; nil if the API does not read it.
+// An inline file gets the extension of its type.
 func inputFile(media llm.Media) *responses.ResponseInputFileParam {
 	kind, _, err := mime.ParseMediaType(media.MIME)
 	extension, ok := fileTypes[kind]
@@ -89,8 +92,8 @@ func inputFile(media llm.Media) *responses.ResponseInputFileParam {
 	return &responses.ResponseInputFileParam{FileData: param.NewOpt(dataURL(media)), Filename: param.NewOpt(name)}
 }
 
-// outputContent returns the same for what a tool returned, for which the SDK has
-// types of its own.
+// outputContent converts the content of a tool result to the SDK's types for it. The contents are
+// equal on the wire, but the SDK defines separate types.
 func outputContent(content responses.ResponseInputMessageContentListParam) []responses.ResponseFunctionCallOutputItemUnionParam {
 	params := make([]responses.ResponseFunctionCallOutputItemUnionParam, 0, len(content))
 	for _, part := range content {
@@ -109,7 +112,7 @@ func outputContent(content responses.ResponseInputMessageContentListParam) []res
 	return params
 }
 
-// Unusable implements [llm.MediaReader].
+// Unusable implements [llm.MediaReader]. Tool results accept the same media as user messages.
 func (r *Responses) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
 	return wire.Unusable(media, func(media llm.Media) bool { _, ok := inputMedia(media); return ok })
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// The types of items that an answer may consist of here.
+// The types of output items that this package processes.
 const (
 	typeReasoning = "reasoning"
 	typeMessage   = "message"
 	typeCall      = "function_call"
 )
 
-// storedReasoning returns the reasoning item as it can be sent back: nil if it cannot be,
-// because the provider keeps nothing and neither the thoughts nor their
-// encryption are in it. OpenAI refuses items with a status, which others add.
+// storedReasoning returns a reasoning item in the form of a request. It returns nil if the item
+// cannot be sent back. Because the provider stores nothing, the item must contain its text or its
+// encrypted content. The status is removed: OpenAI rejects it, and other servers add it.
 func storedReasoning(raw json.RawMessage) map[string]json.RawMessage {
 	var item map[string]json.RawMessage
 	if json.Unmarshal([]byte(strings.ToValidUTF8(string(raw), "\uFFFD")), &item) != nil {
@@ -37,38 +37,39 @@ func storedReasoning(raw json.RawMessage) map[string]json.RawMessage {
 	return item
 }
 
-// train is reasoning and the item that it led to.
-type train struct {
-	thoughts []map[string]json.RawMessage
-	next     successor
+// reasoningChain is a sequence of reasoning items and the item that they led to.
+type reasoningChain struct {
+	thoughts []map[string]json.RawMessage // in order
+	next     successor                    // the item after them
 }
 
-// trainsOf finds the reasoning of an answer by the place of what it led to.
-// What it led to may be gone, such as a call that was never answered: then it
-// is not asked for here, and not sent.
-func (r *Responses) trainsOf(message llm.Message, model string) map[string]train {
-	trains := map[string]train{}
+// trainsOf returns the reasoning of a message by the place of the item that it led to. Reasoning
+// whose item does not exist in the message is not looked up, and so not sent.
+func (r *Responses) trainsOf(message llm.Message, model string) map[string]reasoningChain {
+	trains := map[string]reasoningChain{}
 	var thoughts []map[string]json.RawMessage
 	for _, block := range message.Reasoning {
 		var s sealed
+		// Another model may be unable to decrypt the item.
 		if block.Provider != r.config.Provider || json.Unmarshal(block.Data, &s) != nil || s.Model != model || s.Item == nil {
 			continue
 		}
 		thoughts = append(thoughts, s.Item)
+		// Reasoning that led to reasoning belongs to the same train.
 		if s.Next.Type == typeReasoning {
 			continue
 		}
 		if _, taken := trains[s.Next.place()]; !taken {
-			trains[s.Next.place()] = train{thoughts, s.Next}
+			trains[s.Next.place()] = reasoningChain{thoughts, s.Next}
 		}
 		thoughts = nil
 	}
 	return trains
 }
 
-// items returns the thoughts for a request. Blocks come back by way of clients:
-// whatever is in one, it is sent as reasoning and as nothing else.
-func (t train) items() []responses.ResponseInputItemUnionParam {
+// items returns the reasoning as input items. Clients can change the stored data, so the type is
+// set to reasoning: a client cannot inject an item of another type.
+func (t reasoningChain) items() []responses.ResponseInputItemUnionParam {
 	items := make([]responses.ResponseInputItemUnionParam, 0, len(t.thoughts))
 	for _, thought := range t.thoughts {
 		thought["type"] = json.RawMessage(`"` + typeReasoning + `"`)
@@ -78,11 +79,11 @@ func (t train) items() []responses.ResponseInputItemUnionParam {
 	return items
 }
 
-// think continues the block. Of a server that tells the thoughts as well as
-// their summary, what comes first is taken.
+// think emits a fragment of reasoning. Some servers send both the full reasoning text and its
+// summary; only the kind that arrives first is emitted. A blank line separates passages.
 func (a *response) think(at *item, p passage, literal json.RawMessage) {
 	piece := a.Unquote(literal)
-	at.heard = at.heard || piece != ""
+	at.hasContent = at.hasContent || piece != ""
 	t := &a.thought
 	if t.passage.of != "" && t.passage.of != p.of {
 		return
@@ -98,8 +99,9 @@ func (a *response) think(at *item, p passage, literal json.RawMessage) {
 	a.Emit(llm.ReasoningDelta{Text: text})
 }
 
-// endReasoning closes the block when it is known what it led to; nil is nothing
-// that could be sent back.
+// endReasoning ends the open reasoning block. next is the item that the reasoning led to, which the
+// block must know to be sent back. A nil next, or an item that cannot be sent back, results in a
+// block that is only displayed.
 func (a *response) endReasoning(next *successor) {
 	t := &a.thought
 	if rest := t.text.Flush(); rest != "" {
@@ -108,7 +110,7 @@ func (a *response) endReasoning(next *successor) {
 	}
 	var data json.RawMessage
 	if t.item != nil && next != nil {
-		data, _ = json.Marshal(sealed{a.req.Model, t.item, *next}) // it was JSON before
+		data, _ = json.Marshal(sealed{a.req.Model, t.item, *next}) // cannot fail: decoded from JSON
 	}
 	if t.visible || data != nil {
 		a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})

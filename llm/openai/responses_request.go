@@ -13,11 +13,12 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// unthinking are OpenAI's models from before reasoning. They refuse a request
-// that asks for anything of it; no new ones are made.
-var unthinking = regexp.MustCompile(`^(ft:)?(gpt-3|gpt-4|gpt-5-chat|chatgpt-)`)
+// withoutReasoning matches OpenAI's models without reasoning. They reject a request with reasoning
+// options. The list is complete, because all newer models reason.
+var withoutReasoning = regexp.MustCompile(`^(ft:)?(gpt-3|gpt-4|gpt-5-chat|chatgpt-)`)
 
-// params returns the request as the API wants it.
+// params converts a request to the parameters of the Responses API. It fails if the parameters of a
+// tool are not JSON.
 func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error) {
 	params := responses.ResponseNewParams{
 		Model:     req.Model,
@@ -25,7 +26,8 @@ func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error
 		Reasoning: shared.ReasoningParam{Effort: shared.ReasoningEffort(req.ReasoningEffort)},
 		Store:     param.NewOpt(false),
 	}
-	if !unthinking.MatchString(req.Model) {
+	if !withoutReasoning.MatchString(req.Model) {
+		// The response is not stored, so it must contain the encrypted reasoning to be sent back.
 		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 		params.Reasoning.Summary = shared.ReasoningSummaryAuto
 	}
@@ -34,7 +36,7 @@ func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error
 	}
 	if f := r.formatOf(req); f != nil {
 		format := &responses.ResponseFormatTextJSONSchemaConfigParam{Name: formatName, Strict: param.NewOpt(f.strict)}
-		format.SetExtraFields(map[string]any{"schema": f.schema}) // as in [function]
+		format.SetExtraFields(map[string]any{"schema": f.schema}) // raw, see function
 		params.Text.Format.OfJSONSchema = format
 	}
 	if req.MaxOutputTokens != nil {
@@ -53,9 +55,9 @@ func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error
 	return params, nil
 }
 
-// functionTool returns the definition of a tool. The API would check calls strictly
-// unless told not to, and refuses the many schemas that this does not work with.
-// As in [function], the schema goes in beside the SDK's field.
+// functionTool returns the definition of a tool. The API's default is strict, which rejects many
+// schemas, so strict is set to false. The API requires parameters. The schema is set as a raw extra
+// field, see function.
 func functionTool(tool llm.Tool) (*responses.FunctionToolParam, error) {
 	definition := &responses.FunctionToolParam{Name: tool.Name, Strict: param.NewOpt(false)}
 	if tool.Description != "" {
@@ -63,7 +65,7 @@ func functionTool(tool llm.Tool) (*responses.FunctionToolParam, error) {
 	}
 	parameters := tool.Parameters
 	if len(parameters) == 0 {
-		parameters = json.RawMessage(`{"type":"object","properties":{}}`) // the member is required
+		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	if !json.Valid(parameters) {
 		return nil, &llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("the parameters of tool %.64q are not JSON", tool.Name)}
@@ -72,6 +74,7 @@ func functionTool(tool llm.Tool) (*responses.FunctionToolParam, error) {
 	return definition, nil
 }
 
+// input converts the conversation to input items. Reasoning is included only in the current turn.
 func (r *Responses) input(req *llm.Request) []responses.ResponseInputItemUnionParam {
 	turn := turnOf(req.Messages)
 	items := make([]responses.ResponseInputItemUnionParam, 0, len(req.Messages))
@@ -90,7 +93,7 @@ func (r *Responses) input(req *llm.Request) []responses.ResponseInputItemUnionPa
 	return items
 }
 
-// appendUserItem leaves out a message of which nothing can be sent.
+// appendUserItem converts a user message. It omits a message without supported content.
 func appendUserItem(items []responses.ResponseInputItemUnionParam, message llm.Message) []responses.ResponseInputItemUnionParam {
 	content := inputContent(message.Parts)
 	switch {
@@ -103,7 +106,8 @@ func appendUserItem(items []responses.ResponseInputItemUnionParam, message llm.M
 	}
 }
 
-// toolOutput returns a text unless there is more to show.
+// toolOutput converts a tool message: to a string if it is only text, else to a list of content
+// items.
 func toolOutput(message llm.Message) responses.ResponseInputItemUnionParam {
 	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(message.ToolCallID)}
 	content := inputContent(message.Parts)
@@ -116,7 +120,10 @@ func toolOutput(message llm.Message) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}
 }
 
-// appendAssistantItems takes an answer apart into the items that it came as.
+// appendAssistantItems converts an assistant message to its items: the text, then the calls, each
+// after its reasoning. The API rejects reasoning without the original ID of the item after it. It
+// also rejects an original ID without its reasoning, so outside the current turn the items have no
+// ID.
 func (r *Responses) appendAssistantItems(items []responses.ResponseInputItemUnionParam, message llm.Message, model string, inTurn bool) []responses.ResponseInputItemUnionParam {
 	trains := r.trainsOf(message, model)
 	if text := message.Text(); text != "" {
@@ -124,7 +131,7 @@ func (r *Responses) appendAssistantItems(items []responses.ResponseInputItemUnio
 		if inTurn {
 			items = append(items, train.items()...)
 		} else {
-			train.next.ID = "" // it would call for its reasoning
+			train.next.ID = ""
 		}
 		items = append(items, assistantItem(text, train.next))
 	}
@@ -140,8 +147,8 @@ func (r *Responses) appendAssistantItems(items []responses.ResponseInputItemUnio
 	return items
 }
 
-// assistantItem returns the text of an answer: under the id that its reasoning knows it
-// by, if there is one.
+// assistantItem returns the item of a text: an output message with its original ID if it has one,
+// else a message without ID.
 func assistantItem(text string, as successor) responses.ResponseInputItemUnionParam {
 	if as.ID == "" {
 		item := responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleAssistant)
@@ -158,6 +165,8 @@ func assistantItem(text string, as successor) responses.ResponseInputItemUnionPa
 	}}
 }
 
+// callItem returns the item of a tool call. id is its original item ID, or "". It differs from the
+// ID of the call, which matches call and result.
 func callItem(call llm.ToolCall, id string) responses.ResponseInputItemUnionParam {
 	arguments := call.Arguments
 	if arguments == "" {

@@ -6,35 +6,36 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// sealed is what a block of reasoning keeps in [llm.Reasoning]: the provider's
-// own item, and where it belongs. The API refuses reasoning without the very
-// item that came after it.
+// sealed is the [llm.Reasoning.Data] of the Responses API: the reasoning item, and the item that
+// came after it. The API rejects a reasoning item without its following item.
 type sealed struct {
-	// Model is the one that was asked. Another may not be able to read the item.
+	// Model is the requested model. Another model may be unable to decrypt the item.
 	Model string `json:"model"`
 
-	// Item is the reasoning item but for what only goes out.
+	// Item is the reasoning item, see storedReasoning.
 	Item map[string]json.RawMessage `json:"item"`
 
-	// Next is the item after it.
+	// Next identifies the item after it.
 	Next successor `json:"next"`
 }
 
-// successor names the item that came after a reasoning item.
+// successor identifies the output item that follows a reasoning item.
 type successor struct {
+	// Type is the item's type: reasoning, message or function_call.
 	Type string `json:"type"`
 
-	// ID is the provider's id of the item; a message or call has none elsewhere.
+	// ID is the provider's item ID. Items of other APIs have none.
 	ID string `json:"id,omitempty"`
 
-	// Phase is what kind of message it is, if the model said so.
+	// Phase is the phase of a message, which later requests must preserve, or "".
 	Phase string `json:"phase,omitempty"`
 
-	// Call is the id of the tool call.
+	// Call is the ID of the tool call, for a function_call.
 	Call string `json:"call,omitempty"`
 }
 
-// place returns the part of an answer that is meant. There is one text in an answer.
+// place returns a key for the part of an [llm.Message] that the item became. All messages of a
+// completion become one text.
 func (s successor) place() string {
 	if s.Type == typeCall {
 		return typeCall + ":" + s.Call
@@ -42,16 +43,16 @@ func (s successor) place() string {
 	return s.Type
 }
 
-// thought is the block of reasoning that an answer is at.
+// thought is the open reasoning block of a completion.
 type thought struct {
-	text    wire.Mender
-	visible bool
-	passage passage
-	item    map[string]json.RawMessage // when it is done, if it can be sent back
+	text    wire.Mender                // joins split characters
+	visible bool                       // some text has been emitted
+	passage passage                    // passage of the last text
+	item    map[string]json.RawMessage // complete reasoning item; nil if it cannot be sent back
 }
 
-// passage is a part of a block: what it is a part of, and its place there.
+// passage identifies a part of a reasoning block: the kind of text and the index of the part.
 type passage struct {
-	of    string
+	of    string // event type, or "summary"
 	index int64
 }

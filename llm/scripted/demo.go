@@ -11,15 +11,16 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// The tools that the demo calls, if they are offered.
+// The tools that the demo calls if the request offers them.
 const (
 	toolCalculate   = "calculate"
 	toolCurrentTime = "current_time"
 )
 
-// maxEcho bounds, in runes, what the demo repeats of a message or a result.
+// maxEcho is the maximum length, in runes, of a quoted message or tool result.
 const maxEcho = 200
 
+// announcement begins every answer of the demo, so that nobody mistakes it for a real model.
 const announcement = "I am a script, not a real model: this is Perdure's offline demo. "
 
 var (
@@ -27,14 +28,16 @@ var (
 	timeWord   = regexp.MustCompile(`(?i)\btime\b`)
 )
 
-// Demo returns the script "demo". It says that it is one and repeats what the user
-// said. Where the tools are offered, an arithmetic expression such as 12*7 in
-// the user's text makes it call calculate, and the word "time" current_time,
-// both in parallel if it finds both; the results go into its answer.
+// Demo returns the script "demo". It says that it is a script and quotes the user message. For an
+// arithmetic expression such as 12*7 in the message it calls the tool calculate, and for the word
+// "time" the tool current_time, if the request offers them. It makes both calls in parallel if both
+// apply. Its answer contains the tool results.
 func Demo(pace time.Duration) Script {
 	return Script{Name: "demo", Pace: pace, Play: demo}
 }
 
+// demo implements the script. Tool results after the last user message show that the calls have
+// been made.
 func demo(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	said := strings.TrimSpace(lastUser(req).Text())
 	results := toolResults(currentTurn(req))
@@ -48,7 +51,7 @@ func demo(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return Say(announcement + strings.Join(sentences, " "))
 }
 
-// demoCalls returns what the text asks for and the request offers.
+// demoCalls returns the calls that the message asks for and the request offers.
 func demoCalls(req *llm.Request, said string) []llm.ToolCall {
 	var calls []llm.ToolCall
 	if found := expression.FindString(said); found != "" && offered(req, toolCalculate) {
@@ -61,8 +64,8 @@ func demoCalls(req *llm.Request, said string) []llm.ToolCall {
 	return numbered(req, calls)
 }
 
-// numbered gives calls their ids, which go on from those of the conversation, so that no two are
-// the same.
+// numbered sets the IDs of the calls. They continue the numbering of the conversation, so that no
+// two calls have the same ID.
 func numbered(req *llm.Request, calls []llm.ToolCall) []llm.ToolCall {
 	before := 0
 	for _, message := range req.Messages {
@@ -74,6 +77,7 @@ func numbered(req *llm.Request, calls []llm.ToolCall) []llm.ToolCall {
 	return calls
 }
 
+// offered reports whether the request offers the tool.
 func offered(req *llm.Request, name string) bool {
 	for _, tool := range req.Tools {
 		if tool.Name == name {
@@ -83,7 +87,7 @@ func offered(req *llm.Request, name string) bool {
 	return false
 }
 
-// toolResults says each result of the turn in a sentence.
+// toolResults returns a sentence for each tool result of the turn.
 func toolResults(turn []llm.Message) []string {
 	names := map[string]string{}
 	var sentences []string
@@ -98,6 +102,7 @@ func toolResults(turn []llm.Message) []string {
 	return sentences
 }
 
+// short truncates text to maxEcho runes.
 func short(text string) string {
 	runes := []rune(text)
 	if len(runes) <= maxEcho {

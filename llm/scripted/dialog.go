@@ -13,33 +13,37 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Turn is what a dialog plays from what the user says to the end of the run.
+// Turn is the script's part of one run: from a user message to the end of the run.
 type Turn struct {
-	// When is found in what the user said last, or the turn does not fit; nil = it always does.
+	// When must match the last user message, else the turn does not apply; nil = it always applies.
+	// Its named groups are available to the answers.
 	When *regexp.Regexp
-	// Steps are the answers, one after the other.
+	// Steps are the answers: one per model call of the run, in order.
 	Steps []Answer
 }
 
-// Answer is a text, or calls of tools. In both {name} is what the named group of When has matched,
-// {tool} what a tool has answered in this turn, and {tool.member.member} a part of that, if it is
-// JSON. An argument that is nothing but one such reference has its type as well. What refers to
-// nothing stays.
+// Answer is a text, or a set of tool calls.
+//
+// Both can contain references. {name} is the text that the named group of When matched. {tool} is
+// the result of the last call of that tool in this turn. {tool.member.member} is a part of a result
+// that is JSON; an array element is referenced by its index. A string argument that consists of one
+// reference gets the type of the referenced JSON value. An unknown reference stays as it is.
 type Answer struct {
-	Say   string
-	Calls []Call
+	Say   string // the text; ignored if there are Calls
+	Calls []Call // made in parallel
 }
 
-// Call is a call of a tool.
+// Call is a tool call of an [Answer].
 type Call struct {
-	Tool      string
+	Tool      string          // name of the tool
 	Arguments json.RawMessage // nil = {}
 }
 
-// Dialog plays the first turn that fits what the user said last, a step for each call of the model
-// since. What calls tools that this model is not offered was said by another one, and the steps
-// begin behind it. It looks at nothing but the request, so that it goes on where it was in whatever
-// process.
+// Dialog returns a script that plays the first turn that matches the last user message: one step
+// for each model call since that message. After a call of a tool that the request does not offer,
+// the steps start again: another agent's model made that call before a handoff.
+//
+// The script derives its position from the request only, so a run can continue in another process.
 func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	return Script{Name: name, Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		said := strings.TrimSpace(lastUser(req).Text())
@@ -52,7 +56,8 @@ func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	}}
 }
 
-// match returns what the named groups have matched.
+// match matches the message against When. known contains the texts of the named groups; fits
+// reports whether the turn applies.
 func (t Turn) match(said string) (known map[string]string, fits bool) {
 	known = map[string]string{}
 	if t.When == nil {
@@ -67,6 +72,8 @@ func (t Turn) match(said string) (known map[string]string, fits bool) {
 	return known, found != nil
 }
 
+// play returns the next step of the turn. It counts the assistant messages since the user message,
+// and adds the tool results to known.
 func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chunk, error] {
 	step := 0
 	names := map[string]string{}
@@ -76,7 +83,8 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 		}
 		for _, call := range message.ToolCalls {
 			names[call.ID] = call.Name
-			if !offered(req, call.Name) { // another agent's, which has handed the conversation over
+			// Another agent's model made this call before a handoff: count from here.
+			if !offered(req, call.Name) {
 				step = 0
 			}
 		}
@@ -101,19 +109,21 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 	return Calls(numbered(req, calls)...)
 }
 
+// arguments returns the arguments as JSON text, with references resolved. Invalid JSON is returned
+// unchanged, so that a dialog can test how a tool reports it.
 func (c Call) arguments(known map[string]string) string {
 	if len(c.Arguments) == 0 {
 		return "{}"
 	}
 	var value any
 	if err := decode(c.Arguments, &value); err != nil {
-		return string(c.Arguments) // the tool will say what is wrong with it
+		return string(c.Arguments) // the tool reports the error
 	}
-	filled, _ := json.Marshal(fillValue(value, known)) // it was JSON
+	filled, _ := json.Marshal(fillValue(value, known)) // cannot fail: decoded from JSON
 	return string(filled)
 }
 
-// decode keeps numbers as they are written.
+// decode decodes JSON and keeps the literals of numbers.
 func decode(raw []byte, into *any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -122,9 +132,11 @@ func decode(raw []byte, into *any) error {
 
 var (
 	reference = regexp.MustCompile(`\{[a-zA-Z0-9_-]+(?:\.[a-zA-Z0-9_-]+)*\}`)
-	alone     = regexp.MustCompile(`^` + reference.String() + `$`)
+	alone     = regexp.MustCompile(`^` + reference.String() + `$`) // a reference and nothing else
 )
 
+// fillValue resolves the references in all strings of a decoded JSON value. It modifies maps and
+// arrays in place.
 func fillValue(value any, known map[string]string) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -146,6 +158,7 @@ func fillValue(value any, known map[string]string) any {
 	return value
 }
 
+// fill resolves the references in text. A value that is no string is inserted as JSON.
 func fill(text string, known map[string]string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		value, ok := refer(ref, known)
@@ -155,12 +168,13 @@ func fill(text string, known map[string]string) string {
 		if s, ok := value.(string); ok {
 			return s
 		}
-		raw, _ := json.Marshal(value) // it was JSON
+		raw, _ := json.Marshal(value) // cannot fail: decoded from JSON
 		return string(raw)
 	})
 }
 
-// refer returns what {name} or {tool.member.member} stands for.
+// refer resolves a reference with its braces. It returns false if the name or a member does not
+// exist.
 func refer(ref string, known map[string]string) (any, bool) {
 	path := strings.Split(strings.Trim(ref, "{}"), ".")
 	text, ok := known[path[0]]

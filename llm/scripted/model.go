@@ -11,31 +11,32 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// DefaultPace is a pause between two chunks that looks like a model at work.
+// DefaultPace is a pause between two chunks that resembles a real model.
 const DefaultPace = 25 * time.Millisecond
 
 const (
-	provider = "scripted"
-	prefix   = provider + "/"
+	provider = "scripted"     // name in [llm.Finish]
+	prefix   = provider + "/" // optional prefix of model names
 )
 
-// Script is one named behavior.
+// Script is one named behavior of the model.
 type Script struct {
-	// Name picks the script: the request's model is Name, or "scripted/" + Name.
+	// Name selects the script: the request's model is Name, or "scripted/" + Name.
 	Name string
 
-	// Pace is the pause before each chunk. Zero is as fast as possible.
+	// Pace is the pause before each chunk. Zero means no pause.
 	Pace time.Duration
 
-	// Play answers the call'th request for this script since [New], from 0.
-	// It must be safe for concurrent use, and end with a Finish or an error.
+	// Play returns the chunks for a request. call counts the requests for this script since [New],
+	// from 0. Play must be safe for concurrent use. The sequence must end with a Finish or an
+	// error.
 	Play func(call int, req *llm.Request) iter.Seq2[llm.Chunk, error]
 }
 
-// Model plays scripts. It is safe for concurrent use.
+// Model is an [llm.Model] that plays scripts. It is safe for concurrent use.
 type Model struct{ scripts map[string]*playable }
 
-// playable is a script, and how many calls it has had.
+// playable is a script with its number of calls.
 type playable struct {
 	Script
 	calls atomic.Int64
@@ -43,11 +44,11 @@ type playable struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// Builtin returns the scripts that come with the program, at [DefaultPace].
+// Builtin returns the built-in scripts, at [DefaultPace].
 func Builtin() []Script { return []Script{Demo(DefaultPace), Count(DefaultPace), Think(DefaultPace)} }
 
-// New returns a model that knows the scripts; a later one replaces an earlier
-// one of the same name. Without scripts it knows the [Builtin] ones.
+// New returns a model with the scripts. A later script replaces an earlier one with the same name.
+// Without arguments the model has the scripts of [Builtin].
 func New(scripts ...Script) *Model {
 	if len(scripts) == 0 {
 		scripts = Builtin()
@@ -59,7 +60,7 @@ func New(scripts ...Script) *Model {
 	return m
 }
 
-// Stream implements [llm.Model].
+// Stream implements [llm.Model]. An unknown script is an [llm.CodeNotFound] error.
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
 		script, ok := m.scripts[strings.TrimPrefix(req.Model, prefix)]
@@ -71,6 +72,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chun
 	}
 }
 
+// play yields the chunks of one call, each after the pause, and stops after Finish or an error.
 func (s *playable) play(ctx context.Context, req *llm.Request, yield func(llm.Chunk, error) bool) {
 	call := int(s.calls.Add(1) - 1)
 	deltas := int64(0)
@@ -99,8 +101,8 @@ func (s *playable) play(ctx context.Context, req *llm.Request, yield func(llm.Ch
 	yield(nil, &llm.Error{Code: llm.CodeTruncated, Message: "the script ended before the completion did"})
 }
 
-// complete fills in what a script left open. A token is a word of the
-// request, or a chunk of the answer.
+// complete sets the zero fields of finish. As token counts it uses words of the request and chunks
+// of the answer.
 func (s *playable) complete(finish llm.Finish, req *llm.Request, output int64) llm.Finish {
 	if finish.Model == "" {
 		finish.Model = prefix + s.Name
@@ -116,6 +118,7 @@ func (s *playable) complete(finish llm.Finish, req *llm.Request, output int64) l
 	return finish
 }
 
+// countWords returns the number of words in the messages of the request.
 func countWords(req *llm.Request) int64 {
 	n := 0
 	for _, message := range req.Messages {
@@ -124,7 +127,7 @@ func countWords(req *llm.Request) int64 {
 	return int64(n)
 }
 
-// pause waits for d, or until ctx ends, which it reports.
+// pause waits for d. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 || ctx.Err() != nil {
 		return ctx.Err()

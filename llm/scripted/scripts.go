@@ -11,17 +11,17 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Step is a chunk, or the error that ends a completion.
+// Step is one element of a stream: a chunk, or the error that ends the completion.
 type Step struct {
 	Chunk llm.Chunk
 	Err   error
 }
 
-// Fixed plays calls[0] for the first call, calls[1] for the second, and so on.
-// A call more is refused, and so is not retried.
+// Fixed returns a script that plays calls[0] for the first call, calls[1] for the second, and so
+// on. A further call fails with an error that is not retryable.
 //
-// Calls are counted in this process: what must hold across a restart belongs
-// into a script that looks at the request.
+// The position is counted in this process. A script that must survive a restart has to derive its
+// position from the request, as [Dialog] does.
 func Fixed(name string, pace time.Duration, calls ...[]Step) Script {
 	return Script{Name: name, Pace: pace, Play: func(call int, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		if call >= len(calls) {
@@ -31,12 +31,12 @@ func Fixed(name string, pace time.Duration, calls ...[]Step) Script {
 	}}
 }
 
-// Say plays a text, a word at a time, and stops.
+// Say returns a completion with the text, one word per chunk.
 func Say(text string) iter.Seq2[llm.Chunk, error] {
 	return play(append(SplitWords(text), Step{Chunk: llm.Finish{Reason: llm.FinishStop}}))
 }
 
-// SplitWords splits a text into deltas of one word and the space behind it.
+// SplitWords splits text into deltas of one word and the space after it.
 func SplitWords(text string) []Step {
 	var steps []Step
 	for _, word := range strings.SplitAfter(text, " ") {
@@ -47,7 +47,8 @@ func SplitWords(text string) []Step {
 	return steps
 }
 
-// Calls plays tool calls whose arguments come in two interleaved pieces each.
+// Calls returns a completion with parallel tool calls. The arguments of each call are split after
+// the first colon, and the two parts of all calls are interleaved, as some providers send them.
 func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] {
 	var starts, heads, tails []Step
 	for i, call := range calls {
@@ -64,6 +65,7 @@ func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] {
 	return play(append(steps, Step{Chunk: llm.Finish{Reason: llm.FinishToolCalls}}))
 }
 
+// play returns a stream of the steps. It ends after an error.
 func play(steps []Step) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
 		for _, step := range steps {
@@ -74,26 +76,29 @@ func play(steps []Step) iter.Seq2[llm.Chunk, error] {
 	}
 }
 
+// fail returns a stream that fails with err.
 func fail(err error) iter.Seq2[llm.Chunk, error] { return play([]Step{{Err: err}}) }
 
-// maxCount bounds what one completion of [Count] says.
+// maxCount is the highest number that [Count] counts to.
 const maxCount = 100_000
 
+// countTo matches a request to count.
 var countTo = regexp.MustCompile(`(?i)\bcount to (\d{1,9})\b`)
 
-// Count returns the script "count": asked to "count to N", it says the numbers from
-// 1 to N, a chunk each. N is at most 100,000.
+// Count returns the script "count". For a message with "count to N" it answers with the numbers
+// from 1 to N, one per chunk. N is limited to 100,000.
 func Count(pace time.Duration) Script {
 	return Script{Name: "count", Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		asked := countTo.FindStringSubmatch(lastUser(req).Text())
 		if asked == nil {
 			return Say(`I am a script and can only count. Say "count to 100".`)
 		}
-		n, _ := strconv.Atoi(asked[1]) // at most nine digits
+		n, _ := strconv.Atoi(asked[1]) // cannot fail: at most nine digits
 		return count(min(n, maxCount))
 	}}
 }
 
+// count returns a completion with the numbers from 1 to n.
 func count(n int) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
 		for i := 1; i <= n; i++ {
@@ -109,7 +114,7 @@ func count(n int) iter.Seq2[llm.Chunk, error] {
 	}
 }
 
-// lastUser returns the last user message, or a zero one.
+// lastUser returns the last user message, or a zero message.
 func lastUser(req *llm.Request) llm.Message {
 	turn := currentTurn(req)
 	if len(turn) == 0 {
@@ -118,7 +123,7 @@ func lastUser(req *llm.Request) llm.Message {
 	return turn[0]
 }
 
-// currentTurn returns the last user message and what follows it.
+// currentTurn returns the last user message and all messages after it; nil if there is none.
 func currentTurn(req *llm.Request) []llm.Message {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		if req.Messages[i].Role == llm.RoleUser {

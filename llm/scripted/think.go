@@ -10,15 +10,16 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Think returns the script "think". Like [Demo] it calls the tools that are offered and that the
-// user's text asks for, but thinks before each answer: a block that can be read and one that
-// cannot, both of which it wants back. It says how many of this turn's came back as they were. Like
-// a provider that searches by itself it shows an activity meanwhile: how far it has read what the
-// user says.
+// Think returns the script "think", for tests of reasoning and activities. Like [Demo] it calls the
+// offered tools that the user message asks for. Before each answer it produces a visible and an
+// encrypted reasoning block, which requests must return. Its answer contains the number of blocks
+// of this turn that came back unchanged. Meanwhile it shows an [llm.Activity], like a provider with
+// a built-in search.
 func Think(pace time.Duration) Script {
 	return Script{Name: "think", Pace: pace, Play: think}
 }
 
+// think implements the script.
 func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	said := strings.TrimSpace(lastUser(req).Text())
 	turn := currentTurn(req)
@@ -37,8 +38,10 @@ func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	}
 }
 
+// hidden is the data of the encrypted block.
 const hidden = `"hidden"`
 
+// thoughts returns the steps before the answer: the activity and the two reasoning blocks.
 func thoughts(said string) []Step {
 	text := thoughtOn(said)
 	steps := []Step{{Chunk: llm.Activity{Name: "read", Kind: "reading", Content: json.RawMessage(`{"done":false}`)}}}
@@ -51,14 +54,16 @@ func thoughts(said string) []Step {
 		Step{Chunk: llm.ReasoningEnd{Provider: provider, Data: json.RawMessage(hidden)}})
 }
 
+// thoughtOn returns the visible reasoning about a message.
 func thoughtOn(said string) string { return fmt.Sprintf("The user says “%s”.", short(said)) }
 
-// signature stands for a provider's proof that the text is its own.
+// signature returns the data of a visible block. It depends on the text, like a provider's
+// signature.
 func signature(text string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"length":%d}`, len(text)))
 }
 
-// countIntact counts the blocks of a turn that are as the script made them.
+// countIntact returns the number of blocks in the turn that are unchanged.
 func countIntact(turn []llm.Message) int {
 	n := 0
 	for _, message := range turn {

@@ -119,7 +119,7 @@ func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
 	keep, said := r.commonPrefix(sent)
 	a := stream.Acceptance{Keep: keep, Cut: true}
 	for _, m := range sent[said:] {
-		a.Tail = append(a.Tail, stream.Said{ID: m.ID, Message: &m})
+		a.Tail = append(a.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 	}
 	return a
 }
@@ -136,7 +136,7 @@ func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
 			update(&a, r.Entries[pos], m)
 		case known, isInstruction(m) && r.instructs(m):
 		default:
-			a.Tail = append(a.Tail, stream.Said{ID: m.ID, Message: &m})
+			a.Tail = append(a.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 		}
 	}
 	return a
@@ -222,7 +222,7 @@ func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 // Apply leaves out such a message of the tail. An instruction that is kept is no conflict.
 func (r *Snapshot) keepsOther(a stream.Acceptance) bool {
 	at := r.positionsOf(a.Tail)
-	return slices.ContainsFunc(a.Tail, func(s stream.Said) bool {
+	return slices.ContainsFunc(a.Tail, func(s stream.TailMessage) bool {
 		pos, known := at[s.ID]
 		return known && pos < a.Keep && s.Message != nil && !isInstruction(*s.Message) && r.Entries[pos].differs(*s.Message)
 	})
@@ -282,7 +282,7 @@ func updated(entries []Entry, messages []agui.Message) []Entry {
 
 // positionsOf returns the positions of the messages of a tail that the thread has, by ID. It
 // indexes no other entry: a thread is long, and an input has few messages.
-func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
+func (r *Snapshot) positionsOf(said []stream.TailMessage) map[string]int {
 	ids := make(map[string]bool, len(said))
 	for _, s := range said {
 		ids[s.ID] = true

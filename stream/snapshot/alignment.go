@@ -258,9 +258,9 @@ func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep in
 			update(&a, r.Entries[pos], m)
 		case isInstruction(m) && pos == unknown && r.instructs(m), i < rest && !isInstruction(m), pos != unknown && pos < keep:
 		case pos != unknown && !r.Entries[pos].differs(m):
-			a.Tail = append(a.Tail, stream.Said{ID: r.Entries[pos].Message.ID})
+			a.Tail = append(a.Tail, stream.TailMessage{ID: r.Entries[pos].Message.ID})
 		default:
-			a.Tail = append(a.Tail, stream.Said{ID: m.ID, Message: &m})
+			a.Tail = append(a.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 		}
 	}
 	return a

@@ -284,7 +284,7 @@ func (f *fold) done(ctx context.Context, rec *stream.Record) error {
 			f.insert(e)
 		}
 	}
-	if rec.Lane.Subagents() { // placeholders of messages that were not finished; the list is not shared
+	if rec.Lane.IsSubagentLane() { // placeholders of messages that were not finished; the list is not shared
 		f.r.Entries = slices.DeleteFunc(f.r.Entries, func(e Entry) bool { return isPlaceholder(e.Message) })
 	}
 	return nil

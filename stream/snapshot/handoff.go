@@ -24,9 +24,9 @@ func (f *fold) endHandoff(agent string) {
 	}
 }
 
-// Speaker returns the agent that answers an input for which the client names an agent: the one that
+// AnsweringAgent returns the agent that answers an input for which the client names an agent: the one that
 // the thread was handed over to, if the named agent has handed it over, else the named agent.
-func (r *Snapshot) Speaker(asked string) string {
+func (r *Snapshot) AnsweringAgent(asked string) string {
 	if r.Handed != nil && slices.Contains(r.Handed.From, asked) {
 		return r.Handed.To
 	}

@@ -19,8 +19,8 @@ import (
 // instead of its own.
 const CustomDecision = "perdure.decision"
 
-// Stands is the value of a CustomDecision event: the decision that was carried out.
-type Stands struct {
+// EffectiveDecision is the value of a CustomDecision event: the decision that was carried out.
+type EffectiveDecision struct {
 	InterruptID string `json:"interruptId"`
 	ToolCallID  string `json:"toolCallId"`
 	// Decision is approve, edit, reject, answer, cancel or expire.
@@ -50,7 +50,7 @@ func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thr
 		if err != nil {
 			return nil, err
 		}
-		if sameDecision(stands, &late.Said) {
+		if sameDecision(stands, &late.Decision) {
 			continue
 		}
 		value, err := json.Marshal(standsOf(stands, question))
@@ -86,8 +86,8 @@ func text(d *stream.Decision) string {
 }
 
 // standsOf returns the value of the event for a decision about an interrupt.
-func standsOf(d *stream.Decision, question agui.Interrupt) Stands {
-	s := Stands{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
+func standsOf(d *stream.Decision, question agui.Interrupt) EffectiveDecision {
+	s := EffectiveDecision{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
 	if d.Result != nil {
 		s.Content, _ = json.Marshal(text(d)) // a text always can be
 	}

@@ -20,6 +20,33 @@ type Snapshot struct {
 	// Seq is the sequence of the last record that the snapshot contains.
 	Seq uint64 `json:"seq"`
 
+	LastRun
+	Interruptions
+
+	// Entries is the conversation.
+	Entries []Entry `json:"entries,omitempty"`
+	// Summaries replace the beginning of the conversation for models, the newest last.
+	Summaries []stream.Summary `json:"summaries,omitempty"`
+	// Moved reports whether messages have changed their place: by an input that cut, or by a result
+	// that was inserted. Unmoved is the number of messages at the beginning that never did; it
+	// counts with Moved only.
+	Moved   bool `json:"moved,omitempty"`
+	Unmoved int  `json:"unmoved,omitempty"`
+
+	RunHistory
+
+	// State is the thread's state after all finished steps.
+	State json.RawMessage `json:"state,omitempty"`
+	// Journal and Pending hold what open attempts have changed of the state and of the messages
+	// (journal.go).
+	Journal journal   `json:"journal,omitzero"`
+	Pending []Pending `json:"pending,omitempty"`
+
+	sinceCheckpoint int // bytes of records since the last checkpoint
+}
+
+// LastRun is the thread's last run: how the log identifies it, and what its input brought.
+type LastRun struct {
 	// Run is the token of the thread's last run, RunID its ID, and Execution the Temporal run ID of
 	// the execution that opened it. Sealed reports whether it has its terminal record. Opened is
 	// the sequence of its first record.
@@ -37,7 +64,10 @@ type Snapshot struct {
 	Mark uint64 `json:"mark,omitempty"`
 	// Cut are the messages that the run's input cut and that clients keep without a correction.
 	Cut []CutMessage `json:"cut,omitempty"`
+}
 
+// Interruptions are the interrupts of the thread's last run, and the decisions about interrupts.
+type Interruptions struct {
 	// ClientCalls are the IDs of the client tool calls, and Interrupts the interrupts, that the run
 	// waits for: it ended with them, or is held. Answered are the last maxAnswered interrupts that
 	// were resolved, Decided the decisions about them.
@@ -47,17 +77,10 @@ type Snapshot struct {
 	Decided     []stream.Decided `json:"decided,omitempty"`
 	// Remembered are approvals that cover further calls, the newest last.
 	Remembered []stream.Remembered `json:"remembered,omitempty"`
+}
 
-	// Entries is the conversation.
-	Entries []Entry `json:"entries,omitempty"`
-	// Summaries replace the beginning of the conversation for models, the newest last.
-	Summaries []stream.Summary `json:"summaries,omitempty"`
-	// Moved reports whether messages have changed their place: by an input that cut, or by a result
-	// that was inserted. Unmoved is the number of messages at the beginning that never did; it
-	// counts with Moved only.
-	Moved   bool `json:"moved,omitempty"`
-	Unmoved int  `json:"unmoved,omitempty"`
-
+// RunHistory is what a thread has been through: its runs, their usage, and where it comes from.
+type RunHistory struct {
 	// Runs are all runs of the thread, in their order. Usage is their sum, with one entry for each
 	// model; Estimated is the part of it that is estimated, nil = none.
 	Runs      []RunNote         `json:"runs,omitempty"`
@@ -69,15 +92,6 @@ type Snapshot struct {
 	Handed *stream.Handed `json:"handed,omitempty"`
 	// Origin is the run that the thread is a fork of; nil = it is not a fork.
 	Origin *stream.Origin `json:"origin,omitempty"`
-
-	// State is the thread's state after all finished steps.
-	State json.RawMessage `json:"state,omitempty"`
-	// Journal and Pending hold what open attempts have changed of the state and of the messages
-	// (journal.go).
-	Journal journal   `json:"journal,omitzero"`
-	Pending []Pending `json:"pending,omitempty"`
-
-	sinceCheckpoint int // bytes of records since the last checkpoint
 }
 
 // CutMessage is a message that an input cut, without its content.
@@ -90,13 +104,13 @@ type CutMessage struct {
 // Messages returns the conversation as clients see it.
 func (r *Snapshot) Messages() []agui.Message { return AppendShown(nil, r.Entries) }
 
-// WithoutSpoken returns a copy without the pending activities of lanes on which agents write. A
+// WithoutAgentActivities returns a copy without the pending activities of lanes on which agents write. A
 // prelude repeats those activities as events.
-func (r *Snapshot) WithoutSpoken() *Snapshot {
+func (r *Snapshot) WithoutAgentActivities() *Snapshot {
 	without := *r
 	without.Pending = nil
 	for _, p := range r.Pending {
-		if !p.Lane.Speaks() {
+		if !p.Lane.IsAgentLane() {
 			without.Pending = append(without.Pending, p)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // add adds another residue, without its kept messages.
 func (t *residue) add(more residue) {
-	for _, id := range more.reasoned {
+	for _, id := range more.reasoningIDs {
 		t.reasoning(id)
 	}
 	for _, m := range more.activities {
@@ -52,8 +52,8 @@ func (t *residue) note(raw []byte) error {
 
 // reasoning adds a reasoning message, once.
 func (t *residue) reasoning(id string) {
-	if !slices.Contains(t.reasoned, id) {
-		t.reasoned = append(t.reasoned, id)
+	if !slices.Contains(t.reasoningIDs, id) {
+		t.reasoningIDs = append(t.reasoningIDs, id)
 	}
 }
 
@@ -156,7 +156,7 @@ func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue)
 	if err != nil {
 		return err
 	}
-	if back.amid {
+	if back.othersWriting {
 		said, err := p.openMessages(ctx)
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	var all []agui.Message
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
-		if v.shown == (stream.Position{}) || !lane.Speaks() {
+		if v.shown == (stream.Position{}) || !lane.IsAgentLane() {
 			continue
 		}
 		said := agui.NewReducer(nil, nil)
@@ -207,7 +207,7 @@ func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 func (p *Projection) conversation(r *snapshot.Snapshot, back residue) (*agui.MessagesSnapshot, error) {
 	messages := append(r.MessagesFor(p.superseded), back.kept...)
 	if !snapshot.HasRole(messages, agui.RoleReasoning) {
-		for _, id := range back.reasoned {
+		for _, id := range back.reasoningIDs {
 			messages = append(messages, emptyReasoning(id))
 		}
 	}

@@ -42,7 +42,7 @@ func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	case agui.EventStateSnapshot, agui.EventStateDelta:
 		return true
 	case agui.EventActivitySnapshot, agui.EventActivityDelta:
-		return !lane.Speaks()
+		return !lane.IsAgentLane()
 	}
 	return false
 }
@@ -73,11 +73,11 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if p.terminal { // the records between the first and the last were not read, so the index is unknown
 		at.Index = stream.MaxIndex
 	}
-	p.joining, p.resume, p.told, p.retracted = false, at, nil, residue{}
+	p.joining, p.resume, p.cursorUnseen, p.retracted = false, at, nil, residue{}
 	for _, v := range p.lanes {
 		v.said = nil
 	}
-	frames, err := p.tell(slices.Concat([][]byte{p.started}, snapshots, open.encoded, held, last)...)
+	frames, err := p.uncursoredFrames(slices.Concat([][]byte{p.started}, snapshots, open.encoded, held, last)...)
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +183,13 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 	if err != nil {
 		return nil, err
 	}
-	r = r.WithoutSpoken()
+	r = r.WithoutAgentActivities()
 	back := p.retracted
 	there := r.MessagesFor(p.superseded)
 	if lacks(there, open.kept) {
 		back.kept = open.kept
 	}
-	if !snapshot.HasRole(there, agui.RoleReasoning) && (len(back.reasoned) > 0 || snapshot.HasRole(back.kept, agui.RoleReasoning)) {
+	if !snapshot.HasRole(there, agui.RoleReasoning) && (len(back.reasoningIDs) > 0 || snapshot.HasRole(back.kept, agui.RoleReasoning)) {
 		p.heal = true
 	}
 	back.add(cutResidue(r))
@@ -266,8 +266,8 @@ func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 	})
 }
 
-// tell makes frames without cursors, in the reader's generation.
-func (p *Projection) tell(events ...[]byte) ([]Frame, error) {
+// uncursoredFrames makes frames without cursors, in the reader's generation.
+func (p *Projection) uncursoredFrames(events ...[]byte) ([]Frame, error) {
 	frames := make([]Frame, 0, len(events))
 	for _, raw := range events {
 		kind, event, err := Speak(p.profile, agui.TypeOf(raw), raw)

@@ -77,7 +77,7 @@ func (v *laneView) track(raw []byte) error {
 		v.spans = without(v.spans, e.MessageID)
 	case *agui.ReasoningMessageStart:
 		v.reasonings = append(v.reasonings, e.MessageID)
-		v.residue.reasoned = append(v.residue.reasoned, e.MessageID)
+		v.residue.reasoningIDs = append(v.residue.reasoningIDs, e.MessageID)
 	case *agui.ActivitySnapshot:
 		v.residue.activity(e.MessageID, e.ActivityType)
 	case *agui.ReasoningMessageEnd:

@@ -47,10 +47,15 @@ type Projection struct {
 	ended         [][]byte                  // the events of the terminal record
 	anySuperseded bool                      // an attempt that had written events was superseded
 	terminal      bool                      // the terminal record was projected: later records do not count
-	record        uint64                    // sequence of the record that is being projected
-	index         int                       // of the last event of that record; -1 = none yet
-	told          []stream.Unseen           // Cursor.Unseen of the record's frames
-	frames        []Frame                   // of the record, until handOut
+	output
+}
+
+// output is what one record becomes: the frames that the projection is about to hand out.
+type output struct {
+	record       uint64          // sequence of the record that is being projected
+	index        int             // of the last event of that record; -1 = none yet
+	cursorUnseen []stream.Unseen // Cursor.Unseen of the record's frames
+	frames       []Frame         // of the record, until handOut
 }
 
 // NewProjection returns the projection of a run for a reader with a cursor, or without one (nil).
@@ -91,13 +96,13 @@ func (p *Projection) Add(ctx context.Context, rec *stream.Record) ([]Frame, erro
 // at begins the frames of a record.
 func (p *Projection) at(seq uint64) {
 	p.record, p.index = seq, -1
-	p.told = p.outstanding()
+	p.cursorUnseen = p.outstanding()
 }
 
 // continueAfter continues the frames of a record after those that the projection q, of the run
 // before, has made of it: their indexes must not collide.
 func (p *Projection) continueAfter(q *Projection) {
-	p.record, p.index, p.told = q.record, q.index, q.told
+	p.record, p.index, p.cursorUnseen = q.record, q.index, q.cursorUnseen
 }
 
 // project makes the frames of the current record. Records of other kinds (mark, cancel, audit) have
@@ -269,12 +274,12 @@ func (p *Projection) retract(ctx context.Context, v *laneView) error {
 	if v.shown == (stream.Position{}) {
 		return nil
 	}
-	p.told = p.outstanding(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
+	p.cursorUnseen = p.outstanding(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
 	if err := p.emit(v.closingEvents()...); err != nil {
 		return err
 	}
 	back := v.residue
-	back.amid = true
+	back.othersWriting = true
 	if err := p.emitSnapshots(ctx, p.record, back); err != nil {
 		return err
 	}
@@ -376,5 +381,5 @@ func (p *Projection) show(raw json.RawMessage) error {
 
 // cursor returns the cursor of the event at a position of the current record.
 func (p *Projection) cursor(at stream.Position) stream.Cursor {
-	return stream.Cursor{Position: at, Profile: p.profile, Epoch: p.store.Log().Epoch(), Followed: p.followed, Heal: p.heal, Unseen: p.told}
+	return stream.Cursor{Position: at, Profile: p.profile, Epoch: p.store.Log().Epoch(), Followed: p.followed, Heal: p.heal, Unseen: p.cursorUnseen}
 }

@@ -7,9 +7,9 @@ import "github.com/perdure/perdure/agui"
 // activities that a snapshot lacks, if it has none of that kind, and no messages snapshot changes
 // the state.
 type residue struct {
-	reasoned   []string       // IDs of reasoning messages
-	activities []agui.Message // without content
-	kept       []agui.Message // of both kinds, without content: the snapshot has them in this order
-	state      bool           // a STATE_SNAPSHOT is needed
-	amid       bool           // other agents are writing: the snapshot has to contain their open messages
+	reasoningIDs  []string       // IDs of reasoning messages
+	activities    []agui.Message // without content
+	kept          []agui.Message // of both kinds, without content: the snapshot has them in this order
+	state         bool           // a STATE_SNAPSHOT is needed
+	othersWriting bool           // other agents are writing: the snapshot has to contain their open messages
 }

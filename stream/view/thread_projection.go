@@ -95,7 +95,7 @@ const CodeAbandoned = "abandoned"
 func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	last := p.record
 	p.at(seq)
-	p.told = p.outstanding(stream.Unseen{Shown: stream.Position{Seq: last}, SupersededAt: seq})
+	p.cursorUnseen = p.outstanding(stream.Unseen{Shown: stream.Position{Seq: last}, SupersededAt: seq})
 	p.heal = false // the next run begins with a snapshot
 	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
 	if err != nil {
@@ -133,7 +133,7 @@ func cutResidue(r *snapshot.Snapshot) residue {
 	var cut residue
 	for _, m := range r.Cut {
 		if m.Role == agui.RoleReasoning {
-			cut.reasoned = append(cut.reasoned, m.ID)
+			cut.reasoningIDs = append(cut.reasoningIDs, m.ID)
 		} else {
 			cut.activity(m.ID, m.ActivityType)
 		}

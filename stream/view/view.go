@@ -24,17 +24,17 @@ type View struct {
 	// show makes the projection, at the first read. It is given the superseded attempts; those of a
 	// run are known before the first record of that run is shown, because runByRun fills the map
 	// first. begun is the projection; nil = nothing was read.
-	show  func(superseded map[string]uint64) shown
-	begun shown
+	show  func(superseded map[string]uint64) projector
+	begun projector
 	// first finds the record at which the past begins.
-	first func(ctx context.Context) (start, error)
-	past  func() (*stream.Record, error, bool) // pulls the next record of the past; nil when the past is over
-	stop  func()                               // releases past; set with it
-	fresh bool                                 // there is no past; see SkipPast
+	first    func(ctx context.Context) (start, error)
+	past     func() (*stream.Record, error, bool) // pulls the next record of the past; nil when the past is over
+	stop     func()                               // releases past; set with it
+	skipPast bool                                 // there is no past; see SkipPast
 }
 
-// shown is the projection of a run (Projection) or of a thread (threadProjection).
-type shown interface {
+// projector is the projection of a run (Projection) or of a thread (threadProjection).
+type projector interface {
 	// Add projects the next record, and returns its frames.
 	Add(ctx context.Context, rec *stream.Record) ([]Frame, error)
 	// prelude is called at the end of the past, and again after later records until it returns
@@ -77,7 +77,9 @@ func (w Viewer) Run(run stream.Run, o Options) *View {
 		}
 		return w.joinAt(ctx, w.Snapshots.Log().LaneSubject(run, stream.LaneMain))
 	}
-	v.show = func(superseded map[string]uint64) shown { return newProjection(w.Snapshots, run, v.reader, superseded) }
+	v.show = func(superseded map[string]uint64) projector {
+		return newProjection(w.Snapshots, run, v.reader, superseded)
+	}
 	return v
 }
 
@@ -103,7 +105,7 @@ func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 		v.reader.joining, v.reader.followed = true, true
 	}
 	v.first = func(ctx context.Context) (start, error) { return w.startOf(ctx, thread, o.After) }
-	v.show = func(superseded map[string]uint64) shown {
+	v.show = func(superseded map[string]uint64) projector {
 		return &threadProjection{store: w.Snapshots, thread: thread, reader: v.reader, superseded: superseded, follow: o.Follow}
 	}
 	return v
@@ -111,7 +113,7 @@ func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 
 // SkipPast has the view skip the past. The caller must have read, after it made the view, that the
 // log has no record of the run. Call it before Next.
-func (v *View) SkipPast() { v.fresh = true }
+func (v *View) SkipPast() { v.skipPast = true }
 
 // At returns the sequence up to which the view has read, or skipped, the records.
 func (v *View) At() uint64 { return v.tail.At() }
@@ -221,7 +223,7 @@ func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, err
 
 // begin makes the projection and opens the past, which nextPast reads record by record.
 func (v *View) begin(ctx context.Context) error {
-	if v.fresh {
+	if v.skipPast {
 		v.begun = v.show(nil)
 		return nil
 	}

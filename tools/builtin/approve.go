@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Approve returns the tool approve, whose calls are the approvals of steps and soft limits. The
-// tool does nothing: a call of it is made when people have approved its arguments.
+// Approve returns the tool approve. Approvals of pipeline steps and of soft limits are calls of
+// this tool: the call runs after people have approved its arguments. The tool itself does nothing.
 func Approve() tools.Tool {
 	approved := func(context.Context, map[string]any) (string, error) { return "Approved.", nil }
 	return tools.Func("approve", "Asks people to approve of what the arguments say.", approved, tools.Idempotent())

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// userQuestion are the arguments of ask_user.
+// userQuestion is the type of the arguments of ask_user. Choices and Schema exclude each other.
 type userQuestion struct {
 	Question string         `json:"question" jsonschema:"what to ask, with all that is needed to answer it"`
 	Choices  []string       `json:"choices,omitempty" jsonschema:"the possible answers, if there are few"`
@@ -22,6 +22,7 @@ func AskUser() tools.Tool {
 		askUser, tools.Idempotent())
 }
 
+// askUser asks for a text or for one of the choices. The result is the answer itself, not JSON.
 func askUser(ctx context.Context, in userQuestion) (string, error) {
 	if len(in.Schema) > 0 {
 		return askForm(ctx, in)
@@ -40,7 +41,7 @@ func askUser(ctx context.Context, in userQuestion) (string, error) {
 	return said.Answer, err
 }
 
-// askForm asks for an answer that fits the schema in the call.
+// askForm asks for an answer that matches the schema in the call. The result is its JSON.
 func askForm(ctx context.Context, in userQuestion) (string, error) {
 	if len(in.Choices) > 0 {
 		return "", errors.New("give either choices or a schema")
@@ -53,17 +54,18 @@ func askForm(ctx context.Context, in userQuestion) (string, error) {
 	return string(answer.Content), err
 }
 
-// confirmation are the arguments of confirm.
+// confirmation is the type of the arguments of confirm.
 type confirmation struct {
 	Question string `json:"question" jsonschema:"what to confirm, with all that is needed to decide"`
 }
 
-// confirmed is the result of confirm.
+// confirmed is the type of the result of confirm.
 type confirmed struct {
 	Approved bool `json:"approved"`
 }
 
-// Confirm returns the tool confirm, with which a model asks the user for yes or no.
+// Confirm returns the tool confirm, with which a model asks the user a yes-or-no question.
+// Declining to answer counts as no.
 func Confirm() tools.Tool {
 	ask := func(ctx context.Context, in confirmation) (confirmed, error) {
 		yes, err := tools.Confirm(ctx, in.Question)

@@ -15,9 +15,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// maxExpression is the maximum length of an expression, in bytes.
 const maxExpression = 1000
 
-// calculation are the arguments of calculate.
+// calculation is the type of the arguments of calculate.
 type calculation struct {
 	Expression string `json:"expression" jsonschema:"for example (17.5 + 4) * 3 or round(1000 * 1.05**10, 2)"`
 }
@@ -26,9 +27,9 @@ type calculation struct {
 // ^ for powers, parentheses, the constants pi and e, and the functions abs, ceil, cos, exp, floor,
 // ln, log10, max, min, round, sin, sqrt, tan and trunc. Angles are in radians.
 //
-// Whole numbers are exact up to 308 digits, and overflow beyond. Fractions are exact while
-// numerator and denominator are that short. Other numbers, such as roots, have the precision and
-// the range of a float64.
+// Integers are exact up to 308 digits; a larger one is an error. Fractions are exact while
+// numerator and denominator have at most that many digits. Other numbers, such as roots, have the
+// precision and the range of a float64.
 func Calculate() tools.Tool {
 	return tools.Func("calculate",
 		"Evaluates an arithmetic expression exactly. Knows + - * / %, ** for powers, parentheses, pi, e and the functions "+
@@ -37,8 +38,9 @@ func Calculate() tools.Tool {
 		tools.Idempotent(), tools.Timeout(5*time.Second))
 }
 
-// calculate parses the expression with the library, and never executes it there: its own evaluator
-// knows arithmetic only. The library's integers also wrap around.
+// calculate evaluates an expression. It uses the expr library only to parse; an evaluator of this
+// package computes the value. The library's language contains more than arithmetic, and its
+// integers overflow silently.
 func calculate(expression string) (string, error) {
 	if err := checkExpression(expression); err != nil {
 		return "", err
@@ -55,10 +57,12 @@ func calculate(expression string) (string, error) {
 	return format(value), nil
 }
 
-// foreign matches characters that arithmetic does not need, such as quotes and brackets, which
-// begin other parts of the library's language.
+// foreign matches a character that arithmetic does not need. Quotes and brackets, for instance,
+// begin other constructs of the library's language.
 var foreign = regexp.MustCompile(`[^0-9A-Za-z_.,+\-*/%^()\s]`)
 
+// checkExpression rejects expressions that the parser must not receive. Its errors are for the
+// model.
 func checkExpression(expression string) error {
 	if strings.TrimSpace(expression) == "" {
 		return errors.New("/expression: is empty")
@@ -78,12 +82,12 @@ func checkExpression(expression string) error {
 	return nil
 }
 
-// widen adds a decimal point to whole numbers that are too long for the parser. The evaluator reads
-// them as they are written.
+// widen appends a decimal point to integers that are too long for the parser's int64. The evaluator
+// reads the literal from the source, so the value stays exact.
 func widen(expression string) string {
 	tokens, err := lexer.Lex(file.NewSource(expression))
 	if err != nil {
-		return expression // the parser reports the mistake
+		return expression // the parser reports the error
 	}
 	var b strings.Builder
 	last := 0
@@ -96,10 +100,11 @@ func widen(expression string) string {
 	return b.String() + expression[last:]
 }
 
-// wholeNumber matches whole numbers that an int64 might not hold.
+// wholeNumber matches integers that can exceed an int64.
 var wholeNumber = regexp.MustCompile(`^[0-9_]{19,}$`)
 
-// parseProblem keeps the message and the position of a parser's error, without its drawing.
+// parseProblem returns the message and the position of a parser error, without its multi-line
+// excerpt.
 func parseProblem(err error) error {
 	if problem := (*file.Error)(nil); errors.As(err, &problem) {
 		return fmt.Errorf("/expression: %s at character %d", problem.Message, problem.Column+1)

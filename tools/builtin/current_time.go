@@ -9,20 +9,20 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// timeQuery are the arguments of current_time.
+// timeQuery is the type of the arguments of current_time.
 type timeQuery struct {
 	Timezone string `json:"timezone,omitempty" jsonschema:"IANA time zone such as Europe/Berlin; UTC if left out"`
 }
 
-// timeAnswer is the result of current_time.
+// timeAnswer is the type of the result of current_time.
 type timeAnswer struct {
 	Time     string `json:"time"` // RFC 3339, to the second
 	Weekday  string `json:"weekday"`
 	Timezone string `json:"timezone"`
 }
 
-// CurrentTime returns the tool current_time, which returns the time of now in a time zone of the
-// model's choice.
+// CurrentTime returns the tool current_time, which returns the current time in a time zone that the
+// model chooses. now is the clock.
 func CurrentTime(now func() time.Time) tools.Tool {
 	tell := func(_ context.Context, query timeQuery) (timeAnswer, error) {
 		zone, err := loadZone(query.Timezone)
@@ -36,8 +36,10 @@ func CurrentTime(now func() time.Time) tools.Tool {
 		tell, tools.Idempotent(), tools.Timeout(5*time.Second))
 }
 
+// loadZone returns the time zone with an IANA name; "" is UTC. Its error is for the model.
 func loadZone(name string) (*time.Location, error) {
-	// Local is the zone of the worker's machine, which a model cannot mean.
+	// time.LoadLocation accepts Local as the zone of the worker's machine, which is meaningless to
+	// a model.
 	if name == "Local" {
 		return nil, unknownZone(name)
 	}
@@ -48,6 +50,7 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
+// unknownZone returns the error of an invalid time zone.
 func unknownZone(name string) error {
 	return fmt.Errorf("/timezone: unknown time zone %.64q; expected an IANA name such as Europe/Berlin or America/New_York", name)
 }

@@ -1,9 +1,10 @@
-// Package builtin has the tools of every worker.
+// Package builtin contains the tools that every worker has.
 //
 //	registry, err := tools.NewRegistry(builtin.Tools()...)
 //
-// calculate and current_time do what models often get wrong; ask_user and confirm ask people. They
-// need no key and no network, and are idempotent.
+// The tools calculate and current_time do what models often get wrong. The tools ask_user and
+// confirm ask people, and approve records approvals. All of them are idempotent, and need no API
+// key and no network.
 package builtin
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Tools returns all of them, on the clock of the machine.
+// Tools returns the built-in tools, with the clock of the machine.
 func Tools() []tools.Tool {
 	return []tools.Tool{Approve(), Calculate(), CurrentTime(time.Now), AskUser(), Confirm()}
 }

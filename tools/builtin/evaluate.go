@@ -12,25 +12,29 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// maxBits bounds a numerator or denominator: beyond it whole numbers overflow, as a float64 does,
-// and fractions are rounded to a float64.
+// maxBits limits a numerator or denominator, to the range of a float64. A larger integer is an
+// error; a larger fraction is rounded to a float64.
 const maxBits = 1024
 
-// maxPowerBits bounds the work of one exact power.
+// maxPowerBits limits the size of an exact power, and so the time to compute it. A larger power is
+// computed as a float64.
 const maxPowerBits = 16 << 10
 
 var (
+	// Errors of the evaluation, for the model.
 	errOverflow = errors.New("the result is too large")
 	errZero     = errors.New("division by zero")
 	errNotReal  = errors.New("the result is not a real number")
 	errForm     = errors.New("/expression: only arithmetic is allowed: numbers, + - * / % **, parentheses and functions")
 )
 
-// evaluator evaluates the nodes of arithmetic, and refuses others.
+// evaluator evaluates the syntax tree of an expression with exact fractions. It rejects nodes that
+// are not arithmetic.
 type evaluator struct {
-	source string // ASCII, so that positions of the tree are byte offsets
+	source string // ASCII, so positions in the tree are byte offsets
 }
 
+// evaluate returns the value of a node.
 func (v evaluator) evaluate(node ast.Node) (*big.Rat, error) {
 	switch node := node.(type) {
 	case *ast.IntegerNode:
@@ -43,6 +47,7 @@ func (v evaluator) evaluate(node ast.Node) (*big.Rat, error) {
 		return v.evaluateUnary(node)
 	case *ast.BinaryNode:
 		return v.evaluateBinary(node)
+	// The parser knows some function names, such as abs, as builtins of its language.
 	case *ast.BuiltinNode:
 		return v.evaluateCall(node.Name, node.Arguments)
 	case *ast.CallNode:
@@ -53,6 +58,7 @@ func (v evaluator) evaluate(node ast.Node) (*big.Rat, error) {
 	return nil, errForm
 }
 
+// constant returns the value of a name.
 func constant(name string) (*big.Rat, error) {
 	switch name {
 	case "pi":
@@ -63,6 +69,7 @@ func constant(name string) (*big.Rat, error) {
 	return nil, fmt.Errorf("/expression: unknown name %.64q; there are pi and e, and the functions %s", name, functionNames())
 }
 
+// evaluateUnary evaluates a sign.
 func (v evaluator) evaluateUnary(node *ast.UnaryNode) (*big.Rat, error) {
 	value, err := v.evaluate(node.Node)
 	if err != nil {
@@ -77,6 +84,7 @@ func (v evaluator) evaluateUnary(node *ast.UnaryNode) (*big.Rat, error) {
 	return nil, errForm
 }
 
+// evaluateBinary evaluates an operator with two operands.
 func (v evaluator) evaluateBinary(node *ast.BinaryNode) (*big.Rat, error) {
 	operate, ok := operators[node.Operator]
 	if !ok {
@@ -97,6 +105,7 @@ func (v evaluator) evaluateBinary(node *ast.BinaryNode) (*big.Rat, error) {
 	return fit(value)
 }
 
+// operators are the binary operators. Their results still need fit.
 var operators = map[string]func(a, b *big.Rat) (*big.Rat, error){
 	"+":  func(a, b *big.Rat) (*big.Rat, error) { return new(big.Rat).Add(a, b), nil },
 	"-":  func(a, b *big.Rat) (*big.Rat, error) { return new(big.Rat).Sub(a, b), nil },
@@ -107,6 +116,7 @@ var operators = map[string]func(a, b *big.Rat) (*big.Rat, error){
 	"^":  power,
 }
 
+// divide returns the exact quotient.
 func divide(a, b *big.Rat) (*big.Rat, error) {
 	if b.Sign() == 0 {
 		return nil, errZero
@@ -114,7 +124,7 @@ func divide(a, b *big.Rat) (*big.Rat, error) {
 	return new(big.Rat).Quo(a, b), nil
 }
 
-// remainder has the sign of a, as in Go and C.
+// remainder returns the remainder of an integer division. It has the sign of a, as in Go and C.
 func remainder(a, b *big.Rat) (*big.Rat, error) {
 	if !a.IsInt() || !b.IsInt() {
 		return nil, errors.New("% needs whole numbers")
@@ -125,6 +135,8 @@ func remainder(a, b *big.Rat) (*big.Rat, error) {
 	return new(big.Rat).SetInt(new(big.Int).Rem(a.Num(), b.Num())), nil
 }
 
+// power returns base to the power of exponent: exactly for an integer exponent if the result is
+// within maxPowerBits, else as a float64.
 func power(base, exponent *big.Rat) (*big.Rat, error) {
 	if base.Sign() == 0 && exponent.Sign() < 0 {
 		return nil, errZero
@@ -141,6 +153,7 @@ func power(base, exponent *big.Rat) (*big.Rat, error) {
 	return approximate(math.Pow(b, e))
 }
 
+// wholePower returns the exact power with the integer exponent n, which can be negative.
 func wholePower(base *big.Rat, n int64) *big.Rat {
 	exponent := big.NewInt(max(n, -n))
 	num := new(big.Int).Exp(base.Num(), exponent, nil)
@@ -151,7 +164,7 @@ func wholePower(base *big.Rat, n int64) *big.Rat {
 	return new(big.Rat).SetFrac(num, den)
 }
 
-// fit bounds the size of a number, and so the cost of the next operation.
+// fit limits the size of a value to maxBits, and so the cost of the next operation.
 func fit(value *big.Rat) (*big.Rat, error) {
 	if value.Num().BitLen() <= maxBits && value.Denom().BitLen() <= maxBits {
 		return value, nil
@@ -163,7 +176,7 @@ func fit(value *big.Rat) (*big.Rat, error) {
 	return approximate(f)
 }
 
-// approximate converts a float64 exactly.
+// approximate returns the exact fraction of a float64. NaN and infinity are errors.
 func approximate(f float64) (*big.Rat, error) {
 	switch {
 	case math.IsNaN(f):
@@ -174,10 +187,10 @@ func approximate(f float64) (*big.Rat, error) {
 	return new(big.Rat).SetFloat64(f), nil
 }
 
-// decimal reads a literal as it is written: 0.1 is a tenth, not the nearest float64, which is what
-// the tree has.
+// decimal returns the value of a decimal literal as written: 0.1 is a tenth. The tree contains only
+// the nearest float64.
 func (v evaluator) decimal(node *ast.FloatNode) (*big.Rat, error) {
-	if node.Value == 0 { // 1e-999999 as a fraction would have a million digits
+	if node.Value == 0 { // as a fraction, 1e-999999 has a million digits
 		return new(big.Rat), nil
 	}
 	at := node.Location()
@@ -188,6 +201,7 @@ func (v evaluator) decimal(node *ast.FloatNode) (*big.Rat, error) {
 	return fit(value)
 }
 
+// evaluateCall evaluates a function call.
 func (v evaluator) evaluateCall(name string, nodes []ast.Node) (*big.Rat, error) {
 	f, ok := functions[name]
 	if !ok {
@@ -211,4 +225,5 @@ func (v evaluator) evaluateCall(name string, nodes []ast.Node) (*big.Rat, error)
 	return fit(value)
 }
 
+// functionNames returns the names of the functions, for descriptions and errors.
 func functionNames() string { return strings.Join(slices.Sorted(maps.Keys(functions)), ", ") }

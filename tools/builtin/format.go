@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxDecimals is the most decimals of an exact fraction. A fraction with more comes from a root or
-// the like, and only its digits as a float64 are correct.
+// maxDecimals is the maximum number of decimals of an exact fraction. A fraction with more is
+// usually the result of a root, so only the digits of a float64 are correct.
 const maxDecimals = 30
 
-// format writes a whole number without decimals, also if it is the result of a division: 6 / 2 is
-// 3.
+// format returns the decimal text of a value. An integer has no decimals, even as the result of a
+// division: 6 / 2 is 3.
 func format(value *big.Rat) string {
 	if value.IsInt() {
 		return value.Num().String()

@@ -6,13 +6,13 @@ import (
 	"math/big"
 )
 
-// mathFunction is a function of expressions.
+// mathFunction is a function that expressions can call.
 type mathFunction struct {
-	min, max int // number of arguments
-	call     func(args []*big.Rat) (*big.Rat, error)
+	min, max int                                     // number of arguments
+	call     func(args []*big.Rat) (*big.Rat, error) // receives min to max arguments
 }
 
-// functions is set in init because evaluation and its errors refer to it.
+// functions are the functions of expressions, by name. init sets them.
 var functions map[string]mathFunction
 
 func init() {
@@ -34,7 +34,8 @@ func init() {
 	}
 }
 
-// float wraps a function of package math. An infinite result, such as ln of 0, is an error.
+// float converts a function of package math, whose result has the precision of a float64. An
+// infinite result, such as ln(0), is an error.
 func float(f func(float64) float64) mathFunction {
 	return mathFunction{1, 1, func(args []*big.Rat) (*big.Rat, error) {
 		x, _ := args[0].Float64()
@@ -46,21 +47,26 @@ func float(f func(float64) float64) mathFunction {
 	}}
 }
 
+// floor returns the largest integer that is not greater than a.
 func floor(a *big.Rat) *big.Rat {
-	// Div is Euclidean. With a positive divisor, as a denominator is, it is the floor.
+	// big.Int.Div is Euclidean. With a positive divisor, as every denominator is, that is the
+	// floor.
 	return new(big.Rat).SetInt(new(big.Int).Div(a.Num(), a.Denom()))
 }
 
+// ceil returns the smallest integer that is not less than a.
 func ceil(a *big.Rat) *big.Rat {
 	down := floor(new(big.Rat).Neg(a))
 	return down.Neg(down)
 }
 
+// trunc removes the fraction of a.
 func trunc(a *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Quo(a.Num(), a.Denom()))
 }
 
-// round rounds half away from zero, to whole numbers or to a number of decimals.
+// round rounds half away from zero: to an integer, or to the number of decimals in the second
+// argument.
 func round(args []*big.Rat) (*big.Rat, error) {
 	scale := big.NewRat(1, 1)
 	if len(args) == 2 {
@@ -75,6 +81,7 @@ func round(args []*big.Rat) (*big.Rat, error) {
 	return new(big.Rat).Quo(trunc(scaled.Add(scaled, half)), scale), nil
 }
 
+// extreme returns the largest argument for sign 1, the smallest for sign -1.
 func extreme(args []*big.Rat, sign int) *big.Rat {
 	found := args[0]
 	for _, arg := range args[1:] {
@@ -85,7 +92,7 @@ func extreme(args []*big.Rat, sign int) *big.Rat {
 	return found
 }
 
-// squareRoot is exact for squares of whole numbers and of fractions.
+// squareRoot is exact for squares of integers and of fractions, else a float64.
 func squareRoot(args []*big.Rat) (*big.Rat, error) {
 	a := args[0]
 	if a.Sign() < 0 {

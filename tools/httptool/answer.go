@@ -21,32 +21,34 @@ import (
 )
 
 const (
-	maxText    = tools.DefaultMaxResult - 128 // room for the note that it was cut
-	maxExcerpt = 2 << 10
-	maxMedia   = tools.MaxMedia / 4 * 3 // bytes before base64
+	maxText    = tools.DefaultMaxResult - 128 // reserves space for the truncation note
+	maxExcerpt = 2 << 10                      // text of a failure, in bytes
+	maxMedia   = tools.MaxMedia / 4 * 3       // in bytes, before base64
 
-	// margin is read in addition to what is shown, so that no secret is cut before it is hidden.
+	// margin is the number of bytes that are read in addition to the limit. Redaction comes before
+	// truncation, so a secret at the limit is hidden completely.
 	margin = 16 << 10
 )
 
-// answer reads a response.
+// answer converts a response to a result. One goroutine uses it, and the caller closes the body.
 type answer struct {
 	tool      *Tool
 	resp      *http.Response
-	secrets   secrets.Redactor
-	mediaType string
+	secrets   secrets.Redactor // hides the secrets of the request
+	mediaType string           // lower case, without parameters; "" = unknown
 }
 
-// readAnswer returns what the model receives of a response. Errors are those of [answer.result].
+// readAnswer returns the result for a response. The errors are those of answer.result.
 func (t *Tool) readAnswer(ctx context.Context, resp *http.Response, redactor secrets.Redactor) (tools.Result, error) {
 	a := &answer{tool: t, resp: resp, secrets: redactor}
 	return a.result(ctx)
 }
 
-// result returns what the model receives. The error is a *tools.UnavailableError or a
-// *tools.Raised.
+// result returns what the model receives. The error is a *tools.UnavailableError, or a
+// *tools.Raised if the server asks a question.
 func (a *answer) result(ctx context.Context) (tools.Result, error) {
-	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type")) // "" is a type that nobody knows
+	// An invalid type counts as "".
+	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type"))
 	if a.resp.StatusCode < 200 || a.resp.StatusCode > 299 {
 		return a.failure()
 	}
@@ -64,11 +66,12 @@ func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	return a.remark("The answer is %.100s, which cannot be shown.", a.mediaType), nil
 }
 
-// remark returns the result of a call that has succeeded, and whose answer cannot be shown.
+// remark returns the result of a successful call whose body cannot be shown.
 func (a *answer) remark(format string, args ...any) tools.Result {
 	return tools.Result{Content: a.secrets.Text(a.status() + ". " + fmt.Sprintf(format, args...))}
 }
 
+// text returns a text body, truncated after maxText bytes.
 func (a *answer) text() (tools.Result, error) {
 	body, err := a.read(maxText + margin)
 	switch {
@@ -86,6 +89,7 @@ func (a *answer) text() (tools.Result, error) {
 	return tools.Result{Content: text}, nil
 }
 
+// media returns a body as a media part. Media are not truncated, because a part of them is useless.
 func (a *answer) media(kind llm.MediaKind) (tools.Result, error) {
 	body, err := a.read(maxMedia + 1)
 	switch {
@@ -100,11 +104,11 @@ func (a *answer) media(kind llm.MediaKind) (tools.Result, error) {
 	}, nil
 }
 
-// failure returns the result of an unsuccessful status, or an error if the call has no outcome.
+// failure returns the failure of a status outside of 2xx, or an error if the call has no outcome.
 func (a *answer) failure() (tools.Result, error) {
 	text := a.status()
 	if a.mediaType == "" || isText(a.mediaType) {
-		// A part of the body is enough: the status is the outcome.
+		// A read error does not matter: the status is the outcome.
 		body, _ := io.ReadAll(io.LimitReader(a.resp.Body, maxExcerpt+margin))
 		shown := a.secrets.Text(string(body))
 		shown = string(trimRune([]byte(shown[:min(len(shown), maxExcerpt)])))
@@ -112,16 +116,16 @@ func (a *answer) failure() (tools.Result, error) {
 			text += ": " + shown
 		}
 	}
-	if slices.Contains(notAnswers, a.resp.StatusCode) {
+	if slices.Contains(unavailableStatuses, a.resp.StatusCode) {
 		after := retryAfter(a.resp.Header.Get("Retry-After"), time.Now())
 		return tools.Result{}, &tools.UnavailableError{Text: text, RetryAfter: after, Err: errors.New(a.status())}
 	}
 	return tools.Failed(text), nil
 }
 
-// notAnswers are the statuses of servers and proxies that cannot answer at the moment: the call has
-// no outcome.
-var notAnswers = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+// unavailableStatuses are the statuses with which servers and proxies report that they are temporarily
+// unavailable. The call then has no outcome.
+var unavailableStatuses = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // read returns at most limit bytes of the body.
 func (a *answer) read(limit int64) ([]byte, error) {
@@ -132,11 +136,13 @@ func (a *answer) read(limit int64) ([]byte, error) {
 	return body, nil
 }
 
+// status returns the status line for the model.
 func (a *answer) status() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.resp.StatusCode, http.StatusText(a.resp.StatusCode)))
 }
 
-// headerLines returns the headers that describe the resource of a HEAD request.
+// headerLines returns the headers that describe the resource, which are the content of a HEAD
+// response.
 func (a *answer) headerLines() string {
 	var b strings.Builder
 	for _, name := range []string{"Content-Type", "Content-Length", "Last-Modified", "Etag"} {
@@ -147,7 +153,7 @@ func (a *answer) headerLines() string {
 	return b.String()
 }
 
-// trimRune removes an incomplete character at the end.
+// trimRune removes an incomplete UTF-8 character at the end.
 func trimRune(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -160,6 +166,7 @@ func trimRune(b []byte) []byte {
 	return b
 }
 
+// isText reports whether the media type is text, including JSON, XML and YAML.
 func isText(mediaType string) bool {
 	switch mediaType {
 	case "application/json", "application/xml", "application/yaml", "application/x-ndjson", "application/x-www-form-urlencoded":
@@ -168,6 +175,8 @@ func isText(mediaType string) bool {
 	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") || strings.HasSuffix(mediaType, "+xml")
 }
 
+// kindOf returns the kind of media for a media type. It returns false if models do not accept it.
+// SVG is text.
 func kindOf(mediaType string) (llm.MediaKind, bool) {
 	family, _, _ := strings.Cut(mediaType, "/")
 	switch {
@@ -181,7 +190,8 @@ func kindOf(mediaType string) (llm.MediaKind, bool) {
 	return "", false
 }
 
-// retryAfter reads a Retry-After header: seconds, or a date.
+// retryAfter parses a Retry-After header: seconds or a date (RFC 9110, section 10.2.3). It returns
+// 0 if the header is missing or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -7,22 +7,24 @@ import (
 	"strings"
 )
 
-// arguments are the arguments of a call, by name. They fit the schema.
+// arguments are the arguments of a call, by name. They match the schema.
 type arguments map[string]json.RawMessage
 
-// argumentError is the error for the model of an argument that does not fit its place in the
-// request.
+// argumentError is the error, for the model, of an argument that cannot be put into the request.
 type argumentError struct {
 	text string
 }
 
+// Error implements error.
 func (e *argumentError) Error() string { return e.text }
 
+// refused returns an *argumentError.
 func refused(format string, args ...any) error {
 	return &argumentError{text: "invalid arguments: " + fmt.Sprintf(format, args...)}
 }
 
-// scalar returns the text of a value in a URL; ok is false for null and for objects and lists.
+// scalar returns the text of an argument in a URL. ok is false for null, objects, arrays and a
+// missing argument.
 func scalar(raw json.RawMessage) (text string, ok bool) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
@@ -31,11 +33,12 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 		err := json.Unmarshal(raw, &text)
 		return text, err == nil
 	}
-	return string(raw), true // numbers and booleans, unchanged
+	return string(raw), true // numbers and booleans, as written
 }
 
-// pathValue returns the value of an argument in the path, not escaped. Escaping keeps it within its
-// segment; but some servers decode the path before they interpret "..", which is therefore refused.
+// pathValue returns the value of an argument in the path, not escaped. Escaping keeps the value
+// within its segment. Some servers decode the path before they resolve "..", however, so such
+// segments are rejected, in any number of encodings.
 func (a arguments) pathValue(name string) (string, error) {
 	value, ok := scalar(a[name])
 	if !ok || value == "" {
@@ -44,6 +47,7 @@ func (a arguments) pathValue(name string) (string, error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", refused("/%s: must have no control characters, because it is part of the URL's path", name)
 	}
+	// Each iteration removes one level of percent-encoding.
 	for seen := value; ; {
 		for segment := range strings.FieldsFuncSeq(seen, func(r rune) bool { return r == '/' || r == '\\' || r == ';' }) {
 			if segment == "." || segment == ".." {
@@ -58,7 +62,8 @@ func (a arguments) pathValue(name string) (string, error) {
 	}
 }
 
-// values returns an argument as values of a parameter: a list has several, an object is JSON.
+// values returns an argument as values of a query or form parameter. An array has several values,
+// an object is JSON, and a missing argument or null has none.
 func (a arguments) values(name string) ([]string, error) {
 	raw := a[name]
 	if text, ok := scalar(raw); ok {
@@ -85,7 +90,7 @@ func (a arguments) values(name string) ([]string, error) {
 	return values, nil
 }
 
-// rest returns the arguments that are not used.
+// rest returns the arguments except for those in used.
 func (a arguments) rest(used []string) arguments {
 	rest := arguments{}
 	for name, value := range a {
@@ -97,7 +102,7 @@ func (a arguments) rest(used []string) arguments {
 	return rest
 }
 
-// form returns the arguments as parameters.
+// form returns the arguments as query or form parameters.
 func (a arguments) form() (url.Values, error) {
 	form := url.Values{}
 	for name := range a {

@@ -11,38 +11,41 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// Config describes a tool, like a document of kind tool.
+// Config describes a tool, like a document of kind tool. [New] validates it.
 type Config struct {
+	// Name and Description are those of [tools.Spec].
 	Name, Description string
-	Parameters        json.RawMessage // JSON Schema of the arguments
-	Method            string          // GET, HEAD, POST, PUT, PATCH or DELETE
-	URL               string          // with {argument} in path and query
-	Headers           map[string]string
-	Form              bool          // send arguments as a form, not as JSON
-	Timeout           time.Duration // of one attempt; 0 = tools.DefaultTimeout
-	AllowedHosts      []string      // for redirects, in addition to the URL's host
-	Idempotent        bool
-	Attempts          int    // 0 = tools.DefaultAttempts if idempotent, else 1
-	TaskQueue         string // whose workers make the calls; empty = the main queue
-	Sequential        bool   // calls of one turn run one after the other
-	Origin            string // where the tool is declared, for people
+	Parameters        json.RawMessage   // JSON Schema of the arguments
+	Method            string            // GET, HEAD, POST, PUT, PATCH or DELETE
+	URL               string            // with {argument} in path and query
+	Headers           map[string]string // values can contain ${secret:NAME}
+	Form              bool              // send arguments as a form, not as JSON
+	Timeout           time.Duration     // of one attempt; 0 = tools.DefaultTimeout
+	AllowedHosts      []string          // for redirects, in addition to the URL's host
+	Idempotent        bool              // see [tools.Spec]
+	Attempts          int               // 0 = tools.DefaultAttempts if idempotent, else 1
+	TaskQueue         string            // whose workers make the calls; empty = the main queue
+	Sequential        bool              // calls of one turn run one after the other
+	Origin            string            // where the tool is declared, for people
 }
 
 // Environment is what the worker provides to its tools.
 type Environment struct {
 	// Secret returns a secret by name, "" if there is none. It must be safe for concurrent use. nil
-	// = other workers make the calls, and this process only describes the tool.
+	// = other workers make the calls, and this process only describes the tool; secrets are then
+	// not checked.
 	Secret func(name string) string
-	// AllowPrivate permits addresses outside of the public internet.
+	// AllowPrivate permits requests to addresses outside of the public internet.
 	AllowPrivate bool
 }
 
-// ConfigError is a mistake in a Config.
+// ConfigError is a mistake in a [Config].
 type ConfigError struct {
-	Key    string // as in a document, such as http.url; "" = the whole
+	Key    string // as in a document, such as http.url; "" = the whole document
 	Reason string
 }
 
+// Error implements error.
 func (e *ConfigError) Error() string {
 	if e.Key == "" {
 		return e.Reason
@@ -50,25 +53,31 @@ func (e *ConfigError) Error() string {
 	return e.Key + " " + e.Reason
 }
 
+// wrong returns a *ConfigError.
 func wrong(key, format string, args ...any) *ConfigError {
 	return &ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)}
 }
 
+// Names and limits of headers. maxHeaderValue is in bytes, before secrets are inserted.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	maxHeaderValue    = 8 << 10
 )
 
 var (
-	hostRule   = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$|^\[[0-9a-fA-F:.]+\](:[0-9]{1,5})?$`)
+	// hostRule matches a host name or IPv6 address, with an optional port.
+	hostRule = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$|^\[[0-9a-fA-F:.]+\](:[0-9]{1,5})?$`)
+	// headerRule matches a header name (RFC 9110, section 5.6.2, token).
 	headerRule = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
-	// reserved are headers that the connection or this package sets.
+	// reserved are the headers that net/http or this package sets.
 	reserved = []string{
 		"Connection", "Content-Length", "Expect", "Host", idempotencyHeader, "Keep-Alive", "Proxy-Authorization",
 		"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	}
 )
 
+// parseHeaders validates and parses the headers. With secret, it also checks that all secrets
+// exist.
 func parseHeaders(headers map[string]string, secret func(string) string) (secrets.Texts, error) {
 	seen := map[string]bool{}
 	for name, value := range headers {
@@ -98,7 +107,8 @@ func parseHeaders(headers map[string]string, secret func(string) string) (secret
 	return texts, nil
 }
 
-// checkArguments compares the placeholders of a URL with the arguments of the schema.
+// checkArguments checks that the schema declares every placeholder of the URL, and requires those
+// in the path, which cannot be empty.
 func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 	var schema struct {
 		Properties map[string]json.RawMessage

@@ -13,42 +13,46 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server may ask people before it acts: it answers 202 with a question. The request is repeated
-// when the question is answered, with all answers so far in a header, because the body has the
-// arguments.
-
+// A server can ask people before it acts: it responds with status 202 and a question. When the
+// question is answered, the request is repeated with all answers so far in a header, since the body
+// contains the arguments.
 const (
-	// questionType is the media type of such an answer.
+	// questionType is the media type of a response with a question.
 	questionType = "application/vnd.perdure.question+json"
-	// answersHeader is the header with the answers: a JSON list in base64.
+	// answersHeader is the header with the answers: a base64-encoded JSON array.
 	answersHeader = "Perdure-Answers"
-	// maxAnswers bounds the header: servers commonly accept 8 KiB for all headers.
+	// maxAnswers is the maximum length of that header, in bytes. Servers commonly limit all headers
+	// together to 8 KiB.
 	maxAnswers = 6 << 10
-	// maxQuestion bounds a question in JSON: message, schema and metadata at their bounds.
+	// maxQuestion is the maximum size of a question, in bytes of JSON: a message, schema and
+	// metadata of maximum size, and their names.
 	maxQuestion = tools.MaxQuestion + 2*tools.MaxQuestionSchema + 4<<10
 )
 
-// question is the question of a server.
+// question is a question in the form in which the server sends it.
 type question struct {
 	Reason         string          `json:"reason"`
 	Message        string          `json:"message"`
 	ResponseSchema json.RawMessage `json:"responseSchema"`
 	Metadata       map[string]any  `json:"metadata"`
-	ExpiresIn      string          `json:"expiresIn"`
+	ExpiresIn      string          `json:"expiresIn"` // a Go duration, such as 24h; "" = unlimited
 }
 
-// replied is an answer in the form that the server receives.
+// replied is an answer in the form in which the server receives it.
 type replied struct {
 	Status  tools.AnswerStatus `json:"status"`
 	Content json.RawMessage    `json:"content,omitempty"`
 	Words   string             `json:"words,omitempty"`
 }
 
+// asks reports whether the response is a question.
 func (a *answer) asks() bool {
 	return a.resp.StatusCode == http.StatusAccepted && a.mediaType == questionType
 }
 
-// ask ends the call with the server's question. An invalid question is a failure for the model.
+// ask returns the *tools.Raised error that ends the call with the server's question. If the
+// question is invalid, or the caller does not support questions, it returns a failure for the
+// model.
 func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	body, err := a.read(maxQuestion + 1)
 	if err != nil {
@@ -64,7 +68,7 @@ func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	return failed(a.tool.cfg.Name+" failed: the server asks something that nobody can be asked: "+err.Error(), err), nil
 }
 
-// question decodes the question of a server.
+// question decodes the server's question.
 func (a *answer) question(body []byte) (tools.Question, error) {
 	var q question
 	if len(body) > maxQuestion {
@@ -84,8 +88,8 @@ func (a *answer) question(body []byte) (tools.Question, error) {
 	return asked, nil
 }
 
-// setAnswers adds the answers to a repeated request. For a server it is another request, so its key
-// differs.
+// setAnswers adds the answers to a repeated request. The request then differs from the first one,
+// so its idempotency key differs as well.
 func setAnswers(req *http.Request, key string, answers []tools.Answer) error {
 	if len(answers) == 0 {
 		return nil

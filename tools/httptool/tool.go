@@ -18,17 +18,20 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// Tool is a tool whose calls are HTTP requests. It is safe for concurrent use.
+// Tool is a [tools.Tool] whose calls are HTTP requests. It is immutable and safe for concurrent
+// use; it needs no closing, because it keeps no idle connections. It relies on a guard
+// ([tools.Guard]) that validates arguments and sets the timeout.
 type Tool struct {
 	cfg     Config
 	url     *urlTemplate
-	host    string
-	headers secrets.Texts
-	secret  secrets.Lookup
+	host    string         // of the URL, for messages
+	headers secrets.Texts  // without the secrets filled in
+	secret  secrets.Lookup // nil in a process that makes no calls
 	client  *http.Client
 }
 
-// Call implements [tools.Tool].
+// Call implements [tools.Tool]. It looks up the secrets for each call, so a changed secret takes
+// effect at once.
 func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
 	headers, redactor, err := t.headers.Fill(t.secret)
 	if err != nil {
@@ -42,20 +45,23 @@ func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	if err != nil {
 		return t.unanswered(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // the body was read
+	defer func() { _ = resp.Body.Close() }() // nothing depends on the error
 	result, err := t.readAnswer(ctx, resp, redactor)
+	// A broken read after the end of ctx is the end of ctx, not an unavailable server.
 	if err != nil && ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()
 	}
 	return result, err
 }
 
+// failed returns a failure with its cause.
 func failed(text string, cause error) tools.Result {
 	result := tools.Failed(text)
 	result.Cause = cause
 	return result
 }
 
+// request builds the request of a call. Its errors are for the model.
 func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]string) (*http.Request, error) {
 	args := arguments{}
 	if len(call.Arguments) > 0 {
@@ -75,6 +81,7 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	if err != nil {
 		return nil, refused("they make no URL")
 	}
+	// A second line of defense: no argument should be able to change the host.
 	if egress.HostOf(req.URL) != egress.HostOf(t.url.base) {
 		return nil, refused("they would change the host")
 	}
@@ -89,13 +96,15 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	if err := setAnswers(req, call.IdempotencyKey, call.Answers); err != nil {
 		return nil, err
 	}
+	// Headers of the definition are last. They cannot override reserved ones, see parseHeaders.
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
 	return req, nil
 }
 
-// place puts the arguments that the URL does not use into the query or the body.
+// place converts the arguments that the URL does not use to a query, or to a body with its content
+// type.
 func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentType string, err error) {
 	if t.sendsQuery() {
 		query, err = rest.form()
@@ -109,9 +118,11 @@ func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentT
 	return nil, strings.NewReader(string(raw)), "application/json", err
 }
 
+// maxKey is the maximum length of an Idempotency-Key, in bytes.
 const maxKey = 255
 
-// headerKey returns an idempotency key that a header can have: clients choose the IDs in it.
+// headerKey returns an idempotency key in a form that is valid in a header: the key itself, or its
+// hash. Keys contain IDs that clients choose.
 func headerKey(key string) string {
 	unsafe := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(key) <= maxKey && !strings.ContainsFunc(key, unsafe) {
@@ -121,13 +132,14 @@ func headerKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unanswered returns the outcome of a request without an answer.
+// unanswered returns the outcome of a request without a response: the end of ctx, a failure if no
+// attempt can succeed, or an [tools.UnavailableError].
 func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) {
 	if ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()
 	}
 	if with := (*url.Error)(nil); errors.As(err, &with) {
-		err = with.Err // the text of the outer error has the arguments
+		err = with.Err // the text of url.Error contains the arguments
 	}
 	failure, words := egress.Explain(t.host, err)
 	if failure == egress.Refused {
@@ -136,6 +148,8 @@ func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) 
 	return tools.Result{}, t.unavailable(failure, words, err)
 }
 
+// unavailable returns the error of a call without an outcome. Its text for the model says if the
+// request may have taken effect.
 func (t *Tool) unavailable(failure egress.Failure, words string, err error) error {
 	text := t.cfg.Name + " failed: " + words
 	if failure == egress.Broken && !t.cfg.Idempotent {
@@ -144,7 +158,7 @@ func (t *Tool) unavailable(failure egress.Failure, words string, err error) erro
 	return &tools.UnavailableError{Text: text, Err: err}
 }
 
-// New makes a tool. The error is a *ConfigError, also if a secret is missing.
+// New makes a tool. The error is a *ConfigError, also if a secret is missing. It does not connect.
 func New(cfg Config, env Environment) (*Tool, error) {
 	t := &Tool{cfg: cfg, secret: env.Secret}
 	var err error
@@ -166,6 +180,7 @@ func New(cfg Config, env Environment) (*Tool, error) {
 		hosts = append(hosts, host)
 	}
 	transport := egress.Transport(env.AllowPrivate)
+	// A new connection per request, see the package documentation.
 	transport.DisableKeepAlives = true
 	t.client = &http.Client{
 		Transport:     egress.Traced(transport),
@@ -186,11 +201,11 @@ func (t *Tool) Spec() tools.Spec {
 	return s
 }
 
-// Origin returns where the tool is declared.
+// Origin returns where the tool is declared, see [tools.NewRegistry].
 func (t *Tool) Origin() string { return t.cfg.Origin }
 
-// sendsQuery reports whether arguments go into the query: for these methods a body has no defined
-// meaning.
+// sendsQuery reports whether unused arguments become the query. A body of GET, HEAD and DELETE has
+// no defined meaning (RFC 9110, section 9.3).
 func (t *Tool) sendsQuery() bool {
 	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
 }

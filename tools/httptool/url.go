@@ -7,28 +7,33 @@ import (
 	"strings"
 )
 
+// maxURL is the maximum length of a URL with placeholders, in bytes.
 const maxURL = 8 << 10
 
-// urlTemplate is a URL with placeholders for arguments.
+// urlTemplate is a URL with placeholders for arguments. Its pieces keep the escaping of the
+// definition, so a filled URL differs only in the placeholders.
 type urlTemplate struct {
 	base  *url.URL // scheme and host
 	path  []piece
 	query []parameter
 }
 
-// piece is a literal, escaped as in the file, or the name of an argument.
+// piece is a literal in the escaping of the definition, or the name of an argument. Exactly one
+// field is set.
 type piece struct {
 	literal, argument string
 }
 
-// parameter is a parameter of the query.
+// parameter is a query parameter of the URL.
 type parameter struct {
-	name  string // escaped as in the file
+	name  string // in the escaping of the definition
 	value []piece
 }
 
+// placeholder matches a placeholder such as {id}.
 var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]{0,127})\}`)
 
+// parseURL parses and validates a URL with placeholders. The error is a *ConfigError.
 func parseURL(text string) (*urlTemplate, error) {
 	const key = "http.url"
 	if len(text) > maxURL {
@@ -55,6 +60,7 @@ func parseURL(text string) (*urlTemplate, error) {
 		return nil, wrong(key, "must not have a fragment: it would not be sent")
 	}
 	t := &urlTemplate{base: &url.URL{Scheme: scheme, Host: u.Host}}
+	// A URL without a path has the path "/" on the wire.
 	path, query, _ := strings.Cut(rest[indexAny(rest, "/?"):], "?")
 	if t.path = parsePieces(path); path == "" {
 		t.path = []piece{{literal: "/"}}
@@ -71,6 +77,7 @@ func parseURL(text string) (*urlTemplate, error) {
 	return t, nil
 }
 
+// indexAny is strings.IndexAny, except that it returns len(s) for no match.
 func indexAny(s, chars string) int {
 	if i := strings.IndexAny(s, chars); i >= 0 {
 		return i
@@ -78,6 +85,7 @@ func indexAny(s, chars string) int {
 	return len(s)
 }
 
+// parsePieces splits text into literals and placeholders.
 func parsePieces(text string) []piece {
 	var pieces []piece
 	at := 0
@@ -94,7 +102,7 @@ func parsePieces(text string) []piece {
 	return pieces
 }
 
-// names returns the arguments that the URL uses.
+// names returns the arguments that the URL uses, each once.
 func (t *urlTemplate) names() []string {
 	var names []string
 	collect := func(pieces []piece) {
@@ -111,7 +119,8 @@ func (t *urlTemplate) names() []string {
 	return names
 }
 
-// fill replaces the placeholders. more are further parameters of the query.
+// fill returns the URL with the arguments in its placeholders. more are additional query
+// parameters. Errors about arguments are for the model.
 func (t *urlTemplate) fill(args arguments, more url.Values) (*url.URL, error) {
 	path, err := t.fillPath(args)
 	if err != nil {
@@ -125,10 +134,12 @@ func (t *urlTemplate) fill(args arguments, more url.Values) (*url.URL, error) {
 	if u.Path, err = url.PathUnescape(path); err != nil {
 		return nil, wrong("http.url", "has a path that is not escaped well")
 	}
+	// RawPath keeps the escaping: url.URL would not escape a slash in an argument.
 	u.RawPath, u.RawQuery = path, query
 	return &u, nil
 }
 
+// fillPath returns the escaped path. An argument is escaped as one segment.
 func (t *urlTemplate) fillPath(args arguments) (string, error) {
 	var b strings.Builder
 	for _, p := range t.path {
@@ -142,7 +153,8 @@ func (t *urlTemplate) fillPath(args arguments) (string, error) {
 		}
 		b.WriteString(url.PathEscape(value))
 	}
-	for segment := range strings.SplitSeq(b.String(), "/") { // two places side by side may add up to one
+	// Adjacent placeholders can add up to "..".
+	for segment := range strings.SplitSeq(b.String(), "/") {
 		if segment == "." || segment == ".." {
 			return "", refused("the path would have a segment %q", segment)
 		}
@@ -150,6 +162,7 @@ func (t *urlTemplate) fillPath(args arguments) (string, error) {
 	return b.String(), nil
 }
 
+// fillQuery returns the escaped query.
 func (t *urlTemplate) fillQuery(args arguments, more url.Values) (string, error) {
 	var pairs []string
 	for _, q := range t.query {
@@ -168,7 +181,7 @@ func (t *urlTemplate) fillQuery(args arguments, more url.Values) (string, error)
 }
 
 // queryValues returns the escaped values of a query parameter: none if an argument is missing,
-// several if the parameter is an argument that is a list.
+// several if the parameter consists of one argument that is a list.
 func (a arguments) queryValues(pieces []piece) ([]string, error) {
 	if len(pieces) == 1 && pieces[0].argument != "" {
 		values, err := a.values(pieces[0].argument)

@@ -8,16 +8,18 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// asker is the call in which an older server may ask.
+// asker is the active call to a server before [roundTrips], as far as elicitation needs it. At most
+// one exists at a time, see [Server.alone].
 type asker struct {
-	ctx  context.Context
-	fail context.CancelCauseFunc
+	ctx  context.Context         // of the call
+	fail context.CancelCauseFunc // ends ctx with the question as its cause
 
-	mu      sync.Mutex
-	answers []tools.Answer // not yet used
+	mu      sync.Mutex     // guards answers
+	answers []tools.Answer // of earlier attempts, not used yet
 }
 
-// take returns the answer to a question. A server may ask several at once, in any order.
+// take removes and returns the answer to the question with that digest, or false. A server can
+// elicit several times in parallel, so the order is not relevant.
 func (a *asker) take(question string) (tools.Answer, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// begin returns the session for a call, nil if the server is unavailable, and starts reporting its
-// progress.
+// begin prepares a call: it returns the session, a progress token, and a progress whose goroutine
+// reports to report. The session is nil if the server is unavailable. Otherwise the caller must
+// call finish.
 func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, string, *progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +31,7 @@ func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, stri
 	return s.session, token, p
 }
 
-// finish reports the last progress of a call.
+// finish ends the progress of a call. It blocks until the last progress has been reported.
 func (s *Server) finish(token string, p *progress) {
 	s.mu.Lock()
 	delete(s.watched, token)
@@ -39,7 +40,8 @@ func (s *Server) finish(token string, p *progress) {
 	p.done.Wait()
 }
 
-// noteProgress stores the progress of a call.
+// noteProgress stores the progress of a call. It ignores unknown tokens, since a notification can
+// arrive after the end of its call.
 func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
 	token, ok := params.ProgressToken.(string)
 	if !ok {
@@ -54,8 +56,9 @@ func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
 	message := s.secrets().Text(params.Message)
 	next := shown{Progress: params.Progress, Total: params.Total, Message: message[:min(len(message), maxMessageLen)]}
 	select {
+	// Only the latest progress counts: it replaces one that is not reported yet.
 	case <-p.latest:
 	default:
 	}
-	p.latest <- next // there is room: s.mu is held
+	p.latest <- next // does not block: only noteProgress sends, and holds s.mu
 }

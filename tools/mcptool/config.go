@@ -13,20 +13,22 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// Config describes a server, like a document of kind mcp: by its URL or by its command.
+// Config describes a server, like a document of kind mcp. Either URL or Command is set.
 type Config struct {
 	Name string // [a-z0-9][a-z0-9-]{0,31}
 
+	// URL is the endpoint for streamable HTTP. Values of Headers can contain ${secret:NAME}.
 	URL     string
 	Headers map[string]string
 
+	// Command is a program with its arguments. Values of Env can contain ${secret:NAME}.
 	Command []string
 	Env     map[string]string
 
-	Timeout    time.Duration // of one attempt at a call; 0 = tools.DefaultTimeout
-	Idempotent *bool         // of all tools; nil = by the server's annotations
-	// Elicitation permits the server to ask people during a call, which is repeated with the
-	// answer.
+	Timeout    time.Duration // of one attempt; 0 = tools.DefaultTimeout
+	Idempotent *bool         // for all tools; nil = by the server's annotations
+	// Elicitation permits the server to ask people during a call. The call is repeated with the
+	// answers.
 	Elicitation bool
 	Attempts    int    // of idempotent tools; 0 = tools.DefaultAttempts
 	TaskQueue   string // whose workers make the calls; empty = the main queue
@@ -40,33 +42,38 @@ type Environment struct {
 	Secret func(name string) string
 	// AllowPrivate permits servers at addresses outside of the public internet.
 	AllowPrivate bool
-	// Logger logs connections, and the standard error of programs.
+	// Logger receives changes of the connection, and the standard error of programs.
 	Logger *slog.Logger
 }
 
-// ConfigError is a mistake in a Config.
+// ConfigError is a mistake in a [Config].
 type ConfigError struct {
 	Key    string // as in a document, such as headers
 	Reason string
 }
 
+// Error implements error.
 func (e *ConfigError) Error() string { return e.Key + " " + e.Reason }
 
+// wrong returns a *ConfigError.
 func wrong(key, format string, args ...any) *ConfigError {
 	return &ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)}
 }
 
 var (
+	// headerRule matches a header name (RFC 9110, section 5.6.2, token), variableRule the name of
+	// an environment variable.
 	headerRule   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 	variableRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	// reserved are headers that the connection or the protocol sets.
+	// reserved are the headers that net/http or the MCP transport sets.
 	reserved = map[string]bool{
 		"Accept": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Host": true, "Last-Event-Id": true,
 		"Mcp-Protocol-Version": true, "Mcp-Session-Id": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 	}
 )
 
-// dialer returns the dialer of the server, or the mistake in the Config.
+// dialer returns the dialer of the server. The error is a *ConfigError, also if a secret is
+// missing.
 func (cfg Config) dialer(env Environment) (dialer, error) {
 	if cfg.URL != "" {
 		return cfg.remote(env)
@@ -74,6 +81,7 @@ func (cfg Config) dialer(env Environment) (dialer, error) {
 	return cfg.program(env)
 }
 
+// remote returns the dialer of a server with a URL.
 func (cfg Config) remote(env Environment) (dialer, error) {
 	endpoint, err := url.Parse(cfg.URL)
 	switch {
@@ -109,6 +117,7 @@ func (cfg Config) remote(env Environment) (dialer, error) {
 	}, nil
 }
 
+// program returns the dialer of a program.
 func (cfg Config) program(env Environment) (dialer, error) {
 	if len(cfg.Command) == 0 {
 		return nil, wrong("command", "must have a program")
@@ -129,7 +138,8 @@ func (cfg Config) program(env Environment) (dialer, error) {
 	return &program{path: path, args: cfg.Command, env: variables, secret: env.Secret, logger: env.Logger.With("server", cfg.Name)}, nil
 }
 
-// fillable parses texts and checks that all their secrets exist.
+// fillable parses texts and checks that all their secrets exist. key is the key of the texts in a
+// document.
 func fillable(key string, texts map[string]string, secret func(string) string) (secrets.Texts, error) {
 	all, name, err := secrets.ParseAll(texts)
 	if err != nil {

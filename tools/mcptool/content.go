@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// resultOf converts an MCP result: the text at its beginning, then parts. Structured content is
-// used only if there is no other, because servers repeat it as text.
+// resultOf converts an MCP result. The texts at its beginning become Content, and everything after
+// them becomes parts. Structured content is used only without other content, because servers repeat
+// it as text (MCP, "Structured Content").
 func resultOf(r *mcp.CallToolResult) tools.Result {
 	var parts []llm.Part
 	for _, c := range r.Content {
@@ -40,6 +41,7 @@ func resultOf(r *mcp.CallToolResult) tools.Result {
 	return result
 }
 
+// partOf converts a content block; nil for an unknown type.
 func partOf(c mcp.Content) llm.Part {
 	switch c := c.(type) {
 	case *mcp.TextContent:
@@ -58,12 +60,13 @@ func partOf(c mcp.Content) llm.Part {
 	return nil
 }
 
+// media returns a media part.
 func media(kind llm.MediaKind, mimeType, name string, data []byte) llm.Part {
 	return llm.Media{Kind: kind, MIME: mimeType, Name: name, Data: base64.StdEncoding.EncodeToString(data)}
 }
 
-// describeLink describes a linked resource as text. It is no part with a URL, because model
-// providers would fetch it.
+// describeLink returns a text about a linked resource. It is not a part with a URL, because model
+// providers would fetch the URL.
 func describeLink(l *mcp.ResourceLink) string {
 	text := fmt.Sprintf("[resource %s: %s]", l.Name, l.URI)
 	if l.MIMEType != "" {
@@ -75,6 +78,8 @@ func describeLink(l *mcp.ResourceLink) string {
 	return text
 }
 
+// embedded converts an embedded resource: text, media that models accept, or a description of other
+// binary data.
 func embedded(r *mcp.ResourceContents) llm.Part {
 	if len(r.Blob) == 0 {
 		return llm.Text{Text: fmt.Sprintf("[resource %s]\n%s", r.URI, r.Text)}

@@ -12,16 +12,18 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// maxMessage bounds one message of a server in bytes: a result with the most media, and 4 MiB.
+// maxMessage is the maximum size of a server's message, in bytes: a result with the maximum of
+// media, and 4 MiB for the rest.
 const maxMessage = tools.MaxMedia + 4<<20
 
-// dialer connects to a server.
+// dialer connects to a server. Its methods are safe for concurrent use.
 type dialer interface {
-	// dial opens a connection.
+	// dial opens a connection. The caller must call close and release of the link, in this order.
 	dial(ctx context.Context) (*link, error)
-	// explain returns why a call has no outcome.
+	// explain classifies the error of a call that got no result, with a text for the model that
+	// contains neither addresses nor secrets.
 	explain(err error) (egress.Failure, string)
-	// redactor hides the server's secrets.
+	// redactor returns a Redactor for the server's secrets.
 	redactor() secrets.Redactor
 }
 
@@ -29,18 +31,20 @@ type dialer interface {
 type link struct {
 	transport mcp.Transport
 	close     func() // closes the transport, so that nothing waits for the server
-	release   func() // releases resources after the end
+	release   func() // releases resources, after the session has ended
 }
 
-// remote is a server with a URL.
+// remote is the [dialer] of a server with a URL. It is immutable.
 type remote struct {
 	endpoint  *url.URL
-	transport *http.Transport
+	transport *http.Transport // base of client, for closing idle connections
 	client    *http.Client
-	headers   secrets.Texts
+	headers   secrets.Texts // without the secrets filled in
 	secret    secrets.Lookup
 }
 
+// dial implements [dialer]. Streamable HTTP has no connection of its own: each message is a
+// request.
 func (r *remote) dial(context.Context) (*link, error) {
 	return &link{
 		transport: &mcp.StreamableClientTransport{Endpoint: r.endpoint.String(), HTTPClient: r.client, MaxEventSize: maxMessage},

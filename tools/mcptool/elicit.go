@@ -13,16 +13,16 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server may elicit: ask people during a call. With roundTrips it ends the call with its
-// question, and receives the answer with another call. An older server asks over the connection
-// during the call, which cannot stay open until a person answers: that call is abandoned, and
-// repeated when the answer is known. Such a request does not name its call, so an older server that
-// may elicit gets one call at a time.
-
-// roundTrips is the first version of MCP in which a call ends with the server's question.
+// roundTrips is the first version of MCP in which a call ends with the server's question, and the
+// answer is part of another call. [rounds] implements it.
+//
+// In earlier versions the server sends elicitation/create while the call is open. The call cannot
+// stay open until a person answers, so it is abandoned and repeated when the answer is known
+// ([asker]). The request does not identify its call. Therefore such a server gets one call at a
+// time if it may elicit ([Server.alone]).
 const roundTrips = "2026-07-28"
 
-// elicitation declares the capability to elicit, if the definition permits it.
+// elicitation declares the client capability elicitation if the definition permits it.
 func (s *Server) elicitation(options *mcp.ClientOptions) {
 	if !s.cfg.Elicitation {
 		return
@@ -31,8 +31,10 @@ func (s *Server) elicitation(options *mcp.ClientOptions) {
 	options.ElicitationHandler = s.elicit
 }
 
-// alone reserves an older server that may elicit for one call. The caller must call done.
-func (s *Server) alone(ctx context.Context, fail context.CancelCauseFunc, session *mcp.ClientSession) (done func(), err error) {
+// reserve blocks until no other call of the server is active, if the server may elicit and is older
+// than [roundTrips]. fail must cancel ctx. The caller must call done after the call. The error is
+// that of ctx.
+func (s *Server) reserve(ctx context.Context, fail context.CancelCauseFunc, session *mcp.ClientSession) (done func(), err error) {
 	if answer := session.InitializeResult(); !s.cfg.Elicitation || answer != nil && answer.ProtocolVersion >= roundTrips {
 		return func() {}, nil
 	}
@@ -48,13 +50,15 @@ func (s *Server) alone(ctx context.Context, fail context.CancelCauseFunc, sessio
 	}, nil
 }
 
+// setAsker sets the call that elicit belongs to; nil = none.
 func (s *Server) setAsker(a *asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asker = a
 }
 
-// elicit answers a question of an older server, or ends the call in which it asks.
+// elicit handles elicitation/create of an older server. It returns the answer if an earlier attempt
+// of the call was ended with this question, else it ends the active call with the question.
 func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	s.mu.Lock()
 	by := s.asker
@@ -73,7 +77,7 @@ func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitR
 	return nil, errors.New("the call is given up")
 }
 
-// questionOf converts the question of a server.
+// questionOf converts an elicitation to a question. It supports only the mode form.
 func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	if p.Mode != "" && p.Mode != "form" || p.RequestedSchema == nil {
 		return tools.Question{}, fmt.Errorf("it elicits by %.40q, which is not supported", p.Mode)
@@ -82,7 +86,7 @@ func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	return tools.Question{Reason: tools.ReasonInput, Message: s.secrets().Text(p.Message), ResponseSchema: schema}, err
 }
 
-// elicitResult converts an answer for the server.
+// elicitResult converts an answer to the result of an elicitation.
 func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	switch a.Status {
 	case tools.Declined:
@@ -98,22 +102,25 @@ func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	return result, nil
 }
 
-// rounds is the progress of a call that a server has ended with questions. It is the State of these
-// questions.
+// rounds is the state of a call that a server of [roundTrips] or later has ended with questions. A
+// result can contain several, which are asked one after the other; the state travels as
+// [tools.Question.State].
 type rounds struct {
-	// Request is the server's own state. Asks are its questions, by their names.
+	// Request is the server's opaque requestState. Asks are its questions by name, and Responses
+	// the answers so far.
 	Request   string                       `json:"request,omitempty"`
 	Asks      map[string]tools.Question    `json:"asks"`
 	Responses map[string]*mcp.ElicitResult `json:"responses,omitempty"`
 }
 
-// addAnswers adds the answers of a call to its params. If the server has asked several questions,
-// it returns the next one as an error.
+// addAnswers adds the answers of earlier attempts to the params of a call. If the server has asked
+// several questions and one has no answer yet, it returns that question as a *tools.Raised error.
 func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	answers := tools.Answers(ctx)
 	if len(answers) == 0 || len(answers[len(answers)-1].State) == 0 {
 		return nil
 	}
+	// Only the last answer is relevant: its State contains the earlier ones.
 	last := answers[len(answers)-1]
 	var r rounds
 	if err := json.Unmarshal(last.State, &r); err != nil {
@@ -126,6 +133,7 @@ func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	if r.Responses == nil {
 		r.Responses = map[string]*mcp.ElicitResult{}
 	}
+	// The answer belongs to the first question without a response.
 	r.Responses[r.next()] = response
 	if r.next() != "" {
 		return r.raise(ctx)
@@ -137,7 +145,8 @@ func addAnswers(ctx context.Context, params *mcp.CallToolParams) error {
 	return nil
 }
 
-// raiseQuestion ends a call with the first question of the server.
+// raiseQuestion returns the *tools.Raised error of the first question in a result, or another error
+// if a question is not supported.
 func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) error {
 	r := rounds{Request: result.RequestState, Asks: map[string]tools.Question{}}
 	for name, request := range result.InputRequests {
@@ -157,7 +166,8 @@ func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) 
 	return r.raise(ctx)
 }
 
-// next returns the name of the next question; "" = none.
+// next returns the name of the first question without an answer, in the order of the names; "" =
+// none.
 func (r *rounds) next() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Asks)) {
 		if r.Responses[name] == nil {
@@ -167,7 +177,7 @@ func (r *rounds) next() string {
 	return ""
 }
 
-// raise asks the next question, with the progress of the call as its State.
+// raise returns the *tools.Raised error of the next question.
 func (r *rounds) raise(ctx context.Context) error {
 	state, err := json.Marshal(r)
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// Limits for the tools of a server: their number, and the length of their names in bytes.
 const (
 	maxTools   = 512
 	maxOwnName = 128
 )
 
-// list requests the tools of the server and keeps them as its offers. Invalid tools are left out,
-// with a warning.
+// list requests the tools of the server and stores them as its offers. It logs a warning for each
+// tool that it omits because it is invalid.
 func (s *Server) list(session *mcp.ClientSession) error {
 	ctx, cancel := context.WithTimeout(s.life, listTimeout)
 	defer cancel()
@@ -49,13 +50,14 @@ func (s *Server) list(session *mcp.ClientSession) error {
 	slices.SortFunc(offers, func(a, b tools.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session != nil {
+	if s.session != nil { // not the first list of this connection
 		s.logger.InfoContext(ctx, "MCP server has other tools", "tools", len(offers))
 	}
 	s.offers, s.known = offers, true
 	return nil
 }
 
+// offer converts a declared tool. The error says why the tool cannot be used.
 func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	if declared.Name == "" || len(declared.Name) > maxOwnName {
 		return tools.Offer{}, fmt.Errorf("its name must have 1 to %d bytes", maxOwnName)
@@ -71,6 +73,7 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	if s.cfg.Sequential {
 		t.spec.Sequence = "mcp:" + s.cfg.Name
 	}
+	// The annotations are hints: servers need not tell the truth. Config.Idempotent overrides them.
 	if hints := declared.Annotations; hints != nil {
 		t.spec.Description = cmp.Or(t.spec.Description, hints.Title)
 		t.spec.Idempotent = hints.ReadOnlyHint || hints.IdempotentHint
@@ -86,8 +89,8 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	return tools.Offer{Name: declared.Name, Tool: guarded}, err
 }
 
-// parametersOf returns the schema of a tool's arguments. MCP and model providers require a schema
-// of an object, which not every server has.
+// parametersOf returns the schema of a tool's arguments. MCP and model providers require the type
+// object, which some servers omit.
 func parametersOf(declared *mcp.Tool) (json.RawMessage, error) {
 	schema, ok := declared.InputSchema.(map[string]any)
 	if !ok || schema == nil {
@@ -99,13 +102,15 @@ func parametersOf(declared *mcp.Tool) (json.RawMessage, error) {
 	return json.Marshal(schema)
 }
 
+// maxModelName is the maximum length of a tool's name for models.
 const maxModelName = 64
 
+// notInNames matches characters that model providers reject in names.
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// modelName returns the name of a tool for models: server_tool. A name that providers would refuse
-// is changed, and ends with a digest of the tool's name, so it depends on the two names only and is
-// unique.
+// modelName returns the model's name of a tool: server_tool. A name that providers would reject is
+// changed, and ends with a digest of the tool's own name. It depends only on the two names, and
+// different tools have different names.
 func modelName(server, own string) string {
 	name := server + "_" + notInNames.ReplaceAllString(own, "_")
 	if len(name) <= maxModelName && name == server+"_"+own {

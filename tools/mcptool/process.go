@@ -15,26 +15,30 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
+// Delays while a program ends.
 const (
-	// grace is how long a program may take to end after its input is closed, and again after it is
-	// told to.
+	// grace is the time that a program has to exit after its standard input is closed, and again
+	// after SIGTERM.
 	grace = time.Second
-	// drain is how long the last output of a program is read.
+	// drain is how long the remaining output of an exited program is read.
 	drain = time.Second
 )
 
-// program is a server that this process starts.
+// program is the [dialer] of a server that this process starts. Each connection starts the program
+// once. It is immutable.
 type program struct {
-	path   string
-	args   []string
-	env    secrets.Texts
+	path   string        // of the executable
+	args   []string      // including the program's name
+	env    secrets.Texts // without the secrets filled in
 	secret secrets.Lookup
 	logger *slog.Logger
 }
 
-// usual are the variables of the worker that a program gets.
-var usual = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+// inheritedEnv are the variables of the worker's environment that a program inherits.
+var inheritedEnv = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 
+// dial implements [dialer]. It starts the program, whose standard input and output carry the
+// messages.
 func (p *program) dial(context.Context) (*link, error) {
 	variables, redactor, err := p.env.Fill(p.secret)
 	if err != nil {
@@ -42,7 +46,7 @@ func (p *program) dial(context.Context) (*link, error) {
 	}
 	cmd := exec.Command(p.path) //nolint:gosec,noctx // the operator's command; stop ends it
 	cmd.Args = p.args
-	for _, name := range usual {
+	for _, name := range inheritedEnv {
 		if value, ok := os.LookupEnv(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
@@ -65,24 +69,26 @@ func (p *program) dial(context.Context) (*link, error) {
 	}, nil
 }
 
+// explain implements [dialer]. The call may have taken effect before the program ended.
 func (p *program) explain(error) (egress.Failure, string) {
 	return egress.Broken, "the server's program ended before it answered"
 }
 
+// redactor implements [dialer].
 func (p *program) redactor() secrets.Redactor {
-	_, redactor, _ := p.env.Fill(p.secret) // without its secrets there is no connection
+	_, redactor, _ := p.env.Fill(p.secret) // without all secrets, nothing connects
 	return redactor
 }
 
 // process is a running program.
 type process struct {
 	cmd           *exec.Cmd
-	stdin, stdout *os.File // the worker's ends
-	exited        chan struct{}
+	stdin, stdout *os.File      // the worker's ends of the pipes
+	exited        chan struct{} // closed after Wait has returned
 }
 
-// start starts a command. Its pipes do not belong to package exec, which would close them before
-// the last output is read.
+// start starts a command with pipes as standard input and output. It does not use the pipes of
+// package exec: Cmd.Wait would close them before the last output is read.
 func start(cmd *exec.Cmd) (*process, error) {
 	theirStdin, stdin, err := os.Pipe()
 	if err != nil {
@@ -101,14 +107,15 @@ func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, stdin: stdin, stdout: stdout, exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		_ = cmd.Wait() // its standard error says how it ended
-		// A process that it has started may hold the pipe open.
+		_ = cmd.Wait() // the program's standard error describes a failure
+		// A child process of the program can keep the pipe open.
 		_ = stdout.SetReadDeadline(time.Now().Add(drain))
 	}()
 	return p, nil
 }
 
-// stop ends the program: it closes its input, then asks it to end, then kills it.
+// stop ends the program: it closes the standard input, then sends SIGTERM, then SIGKILL (MCP,
+// "Lifecycle", shutdown of stdio). It blocks until the program has exited.
 func (p *process) stop() {
 	_ = p.stdin.Close() // it may be closed already
 	for _, signal := range []func(*exec.Cmd){terminate, kill} {

@@ -7,11 +7,13 @@ import (
 	"syscall"
 )
 
-// detach gives a program its own process group: signals to the worker, such as those of a terminal,
-// do not reach it, and signals to it also reach its children.
+// detach puts a program into its own process group. Signals to the worker's group, such as Ctrl-C
+// in a terminal, do not reach it, and signals to its group also reach its children.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// terminate asks a program to end. It has not been waited for, so its process ID is still valid.
+// terminate sends SIGTERM to the group of a program. Wait has not returned, so the process ID is
+// still valid.
 func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
+// kill sends SIGKILL to the group of a program.
 func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

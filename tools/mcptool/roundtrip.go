@@ -17,7 +17,9 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
-// roundTripper adds the server's headers to requests to its host only, and bounds the answers.
+// roundTripper is the transport below the SDK for streamable HTTP. It adds the server's headers,
+// only to requests to its host. It limits the size of responses, and converts responses that are no
+// MCP message to errors before the SDK reads them. It is safe for concurrent use.
 type roundTripper struct {
 	base    http.RoundTripper
 	host    string
@@ -25,18 +27,20 @@ type roundTripper struct {
 	secret  secrets.Lookup
 }
 
-// statusError is an answer that is no message of MCP.
+// statusError is the error of an HTTP status that is no MCP message.
 type statusError struct {
 	status     int
-	retryAfter time.Duration
+	retryAfter time.Duration // of the Retry-After header; 0 = none
 }
 
+// Error implements error.
 func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered HTTP %d %s", e.status, http.StatusText(e.status))
 }
 
-// noAnswers are statuses whose bodies are not read.
-var noAnswers = []int{
+// unavailableStatuses are the statuses of a POST that RoundTrip converts to a statusError, without reading
+// the body.
+var unavailableStatuses = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
@@ -57,7 +61,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Method == http.MethodPost && slices.Contains(noAnswers, resp.StatusCode) {
+	if req.Method == http.MethodPost && slices.Contains(unavailableStatuses, resp.StatusCode) {
 		_ = resp.Body.Close()
 		after, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31) // a date counts as 0
 		return nil, &statusError{status: resp.StatusCode, retryAfter: time.Duration(after) * time.Second}
@@ -67,27 +71,29 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, &foreignError{mediaType}
 	}
-	if mediaType != mediaEvents { // each event has a bound
+	if mediaType != mediaEvents { // the SDK limits each event
 		resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxMessage}
 	}
 	return resp, nil
 }
 
-// Media types of answers to calls.
+// The media types of responses to requests in streamable HTTP.
 const (
 	mediaJSON   = "application/json"
 	mediaEvents = "text/event-stream"
 )
 
-// foreignError is an answer of another server, such as a page of a proxy. The SDK detects it too,
-// but closes the connection, and its error is not always the same.
+// foreignError is the error of a response that is not from an MCP server, such as the login page of
+// a proxy. The SDK detects it as well, but closes the connection and reports various errors.
 type foreignError struct{ mediaType string }
 
+// Error implements error.
 func (e *foreignError) Error() string {
 	return fmt.Sprintf("the server answered with the content type %.80q, which is none of MCP", e.mediaType)
 }
 
-// isCall reports whether the request has a call. Answers to other messages are ignored.
+// isCall reports whether the HTTP request contains a JSON-RPC request, which needs a response. The
+// body of a response to other messages is ignored.
 func isCall(req *http.Request) bool {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return false
@@ -104,15 +110,17 @@ func isCall(req *http.Request) bool {
 	return json.NewDecoder(body).Decode(&message) == nil && message.ID != nil && message.Method != ""
 }
 
+// errTooLarge is the error of a response that exceeds maxMessage.
 var errTooLarge = errors.New("the server's answer is too large")
 
-// boundedBody fails if the body is larger than its bound.
+// boundedBody is a response body that fails after a number of bytes.
 type boundedBody struct {
 	io.ReadCloser
 
-	left int
+	left int // bytes that may still be read
 }
 
+// Read implements [io.Reader].
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, errTooLarge
@@ -122,6 +130,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// explain implements [dialer].
 func (r *remote) explain(err error) (egress.Failure, string) {
 	var (
 		status  *statusError
@@ -142,7 +151,8 @@ func (r *remote) explain(err error) (egress.Failure, string) {
 	return egress.Explain(r.endpoint.Host, err)
 }
 
+// redactor implements [dialer].
 func (r *remote) redactor() secrets.Redactor {
-	_, redactor, _ := r.headers.Fill(r.secret) // without its secrets there is no connection
+	_, redactor, _ := r.headers.Fill(r.secret) // without all secrets there is no connection
 	return redactor
 }

@@ -15,37 +15,43 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
+// Timeouts and pauses of a connection.
 const (
 	connectTimeout = 30 * time.Second
 	listTimeout    = 30 * time.Second
-	// listPause is the least time between two lists, however often the server reports changes.
-	listPause    = time.Second
+	// listPause is the minimum time between two lists, however often the server reports changes.
+	listPause = time.Second
+	// longestPause is the maximum pause between two attempts to connect. A connection that lasted
+	// longer resets the back-off.
 	longestPause = 30 * time.Second
 )
 
-// Server is an MCP server and its tools, a [tools.Source]. It is safe for concurrent use.
+// Server is a connection to an MCP server, with its tools. It implements [tools.Source]. [Start]
+// creates it; its owner ends it with Stop. A goroutine keeps it connected in between. It is safe
+// for concurrent use.
 type Server struct {
 	cfg     Config
 	dialer  dialer
 	logger  *slog.Logger
-	life    context.Context // ends with Stop
-	end     context.CancelFunc
-	done    chan struct{}
-	changed chan struct{} // holds at most one notice that the list of tools has changed
+	life    context.Context    // ends with Stop
+	end     context.CancelFunc // ends life
+	done    chan struct{}      // closed when the goroutine has ended
+	changed chan struct{}      // holds at most one notice of tools/list_changed
 
+	// mu guards the fields below it, up to asker.
 	mu      sync.Mutex
-	session *mcp.ClientSession // nil while the server is away
-	offers  []tools.Offer
-	known   bool
-	next    int // number of the next call
-	watched map[string]*progress
-	asker   *asker // the one call that the server may ask in
+	session *mcp.ClientSession   // nil while disconnected
+	offers  []tools.Offer        // last list of tools
+	known   bool                 // a list has been received
+	next    int                  // number of the next progress token
+	watched map[string]*progress // progress of active calls, by token
+	asker   *asker               // call that may elicit, see alone; nil = none
 
-	turn chan struct{} // held by that call
+	turn chan struct{} // semaphore of one, held by the call in asker
 }
 
-// Start connects in the background, and reconnects until Stop. The error is a *ConfigError; an
-// unavailable server is no error.
+// Start connects in the background, and reconnects until Stop. It does not wait for the connection.
+// The error is a *ConfigError; an unavailable server is no error.
 func Start(cfg Config, env Environment) (*Server, error) {
 	d, err := cfg.dialer(env)
 	if err != nil {
@@ -60,7 +66,8 @@ func Start(cfg Config, env Environment) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends the connection, active calls and the program, and waits for them.
+// Stop ends the connection and the program of the server, and waits for them. Active calls return
+// an error. Offers keeps returning the last list.
 func (s *Server) Stop() {
 	s.end()
 	<-s.done
@@ -72,9 +79,10 @@ func (s *Server) Name() string { return s.cfg.Name }
 // Origin implements [tools.Source].
 func (s *Server) Origin() string { return s.cfg.Origin }
 
+// errUnknown is the error of Offers before the first list.
 var errUnknown = errors.New("the server has not been reached yet, so that its tools are unknown")
 
-// Offers implements [tools.Source].
+// Offers implements [tools.Source]. It does not block.
 func (s *Server) Offers() ([]tools.Offer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +92,7 @@ func (s *Server) Offers() ([]tools.Offer, error) {
 	return s.offers, nil
 }
 
-// run connects again and again until Stop.
+// run keeps the server connected until Stop, with exponential back-off.
 func (s *Server) run() {
 	defer close(s.done)
 	pace := backoff.NewExponentialBackOff()
@@ -103,7 +111,8 @@ func (s *Server) run() {
 	}
 }
 
-// serve opens a connection and serves it until it ends.
+// serve opens a connection, and serves it until it ends. It always returns an error: why the
+// connection ended.
 func (s *Server) serve() error {
 	ctx, cancel := context.WithTimeout(s.life, connectTimeout)
 	defer cancel()
@@ -120,18 +129,21 @@ func (s *Server) serve() error {
 	go func() { over <- session.Wait() }()
 	err = s.attend(session, over)
 	s.attach(nil)
-	link.close() // before the session, which would wait for an unresponsive peer
+	// The transport is closed first: closing the session could wait for an unresponsive server.
+	link.close()
 	_ = session.Close()
 	link.release()
 	return err
 }
 
-// attend keeps the list of tools up to date until the session ends.
+// attend lists the tools, and lists them again after each change, until the session ends. over
+// receives the result of the session's Wait.
 func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
 	for {
 		if err := s.list(session); err != nil {
 			return fmt.Errorf("list the tools: %w", err)
 		}
+		// Calls can be made only after the first list.
 		s.attach(session)
 		pause(s.life, listPause)
 		select {
@@ -145,6 +157,7 @@ func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
 	}
 }
 
+// attach sets the session that calls use; nil = disconnected.
 func (s *Server) attach(session *mcp.ClientSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,12 +167,14 @@ func (s *Server) attach(session *mcp.ClientSession) {
 	s.session = session
 }
 
-// client returns a new MCP client. It declares no capability except elicitation, if that is
+// client returns a new MCP client. It declares no capability except for elicitation, if that is
 // permitted.
 func (s *Server) client() *mcp.Client {
 	options := &mcp.ClientOptions{
-		Capabilities:   &mcp.ClientCapabilities{},
-		Logger:         slog.New(slog.DiscardHandler), // calls return its errors, and its messages may have content
+		Capabilities: &mcp.ClientCapabilities{},
+		// The SDK's messages can contain content of calls, and calls return its errors.
+		Logger: slog.New(slog.DiscardHandler),
+		// The type rounds handles questions, not the SDK.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {
@@ -173,12 +188,12 @@ func (s *Server) client() *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "perdure", Version: "1"}, options)
 }
 
-// secrets returns the redactor of the server's secrets.
+// secrets returns the Redactor of the server's secrets.
 func (s *Server) secrets() secrets.Redactor {
 	return s.dialer.redactor()
 }
 
-// pause waits for a duration, or for the end of ctx.
+// pause blocks for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -12,35 +12,38 @@ import (
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
+// Limits of the log: bytes of a line, and lines that are logged without delay.
 const (
 	maxLine   = 2 << 10
 	lineBurst = 50
 )
 
-// stderr logs the standard error of a program: lines of at most maxLine bytes, lineBurst of them
-// and then one per second.
+// stderr is an [io.Writer] that logs the standard error of a program. It logs lineBurst lines, and
+// then one line per second; it counts the others. Lines are truncated to maxLine bytes. It is safe
+// for concurrent use.
 type stderr struct {
 	logger   *slog.Logger
 	redactor secrets.Redactor
 	limit    *rate.Limiter
 
-	mu      sync.Mutex
-	line    []byte
-	skipped int
+	mu      sync.Mutex // guards the fields below
+	line    []byte     // incomplete line, at most maxLine+1 bytes
+	skipped int        // lines since the last logged one
 }
 
+// newStderr returns a stderr that logs to logger and hides the secrets of redactor.
 func newStderr(logger *slog.Logger, redactor secrets.Redactor) *stderr {
 	return &stderr{logger: logger, redactor: redactor, limit: rate.NewLimiter(rate.Every(time.Second), lineBurst)}
 }
 
-// Write implements [io.Writer]. It never fails, because the program must not depend on the log.
+// Write implements [io.Writer]. It never fails, so the program does not depend on the log.
 func (s *stderr) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written := len(p)
 	for {
 		line, rest, ended := bytes.Cut(p, []byte("\n"))
-		if room := maxLine + 1 - len(s.line); room > 0 {
+		if room := maxLine + 1 - len(s.line); room > 0 { // one byte more marks a line as too long
 			s.line = append(s.line, line[:min(len(line), room)]...)
 		}
 		if !ended {
@@ -60,6 +63,7 @@ func (s *stderr) flush() {
 	}
 }
 
+// log logs the line, or counts it as skipped. The caller holds mu.
 func (s *stderr) log() {
 	text := s.line
 	s.line = s.line[:0]

@@ -15,24 +15,27 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// keyMeta is the member of _meta with the idempotency key.
+// keyMeta is the member of _meta that carries the idempotency key.
 const keyMeta = "io.github.perdure/idempotencyKey"
 
-// tool is a tool of a server.
+// tool is a tool of a server, without the guard. It is immutable and safe for concurrent use.
 type tool struct {
 	server *Server
-	own    string // the server's name for it
+	own    string // the server's name of the tool
 	spec   tools.Spec
 }
 
+// Spec implements [tools.Tool].
 func (t *tool) Spec() tools.Spec { return t.spec }
 
+// Origin returns where the server is declared, see [tools.NewRegistry].
 func (t *tool) Origin() string { return t.server.cfg.Origin }
 
-// Call implements [tools.Tool].
+// Call implements [tools.Tool]. It blocks until the server responds, ctx ends, or the Server stops.
 func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// Stop cancels active calls with errStopped as the cause.
 	defer context.AfterFunc(t.server.life, func() { cancel(errStopped) })()
 	session, token, watched := t.server.begin(tools.Report(ctx), t)
 	if session == nil {
@@ -47,11 +50,12 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	result, err := t.make(ctx, cancel, session, params)
 	t.server.finish(token, watched)
 	redactor := t.server.secrets()
+	// An older server raises a question through the cause of ctx, see elicit.
 	raised, asks := errors.AsType[*tools.Raised](errors.Join(err, context.Cause(ctx)))
 	switch {
 	case asks:
 		return tools.Result{}, raised
-	case errors.As(err, new(*misaskedError)):
+	case errors.As(err, new(*unsupportedQuestionError)):
 		return tools.Failed(redactor.Text(t.spec.Name + " failed: " + err.Error())), nil
 	case err == nil:
 		return redactor.Result(resultOf(result)), nil
@@ -60,6 +64,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	case ctx.Err() != nil:
 		return tools.Result{}, ctx.Err()
 	}
+	// The server has rejected the call, so a repetition would be rejected as well.
 	if refusal, ok := refusalOf(err); ok {
 		failed := tools.Failed(redactor.Text(fmt.Sprintf("%s failed: %s", t.spec.Name, refusal)))
 		failed.Cause = err
@@ -74,12 +79,13 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	return tools.Result{}, t.unavailable(failure, words, err)
 }
 
-// make makes the call. It returns a *tools.Raised if the server asks a question.
+// make makes the call. It returns a *tools.Raised error if the server asks a question, and a
+// *misaskedError if the question cannot be asked. cancel must cancel ctx.
 func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	if err := addAnswers(ctx, params); err != nil {
 		return nil, asMisasked(err)
 	}
-	done, err := t.server.alone(ctx, cancel, session)
+	done, err := t.server.reserve(ctx, cancel, session)
 	if err != nil {
 		return nil, err
 	}
@@ -97,25 +103,32 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 	return nil, asMisasked(t.server.raiseQuestion(ctx, result))
 }
 
-// misaskedError is a question of the server that cannot be asked.
-type misaskedError struct{ err error }
+// unsupportedQuestionError is the error of a server's question that people cannot be asked. The model receives
+// it as a failure.
+type unsupportedQuestionError struct{ err error }
 
-func (e *misaskedError) Error() string {
+// Error implements error.
+func (e *unsupportedQuestionError) Error() string {
 	return "the server wants more from the user: " + e.err.Error()
 }
 
-func (e *misaskedError) Unwrap() error { return e.err }
+// Unwrap returns the cause.
+func (e *unsupportedQuestionError) Unwrap() error { return e.err }
 
-// asMisasked returns a raised question unchanged, and any other error as a misaskedError.
+// asMisasked returns a *tools.Raised error unchanged, and wraps any other error in a
+// *misaskedError.
 func asMisasked(err error) error {
 	if _, ok := errors.AsType[*tools.Raised](err); ok {
 		return err
 	}
-	return &misaskedError{err}
+	return &unsupportedQuestionError{err}
 }
 
+// errStopped is the cause of the ctx of calls that Stop cancels.
 var errStopped = errors.New("mcptool: the server is stopped")
 
+// unavailable returns the error of a call without an outcome. Its text for the model says if the
+// call may have taken effect.
 func (t *tool) unavailable(failure egress.Failure, words string, err error) error {
 	text := t.spec.Name + " failed: " + words
 	if failure == egress.Broken && !t.spec.Idempotent {
@@ -128,15 +141,15 @@ func (t *tool) unavailable(failure egress.Failure, words string, err error) erro
 	return away
 }
 
-// Codes of the SDK for the lack of an answer.
+// Codes that the SDK uses in a jsonrpc.Error for calls without a response.
 const (
 	codeClientClosing = -32003
 	codeServerClosing = -32004
 	codeRejected      = -32005
 )
 
-// refusalOf returns the message of a protocol error of the server: an unknown tool, or invalid
-// arguments.
+// refusalOf returns the message of a JSON-RPC error response, such as for an unknown tool or
+// invalid arguments. It returns false if err is not one.
 func refusalOf(err error) (words string, ok bool) {
 	var answered *jsonrpc.Error
 	if !errors.As(err, &answered) {
@@ -149,19 +162,19 @@ func refusalOf(err error) (words string, ok bool) {
 	return answered.Message, true
 }
 
-// compact returns JSON without escapes for HTML.
+// compact encodes v as JSON without escapes for HTML.
 func compact(v any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil { // the value comes from JSON
+	if err := encoder.Encode(v); err != nil { // cannot fail: decoded from JSON
 		return ""
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// setTrace adds the trace context to the _meta of a call, under the keys that MCP reserves for it:
-// a program has no headers.
+// setTrace adds the trace context to the _meta of a call, under the keys that MCP reserves for it.
+// Headers could not carry it, because a program receives none.
 func setTrace(ctx context.Context, params *mcp.CallToolParams) {
 	trace := egress.TraceContext{}
 	otel.GetTextMapPropagator().Inject(ctx, trace)

@@ -12,23 +12,23 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Tools returns the product's own, and two that do nothing but tell the test that they run.
+// Tools returns the built-in tools and two tools that report their calls to the test.
 func Tools() []tools.Tool {
 	return append(ownTools(), observed("observe", tools.Idempotent()), observed("charge"))
 }
 
 type observation struct {
-	Play string `json:"play"`
-	Note string `json:"note"`
+	Script string `json:"script"`
+	Note   string `json:"note"`
 }
 
 func observed(name string, opts ...tools.Option) tools.Tool {
-	return tools.Func(name, "Tells the stage.", func(ctx context.Context, in observation) (string, error) {
+	return tools.Func(name, "Reports the call to the test.", func(ctx context.Context, in observation) (string, error) {
 		body, err := json.Marshal(in)
 		if err != nil {
 			return "", err
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, os.Getenv("CHAOS_STAGE")+"/tools/"+name, bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, os.Getenv("CHAOS_MODEL")+"/tools/"+name, bytes.NewReader(body))
 		if err != nil {
 			return "", err
 		}
@@ -39,7 +39,7 @@ func observed(name string, opts ...tools.Option) tools.Tool {
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return "", fmt.Errorf("the stage says %s", resp.Status)
+			return "", fmt.Errorf("the test answers %s", resp.Status)
 		}
 		answer, err := io.ReadAll(resp.Body)
 		return string(answer), err

@@ -9,22 +9,23 @@ import (
 	"path/filepath"
 )
 
-// deed is something that was done.
+// deed is an executed action.
 type deed struct {
 	Did    string  `json:"did"`
-	Number string  `json:"number"` // of what it was done to
+	Number string  `json:"number"` // of the reservation, payment or parcel
 	Price  float64 `json:"price,omitempty"`
 }
 
-// entry is a deed, and the idempotency key that it was asked for with.
+// entry is a line of the journal: a deed with the idempotency key of its request.
 type entry struct {
 	deed
 	Key string `json:"key,omitempty"`
 }
 
-// journal is a file with an entry in each line.
+// journal is a file with one entry in JSON per line. It is not safe for concurrent use.
 type journal struct{ file *os.File }
 
+// openJournal opens a file for reading and appending, and creates it if it is missing.
 func openJournal(name string) (*journal, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func openJournal(name string) (*journal, error) {
 
 func (j *journal) Close() error { return j.file.Close() }
 
-// entries returns those of the file.
+// entries reads all entries of the file. It is called once, before add.
 func (j *journal) entries() (all []entry, err error) {
 	for lines := json.NewDecoder(j.file); ; {
 		var e entry
@@ -52,8 +53,8 @@ func (j *journal) entries() (all []entry, err error) {
 	}
 }
 
-// add writes an entry with a single call, so that whoever is killed has written all of it or
-// nothing.
+// add appends an entry with a single write, so that a kill of the process leaves either the whole
+// line or nothing.
 func (j *journal) add(e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

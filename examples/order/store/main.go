@@ -1,15 +1,15 @@
-// Command store is a store to order from.
+// Command store is a store for the order example.
 //
 //	POST /reservations                   {"article"}: reserves it
-//	POST /reservations/{number}/release  takes a reservation back
+//	POST /reservations/{number}/release  releases a reservation
 //	POST /payments                       {"reservation", "amount"}: charges it
-//	POST /payments/{number}/refund       pays it back
+//	POST /payments/{number}/refund       refunds a payment
 //	POST /parcels                        {"reservation", "to"}: ships it, but not to the Moon
-//	GET  /journal                        what was done, in its order
-//	GET  /journal/{reservation}          the same, of one reservation
+//	GET  /journal                        all executed actions, in order
+//	GET  /journal/{reservation}          those of one reservation
 //
-// The same Idempotency-Key does a thing once. The store knows what it has done from a file, so that
-// it may be killed as well.
+// The store executes each Idempotency-Key once. It keeps its actions in a file, so that it can be
+// killed and started again like Perdure.
 package main
 
 import (
@@ -26,8 +26,8 @@ import (
 	"time"
 )
 
-// defaultJournal is beside the data of perdure dev, which takes no directory that it finds in use:
-// the store is opened first.
+// defaultJournal is next to the data directory of perdure dev, not in it: perdure dev refuses a
+// directory that has other files, and the store is started first.
 const defaultJournal = ".perdure-store.jsonl"
 
 func main() {
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// run opens the store with the journal of a file, until ctx ends.
+// run serves the store with the journal of a file until ctx ends.
 func run(ctx context.Context, addr, file string, out io.Writer) (err error) {
 	j, err := openJournal(file)
 	if err != nil {
@@ -57,6 +57,7 @@ func run(ctx context.Context, addr, file string, out io.Writer) (err error) {
 	return serve(ctx, addr, s.routes(), out)
 }
 
+// serve listens on addr, and serves until ctx ends.
 func serve(ctx context.Context, addr string, routes http.Handler, out io.Writer) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

@@ -14,26 +14,27 @@ import (
 // maxBody bounds a request, in bytes.
 const maxBody = 4 << 10
 
-// request has what any of the requests says.
+// request has the fields of all requests; each uses some of them.
 type request struct {
 	Key         string  `json:"-"`
-	Number      string  `json:"-"` // of the path
+	Number      string  `json:"-"` // path parameter: a reservation or a payment
 	Article     string  `json:"article"`
 	Reservation string  `json:"reservation"`
 	Amount      float64 `json:"amount"`
 	To          string  `json:"to"`
 }
 
-// store is safe for concurrent use.
+// store executes requests, each idempotency key once, and records them in its journal. The deeds in
+// memory are those of the journal. It is safe for concurrent use.
 type store struct {
 	mu      sync.Mutex
 	journal *journal
 	deeds   []deed
 	done    map[string]deed // by idempotency key
-	open    map[string]bool // reservations and payments that stand
+	open    map[string]bool // reservations and payments that were not undone
 }
 
-// newStore returns a store that has done what its journal says.
+// newStore returns a store with the deeds of a journal.
 func newStore(j *journal) (*store, error) {
 	entries, err := j.entries()
 	if err != nil {
@@ -58,8 +59,9 @@ func (s *store) routes() http.Handler {
 	return mux
 }
 
-// does does something once for a key, for who still waits for it: of an order that was cancelled,
-// nothing is done late. What is refused was not done.
+// does returns the handler of an action. It executes the action once per idempotency key, and
+// answers a repetition with the first result. It executes nothing for a client that has
+// disconnected, so a cancelled order has no late effects. A refused action can be repeated.
 func (s *store) does(it func(request) (deed, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := request{Key: r.Header.Get("Idempotency-Key"), Number: r.PathValue("number")}
@@ -91,7 +93,7 @@ func (s *store) does(it func(request) (deed, error)) http.HandlerFunc {
 	}
 }
 
-// note takes in what was done.
+// note adds an entry of the journal to the state in memory. The caller holds mu, or is newStore.
 func (s *store) note(e entry) {
 	s.deeds = append(s.deeds, e.deed)
 	if e.Key != "" {
@@ -105,7 +107,7 @@ func (s *store) note(e entry) {
 	}
 }
 
-// tells what was done.
+// tells serves GET /journal and GET /journal/{reservation}.
 func (s *store) tells(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,11 +118,11 @@ func (s *store) tells(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer(w, told)
-	_, _ = io.WriteString(w, "\n") // people read it
+	_, _ = io.WriteString(w, "\n") // for people who use curl
 }
 
-// reserve numbers a reservation by its key, so that an order has the same numbers whatever was
-// ordered before it.
+// reserve makes a reservation. Its number derives from the idempotency key, so that the numbers of
+// an order do not depend on other orders.
 func (s *store) reserve(asked request) (deed, error) {
 	if asked.Article == "" {
 		return deed{}, errors.New("which article?")
@@ -132,6 +134,7 @@ func (s *store) reserve(asked request) (deed, error) {
 	return deed{Did: "reserve", Number: number, Price: float64(10 * len(asked.Article))}, nil
 }
 
+// charge charges an open reservation.
 func (s *store) charge(asked request) (deed, error) {
 	if !s.open[asked.Reservation] || asked.Amount <= 0 {
 		return deed{}, errors.New("there is no such reservation, or nothing to pay")
@@ -139,6 +142,7 @@ func (s *store) charge(asked request) (deed, error) {
 	return deed{Did: "charge", Number: "P-" + asked.Reservation, Price: asked.Amount}, nil
 }
 
+// ship ships an open reservation. Moon is an address that always fails, to show compensations.
 func (s *store) ship(asked request) (deed, error) {
 	switch {
 	case !s.open[asked.Reservation]:
@@ -149,7 +153,7 @@ func (s *store) ship(asked request) (deed, error) {
 	return deed{Did: "ship", Number: "S-" + asked.Reservation}, nil
 }
 
-// undo closes what was opened.
+// undo returns the action that releases a reservation or refunds a payment.
 func (s *store) undo(name string) func(request) (deed, error) {
 	return func(asked request) (deed, error) {
 		if !s.open[asked.Number] {
@@ -166,5 +170,5 @@ func answer(w http.ResponseWriter, value any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // who has hung up needs no answer
+	_, _ = w.Write(body) // fails only if the client is gone
 }

@@ -1,8 +1,8 @@
-// Command shop is a bookshop to issue refunds of, with its orders and refunds in memory.
+// Command shop is a bookshop for the refund example. Its orders and refunds are in memory.
 //
 //	GET  /orders/{id}            an order
-//	POST /orders/{id}/refunds    {"amount": 12.5}: pays back; the same Idempotency-Key does it once
-//	GET  /refunds                what was paid back
+//	POST /orders/{id}/refunds    {"amount": 12.5}: refunds; once per Idempotency-Key
+//	GET  /refunds                all refunds
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// serve keeps the shop open until ctx ends.
+// serve runs the shop until ctx ends.
 func serve(ctx context.Context, addr string, out io.Writer) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

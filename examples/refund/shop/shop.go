@@ -24,7 +24,7 @@ type refund struct {
 	key     string
 }
 
-// shop is safe for concurrent use.
+// shop has fixed orders, and the refunds of this process. It is safe for concurrent use.
 type shop struct {
 	orders map[string]order
 
@@ -47,6 +47,7 @@ func (s *shop) routes() http.Handler {
 	return mux
 }
 
+// showOrder serves GET /orders/{id}.
 func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) {
 	o, ok := s.orders[r.PathValue("id")]
 	if !ok {
@@ -56,6 +57,7 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) {
 	answer(w, o)
 }
 
+// refundOrder serves POST /orders/{id}/refunds. Its errors are texts for the model.
 func (s *shop) refundOrder(w http.ResponseWriter, r *http.Request) {
 	o, ok := s.orders[r.PathValue("id")]
 	if !ok {
@@ -77,7 +79,8 @@ func (s *shop) refundOrder(w http.ResponseWriter, r *http.Request) {
 	answer(w, paid)
 }
 
-// payBack pays once for a key, and never more than was paid for the order.
+// payBack refunds an amount once per idempotency key: a repeated call returns the first refund. All
+// refunds of an order together never exceed what was paid. An empty key is never a repetition.
 func (s *shop) payBack(o order, amount float64, key string) (refund, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,6 +101,7 @@ func (s *shop) payBack(o order, amount float64, key string) (refund, error) {
 	return paid, nil
 }
 
+// listRefunds serves GET /refunds.
 func (s *shop) listRefunds(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,5 +110,5 @@ func (s *shop) listRefunds(w http.ResponseWriter, _ *http.Request) {
 
 func answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // who has hung up needs no answer
+	_ = json.NewEncoder(w).Encode(value) // fails only if the client is gone
 }

@@ -1,5 +1,5 @@
-// Command library is an MCP server on standard input and output: a few notes, to be searched and
-// read. Any MCP client can use it.
+// Command library is an MCP server over standard input and output. Its tools search and read a few
+// notes. Any MCP client can use it.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// run serves until standard input ends.
+// run serves until standard input ends, which is how MCP clients stop a server over stdio.
 func run(ctx context.Context) error {
 	library, err := notes.Load()
 	if err != nil {
@@ -28,9 +28,10 @@ func run(ctx context.Context) error {
 	return newServer(library).Run(ctx, &mcp.StdioTransport{})
 }
 
+// newServer returns the server with its two tools.
 func newServer(library notes.Library) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1.0.0"}, nil)
-	reads := &mcp.ToolAnnotations{ReadOnlyHint: true} // so that a call may be made again
+	reads := &mcp.ToolAnnotations{ReadOnlyHint: true} // Perdure may repeat calls of read-only tools
 	mcp.AddTool(s, &mcp.Tool{Name: "search", Description: "Searches the library.", Annotations: reads},
 		func(_ context.Context, _ *mcp.CallToolRequest, in notes.Query) (*mcp.CallToolResult, notes.Found, error) {
 			return nil, library.Search(in.Query), nil

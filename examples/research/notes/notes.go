@@ -1,4 +1,4 @@
-// Package notes is a small library of notes about tea and coffee, to be searched and read.
+// Package notes is a small library of notes about tea and coffee that can be searched and read.
 package notes
 
 import (
@@ -16,46 +16,47 @@ import (
 //go:embed *.md
 var files embed.FS
 
-// mostHits bounds what a search finds.
+// mostHits bounds the results of a search.
 const mostHits = 3
 
-// Library has notes by id. It is safe for concurrent use.
+// Library has notes by ID, which is the name of the note's file. It is never changed, so it is safe
+// for concurrent use.
 type Library map[string]note
 
 type note struct {
 	title, text string
-	words       map[string]int // how often each one is there
+	words       map[string]int // number of occurrences of each word
 }
 
-// Query is what to look for.
+// Query is the input of a search.
 type Query struct {
 	Query string `json:"query" jsonschema:"words to look for"`
 }
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
 	Notes []Hit `json:"notes" jsonschema:"at most three, the best first"`
 }
 
-// Hit is a note that a search has found.
+// Hit is a note in the result of a search.
 type Hit struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 }
 
-// Key names a note.
+// Key identifies a note.
 type Key struct {
 	ID string `json:"id" jsonschema:"the id of a note, from a search"`
 }
 
-// Note is one to read.
+// Note is a note with its text.
 type Note struct {
 	ID    string `json:"id"`
 	Text  string `json:"text"`
 	Title string `json:"title"`
 }
 
-// Load reads the notes: the first line of each is its title.
+// Load reads the embedded notes. The first line of a note is its title.
 func Load() (Library, error) {
 	notes := Library{}
 	names, err := fs.Glob(files, "*.md")
@@ -77,7 +78,7 @@ func Load() (Library, error) {
 	return notes, nil
 }
 
-// Read finds a note by its id. The error is for a model.
+// Read returns a note by its ID. The error is a text for the model.
 func (l Library) Read(id string) (Note, error) {
 	n, ok := l[id]
 	if !ok {
@@ -86,7 +87,8 @@ func (l Library) Read(id string) (Note, error) {
 	return Note{ID: id, Title: n.title, Text: n.text}, nil
 }
 
-// Search finds the notes that have most of the query's words, rare ones above all.
+// Search ranks the notes by the words of the query (TF-IDF): a note ranks higher the more often it
+// has a word, and the fewer notes have that word.
 func (l Library) Search(query string) Found {
 	scores := map[string]float64{}
 	for _, word := range wordsOf(query) {
@@ -112,7 +114,8 @@ func (l Library) Search(query string) Found {
 	return Found{hits}
 }
 
-// wordsOf returns the words of four letters or more: shorter ones tell notes apart badly.
+// wordsOf returns the words of a text in lower case, without those of fewer than four letters,
+// which distinguish notes badly.
 func wordsOf(text string) []string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return slices.DeleteFunc(words, func(word string) bool { return len(word) < 4 })

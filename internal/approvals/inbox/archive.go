@@ -25,7 +25,7 @@ const Archived = 30 * 24 * time.Hour
 // follows.
 const decidedPrefix = "decided."
 
-// Reference identifies a decided interrupt. Its content is in the audit of its thread (History).
+// Reference identifies a decided interrupt. Its content is in the audit of its thread (ReadHistory).
 type Reference struct {
 	ID     string `json:"id"`
 	Thread string `json:"thread"`
@@ -77,7 +77,7 @@ type archived struct {
 func (s *Store) watchArchive(ctx context.Context) (x *archive, err error) {
 	x = &archive{}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: decidedPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.apply})
+	x.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: x.load, Take: x.apply})
 	return x, err
 }
 

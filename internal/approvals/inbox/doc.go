@@ -6,7 +6,7 @@
 //	event.<tenant>.<event>               an event of an interrupt; kept for a week
 //	decided.<tenant>.<time>.<approval>   a decided interrupt; kept for 30 days
 //
-//	worker ──Put, Settle, Archive, Record──► bucket ──watch──► API: Index, sorted by time ──► lists
+//	worker ──Put, Settle, Archive, Record──► bucket ──watch──► API: Index, sorted ──► lists
 //	                                                ──read after a cursor──► Feed
 //
 // The inbox decides nothing: the thread's workflow does. The workflow's notifications may arrive

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// History reads the audit of a thread, and groups it by interrupt, in the order in which the
+// ReadHistory reads the audit of a thread, and groups it by interrupt, in the order in which the
 // interrupts were opened. It includes open interrupts.
-func History(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Past, error) {
-	var all []*Past
-	known := map[string]*Past{}
+func ReadHistory(ctx context.Context, l *stream.Log, t stream.Thread) ([]*History, error) {
+	var all []*History
+	known := map[string]*History{}
 	for rec, err := range l.Audit(ctx, t) {
 		if err != nil {
 			return nil, err
@@ -24,7 +24,7 @@ func History(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Past, erro
 		}
 		p := known[e.Event.Approval.ID]
 		if p == nil {
-			p = &Past{Status: StatusOpen}
+			p = &History{Status: StatusOpen}
 			known[e.Event.Approval.ID] = p
 			all = append(all, p)
 		}
@@ -34,23 +34,23 @@ func History(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Past, erro
 }
 
 // ByID returns the interrupt with an ID; nil = the history does not have it.
-func ByID(history []*Past, id string) *Past {
-	if i := slices.IndexFunc(history, func(p *Past) bool { return p.ID == id }); i >= 0 {
+func ByID(history []*History, id string) *History {
+	if i := slices.IndexFunc(history, func(p *History) bool { return p.ID == id }); i >= 0 {
 		return history[i]
 	}
 	return nil
 }
 
-// Past is an interrupt with its status and its events.
-type Past struct {
+// History is an interrupt with its status and its events.
+type History struct {
 	Approval
 	Status Status `json:"status"`
 	// Events are all events, in order.
-	Events []Happened `json:"events"`
+	Events []PastEvent `json:"events"`
 }
 
-// Happened is one event in the history of an interrupt.
-type Happened struct {
+// PastEvent is one event in the history of an interrupt.
+type PastEvent struct {
 	Type EventType `json:"type"`
 	At   time.Time `json:"at"`
 	// Decisions are the votes and decisions that this event added.
@@ -69,7 +69,7 @@ const (
 
 // add adds an event. The last event has the current Approval; its arguments are those of the first
 // entry, because later entries have none.
-func (p *Past) add(e *Event) {
+func (p *History) add(e *Event) {
 	args, before := p.Args, p.Decisions
 	if p.Approval = e.Approval; p.Args == nil {
 		p.Args = args
@@ -81,7 +81,7 @@ func (p *Past) add(e *Event) {
 			added = append(added, d)
 		}
 	}
-	p.Events = append(p.Events, Happened{Type: e.Type, At: e.At, Decisions: added})
+	p.Events = append(p.Events, PastEvent{Type: e.Type, At: e.At, Decisions: added})
 	switch e.Type {
 	case Decided:
 		p.Status = StatusDecided

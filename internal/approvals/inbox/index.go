@@ -43,7 +43,7 @@ type item struct {
 func (s *Store) Watch(ctx context.Context) (x *Index, err error) {
 	x = &Index{store: s}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: pendingPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.apply})
+	x.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: x.load, Take: x.apply})
 	if err != nil {
 		return nil, fmt.Errorf("inbox: load: %w", err)
 	}

@@ -38,11 +38,11 @@ type Store struct {
 	log *stream.Log
 	js  jetstream.JetStream
 	kv  jetstream.KeyValue
-	// behind is the stream of the bucket, stream its name. Unlike jetstream.KeyValue, it returns
+	// backing is the stream of the bucket, stream its name. Unlike jetstream.KeyValue, it returns
 	// delete markers with their revisions.
-	behind jetstream.Stream
-	stream string
-	prefix string // begins the subjects of keys: "$KV.<bucket>."
+	backing jetstream.Stream
+	stream  string
+	prefix  string // begins the subjects of keys: "$KV.<bucket>."
 	// epoch identifies this instance of the bucket, by its time of creation.
 	epoch string
 }
@@ -75,7 +75,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 		return nil, fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
 	}
 	epoch := strconv.FormatInt(made.StreamInfo().Created.UnixMilli(), 36)
-	return &Store{log: l, js: js, kv: kv, behind: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
+	return &Store{log: l, js: js, kv: kv, backing: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
 }
 
 // token returns a tenant as a token of a key. Keys of a bucket must not contain "~", which begins
@@ -148,7 +148,7 @@ const look = 20 * time.Millisecond
 // lookUpEntry reads a pending key: its revision (0 = no entry), and whether the entry is newer than
 // at. A settled entry counts as newer.
 func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revision uint64, newer bool, err error) {
-	msg, err := s.behind.GetLastMsgForSubject(ctx, s.prefix+key)
+	msg, err := s.backing.GetLastMsgForSubject(ctx, s.prefix+key)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, false, nil
 	}

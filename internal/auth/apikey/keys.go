@@ -1,12 +1,13 @@
-// Package apikey knows callers by keys that a file lists.
+// Package apikey authenticates callers by API keys that a file lists.
 //
 //	keys:
 //	  - sha256: 5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8   # or key: …
-//	    tenant: shop        # left out = default
+//	    tenant: shop        # default: the tenant default
 //	    subject: nightly-report
 //	    roles: [finance]
 //
-// It is read once. A key is known by its digest, so that the file need not be a secret.
+// The file is read once. It may list the SHA-256 of a key instead of the key, so that it need not
+// be secret.
 package apikey
 
 import (
@@ -26,20 +27,22 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Bounds of a file: its bytes, how many keys it may list, and how short one may be.
+// Bounds of a file: its bytes, the number of its keys, and the minimum length of a key in bytes. A
+// SHA-256 without salt protects only keys that cannot be guessed.
 const (
 	maxFile     = 1 << 20
 	maxKeys     = 1000
 	minKeyBytes = 20
 )
 
-// Keys are those of a file. They are safe for concurrent use.
+// Keys are the keys of a file, by digest, with their principals at the same index. They are never
+// changed, so they are safe for concurrent use.
 type Keys struct {
 	digests    [][sha256.Size]byte
 	principals []auth.Principal
 }
 
-// entry is a key as a file has it.
+// entry is a key in the file.
 type entry struct {
 	Key     string   `yaml:"key"`
 	SHA256  string   `yaml:"sha256"`
@@ -48,7 +51,7 @@ type entry struct {
 	Roles   []string `yaml:"roles"`
 }
 
-// Load reads a file, YAML or JSON. No error has a key in its text.
+// Load reads a file, YAML or JSON. Its errors never contain a key.
 func Load(name string) (*Keys, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -69,6 +72,7 @@ func Load(name string) (*Keys, error) {
 	return keys, nil
 }
 
+// parse decodes a file.
 func parse(body []byte) (*Keys, error) {
 	var file struct {
 		Keys []entry `yaml:"keys"`
@@ -76,7 +80,7 @@ func parse(body []byte) (*Keys, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil {
-		return nil, errors.New("must be a list under keys, each with sha256 or key, tenant, subject and roles") // YAML's own words may quote a key
+		return nil, errors.New("must be a list under keys, each with sha256 or key, tenant, subject and roles") // the YAML decoder's own error may quote a key
 	}
 	if n := len(file.Keys); n == 0 || n > maxKeys {
 		return nil, fmt.Errorf("keys must have 1 to %d entries, not %d", maxKeys, n)
@@ -90,6 +94,7 @@ func parse(body []byte) (*Keys, error) {
 	return k, nil
 }
 
+// add validates an entry and adds it.
 func (k *Keys) add(e entry) error {
 	digest, err := e.digest()
 	if err != nil {
@@ -109,6 +114,7 @@ func (k *Keys) add(e entry) error {
 	return nil
 }
 
+// digest returns the digest of the entry's key.
 func (e entry) digest() (digest [sha256.Size]byte, err error) {
 	switch {
 	case (e.Key == "") == (e.SHA256 == ""):
@@ -127,7 +133,8 @@ func (e entry) digest() (digest [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(sum), nil
 }
 
-// find returns the place of a key, -1 = it is none. All are compared, each in constant time.
+// find returns the index of a digest; -1 = it is not listed. It compares all digests in constant
+// time, so its duration does not depend on the keys.
 func (k *Keys) find(digest [sha256.Size]byte) int {
 	found := -1
 	for i := range k.digests {
@@ -136,7 +143,7 @@ func (k *Keys) find(digest [sha256.Size]byte) int {
 	return found
 }
 
-// Authenticate implements auth.Authenticator.
+// Authenticate implements auth.Authenticator. Identities do not expire.
 func (k *Keys) Authenticate(r *http.Request) (auth.Identity, error) {
 	key, err := auth.Bearer(r.Header)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package callers makes what finds out who calls, as a process is configured.
+// Package callers makes the authenticator that the configuration of a process selects.
 package callers
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// New makes it, for an api that listens on addr. A provider of tokens that cannot be reached is
-// asked again when somebody brings one.
+// New makes the authenticator for an API that listens on addr. In the mode oidc it tries to reach
+// the provider. If the provider is unavailable, New logs a warning, and the next request with a
+// token tries again.
 //
 // Errors: *config.VariableError.
 func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger) (auth.Authenticator, error) {
@@ -32,6 +33,7 @@ func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger)
 	case config.AuthOIDC:
 		tokens := oidc.New(oidc.Config(cfg.OIDC))
 		err := tokens.Discover(ctx)
+		// The provider may start after the API; each request with a token tries again.
 		if errors.Is(err, auth.ErrUnavailable) {
 			logger.WarnContext(ctx, "the OpenID provider cannot be reached: nobody is let in until it can", "error", err)
 		} else if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// principal is who a token says that its bearer is.
+// principal returns the principal in the claims of a verified token. Errors: auth.ErrInvalid.
 func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
 	p := auth.Principal{Tenant: auth.TenantDefault}
 	var claims map[string]any
@@ -30,7 +30,7 @@ func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
 	return p, err
 }
 
-// name reads a claim that has to be there.
+// name reads a required claim: a non-empty string.
 func name(claims map[string]any, path string) (string, error) {
 	value, ok := claim(claims, path).(string)
 	if !ok || value == "" {
@@ -39,8 +39,8 @@ func name(claims map[string]any, path string) (string, error) {
 	return value, nil
 }
 
-// words reads a claim that is a list, or one text with spaces between the words; without it there
-// are none.
+// words reads an optional claim: a list of strings, or one string of words separated by spaces (as
+// in OAuth scopes). The result is sorted and has no duplicates.
 func words(claims map[string]any, path string) ([]string, error) {
 	var list []string
 	switch value := claim(claims, path).(type) {
@@ -62,8 +62,8 @@ func words(claims map[string]any, path string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// claim finds a claim. Some providers have names like URLs, with dots of their own: the very name
-// goes before the path.
+// claim returns a claim; nil = the token does not have it. Some providers use URLs as names, which
+// contain dots: a member with the whole path as its name takes precedence.
 func claim(claims map[string]any, path string) any {
 	if value, ok := claims[path]; ok {
 		return value

@@ -1,11 +1,11 @@
-// Package oidc knows callers by the tokens of an OpenID provider: signed JWTs whose keys the
-// provider publishes.
+// Package oidc authenticates callers by the tokens of an OpenID provider: signed JWTs whose keys
+// the provider publishes.
 //
 //	token ──signature, issuer, expiry──► verifier ──audience, claims──► Principal
-//	                                        │ keys, when one is new
+//	                                        │ a key that is unknown
 //	                                        ▼
 //	                                     fetcher ──► the provider, at most every ten seconds
 //
-// The provider is needed to begin, and for keys that it has changed. While it is away, tokens with
-// keys that are known are accepted, and others are answered with auth.ErrUnavailable.
+// The provider is needed at the start, and after it has changed its keys. While it is unavailable,
+// tokens with known keys are accepted, and others fail with auth.ErrUnavailable.
 package oidc

@@ -16,18 +16,20 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// How long what the provider answered stands, and how long that it did not answer. Whoever makes up
-// tokens with keys that nobody has heard of makes the verifier look for new ones with each of them.
+// fresh is how long a document of the provider is reused, broken how long a failure is. Without
+// this, every forged token with an unknown key ID would make the verifier request the provider's
+// keys.
 const (
 	fresh  = 10 * time.Second
 	broken = time.Second
 )
 
-// maxDocument bounds what the provider may answer with.
+// maxDocument bounds a response of the provider, in bytes.
 const maxDocument = 1 << 20
 
-// fetcher is the verifier's way to the provider. It asks for each document once in a while, and
-// whatever is no document is auth.ErrUnavailable.
+// fetcher is the HTTP transport of the verifier. It caches documents of the provider, and marks
+// every failure to get one as auth.ErrUnavailable. It makes one request at a time; concurrent
+// callers wait for it. It is safe for concurrent use.
 type fetcher struct {
 	base http.RoundTripper
 	now  func() time.Time
@@ -36,7 +38,7 @@ type fetcher struct {
 	documents map[string]*document // by URL
 }
 
-// document is what the provider answered when it was asked, or why there was no answer.
+// document is a response of the provider, or the failure to get one.
 type document struct {
 	until  time.Time
 	header http.Header
@@ -44,11 +46,13 @@ type document struct {
 	err    error
 }
 
+// newFetcher returns a fetcher over a transport, with a clock.
 func newFetcher(base http.RoundTripper, now func() time.Time) *fetcher {
 	return &fetcher{base: base, now: now, documents: map[string]*document{}}
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It holds the lock during a request, so that concurrent
+// callers get the same document.
 func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,6 +76,7 @@ func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// fetch requests a document, and returns it or the failure with its time of expiry.
 func (f *fetcher) fetch(r *http.Request) *document {
 	header, body, err := f.roundTrip(r)
 	if err != nil {
@@ -80,6 +85,7 @@ func (f *fetcher) fetch(r *http.Request) *document {
 	return &document{until: f.now().Add(fresh), header: header, body: body}
 }
 
+// roundTrip requests a document. A status other than 200, and a body that is not JSON, are errors.
 func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
 	answer, err := f.base.RoundTrip(r)
 	if err != nil {
@@ -98,20 +104,20 @@ func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
 	return answer.Header, body, nil
 }
 
-// outageKey is the key of the error of an outage in a context.
+// outageKey is the context key of the error that noting returns.
 type outageKey struct{}
 
-// noting returns a context in which a keySet notes why keys could not be had: the verifier makes a
-// text of every error, and would take that one for a bad token.
+// noting returns a context in which keySet stores the reason if keys are unavailable. The verifier
+// formats errors as text, so errors.Is could not distinguish an outage from an invalid token.
 func noting(ctx context.Context) (context.Context, *error) {
 	var outage error
 	return context.WithValue(ctx, outageKey{}, &outage), &outage
 }
 
-// keySet is the key set of a verifier. It keeps the error of an outage apart from those of invalid
-// tokens.
+// keySet is the key set of the verifier. It stores the error of an outage in the context of noting.
 type keySet struct{ oidc.KeySet }
 
+// VerifySignature implements oidc.KeySet.
 func (k keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, jwt)
 	if err != nil && (errors.Is(err, auth.ErrUnavailable) || ctx.Err() != nil) {

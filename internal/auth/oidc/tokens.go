@@ -15,53 +15,58 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Config says whose tokens are accepted, and what they say. Claims are names of the token's
-// members; dots lead into objects, unless a member has that very name.
+// Config selects the accepted tokens, and the claims with the principal. A claim is a member of the
+// token's JSON. Dots lead into nested objects, unless a member has the whole text as its name.
 type Config struct {
-	// Issuer is the provider's URL, as its tokens have it.
+	// Issuer is the provider's URL, exactly as in the claim iss.
 	Issuer string
-	// Audiences are those of which a token must have one.
+	// Audiences are the accepted values of the claim aud: a token must have one of them.
 	Audiences []string
-	// SubjectClaim and RolesClaim name the caller and the roles.
+	// SubjectClaim and RolesClaim are the claims with the subject and the roles.
 	SubjectClaim, RolesClaim string
-	// TenantClaim names the tenant. Empty = everybody has the default one.
+	// TenantClaim is the claim with the tenant; "" = every caller has the default tenant.
 	TenantClaim string
 }
 
-// Skew is how far the provider's clock may be behind ours.
+// Skew is how long after its expiry a token is still accepted, because the provider's clock may be
+// slow.
 const Skew = 30 * time.Second
 
 // patience bounds each request to the provider.
 const patience = 10 * time.Second
 
-// signatures are those that only the provider can make. Those with a shared key are not among them,
-// nor is none.
+// signatures are the accepted algorithms: those for which only the provider can sign. HMAC with a
+// shared key and "none" are excluded (RFC 8725, section 3.1).
 var signatures = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
 }
 
-// Tokens knows callers by their tokens. It is safe for concurrent use.
+// Tokens authenticates callers by the tokens of one provider. It is safe for concurrent use and
+// needs no closing.
 type Tokens struct {
 	cfg      Config
 	now      func() time.Time
 	client   *http.Client
-	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the provider was found
+	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until Discover has succeeded
 	finding  singleflight.Group
 }
 
-// New knows the tokens of a provider, which is asked when it is needed, or by Discover.
+// New returns the authenticator for a provider. It makes no request: Discover does, at the latest
+// when the first token arrives.
 func New(cfg Config) *Tokens {
 	return newTokens(cfg, time.Now)
 }
 
+// newTokens is New with a clock for tests.
 func newTokens(cfg Config, now func() time.Time) *Tokens {
 	return &Tokens{cfg: cfg, now: now, client: &http.Client{Transport: newFetcher(http.DefaultTransport, now), Timeout: patience}}
 }
 
-// Discover finds the provider. It is done once; many may ask for it at a time.
+// Discover reads the provider's configuration (OpenID Connect Discovery) once; further calls return
+// nil at once. Concurrent calls share one request, which continues if ctx ends.
 //
-// Errors: auth.ErrUnavailable, if that may be different in a moment; anything else is a mistake in
-// the configuration.
+// Errors: auth.ErrUnavailable if a repetition may succeed; any other error is a mistake in the
+// configuration.
 func (t *Tokens) Discover(ctx context.Context) error {
 	if t.verifier.Load() != nil {
 		return nil
@@ -75,6 +80,7 @@ func (t *Tokens) Discover(ctx context.Context) error {
 	}
 }
 
+// discover reads the provider's configuration, and sets the verifier.
 func (t *Tokens) discover(ctx context.Context) error {
 	ctx = oidc.ClientContext(ctx, t.client)
 	provider, err := oidc.NewProvider(ctx, t.cfg.Issuer)
@@ -88,14 +94,15 @@ func (t *Tokens) discover(ctx context.Context) error {
 		return errors.New("the provider does not say where its keys are (jwks_uri)")
 	}
 	t.verifier.Store(oidc.NewVerifier(t.cfg.Issuer, keySet{oidc.NewRemoteKeySet(ctx, document.Keys)}, &oidc.Config{
-		SkipClientIDCheck:    true, // there may be several; accepts looks
+		SkipClientIDCheck:    true, // there may be several audiences: verify checks them
 		SupportedSigningAlgs: signatures,
 		Now:                  func() time.Time { return t.now().Add(-Skew) },
 	}))
 	return nil
 }
 
-// Authenticate implements auth.Authenticator.
+// Authenticate implements auth.Authenticator. It may wait for the provider, up to patience per
+// request.
 func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 	raw, err := auth.Bearer(r.Header)
 	if err != nil {
@@ -112,6 +119,7 @@ func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 	return auth.Identity{Principal: p, Expires: token.Expiry.Add(Skew)}, err
 }
 
+// verify checks signature, issuer, expiry and audience of a token.
 func (t *Tokens) verify(ctx context.Context, raw string) (*oidc.IDToken, error) {
 	ctx, outage := noting(ctx)
 	token, err := t.verifier.Load().Verify(ctx, raw)
@@ -129,6 +137,7 @@ func (t *Tokens) verify(ctx context.Context, raw string) (*oidc.IDToken, error) 
 	return token, nil
 }
 
+// unavailable marks an error as auth.ErrUnavailable.
 func unavailable(err error) error {
 	if errors.Is(err, auth.ErrUnavailable) {
 		return err

@@ -146,9 +146,11 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error 
 }
 
 // isConflict reports whether another writer has changed the entry since it was read.
+//
+// Create reports it as ErrKeyExists, Update as ErrKeyRevisionMismatch. The error codes below them
+// depend on the replicas of the bucket.
 func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
 
 // read returns the entry of a key, and its revision; revision 0 = there is no entry.

@@ -19,7 +19,7 @@ var ErrUnknownRun = errors.New("dispatch: unknown run")
 // activities at once. It returns when all three are sent, not when the run has ended. A run that
 // has ended is left as it is. Errors: ErrUnknownRun.
 func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel) error {
-	known, err := d.Log.Known(ctx, run)
+	known, err := d.Log.HasRun(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// tellCancelled writes the cancel record and the announcement for a run that its workflow has
+// recordCancel writes the cancel record and the announcement for a run that its workflow has
 // cancelled already, in favor of the run whose input is the record input. No signal is necessary.
-func (d *Dispatcher) tellCancelled(ctx context.Context, run stream.Run, input uint64) error {
+func (d *Dispatcher) recordCancel(ctx context.Context, run stream.Run, input uint64) error {
 	in, err := d.Log.Input(ctx, input)
 	if err != nil {
 		return err

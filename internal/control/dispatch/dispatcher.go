@@ -133,14 +133,14 @@ func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, 
 	// closed.
 	_, silent := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	switch {
-	case err != nil && (over(err) || silent && ctx.Err() == nil):
+	case err != nil && (closedBeforeUpdate(err) || silent && ctx.Err() == nil):
 		return taken, false, nil
 	case err != nil:
 		return taken, false, err
 	case taken.Closing:
 		d.awaitClose(ctx, run.Thread, execution)
 	case taken.Interrupted != "":
-		err = d.tellCancelled(ctx, stream.Run{Thread: run.Thread, ID: taken.Interrupted}, in.Input)
+		err = d.recordCancel(ctx, stream.Run{Thread: run.Thread, ID: taken.Interrupted}, in.Input)
 	}
 	return taken, taken.Attached || taken.Queued, err
 }

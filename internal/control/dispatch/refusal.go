@@ -38,9 +38,9 @@ func BusyWith(err error) (active string, busy bool) {
 	return detail.RunID, err == nil
 }
 
-// over reports whether the workflow closed before it handled the offer, so that the caller must
+// closedBeforeUpdate reports whether the workflow closed before it handled the offer, so that the caller must
 // load the thread again.
-func over(err error) bool {
+func closedBeforeUpdate(err error) bool {
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound
 	return errors.As(err, &gone) || errors.As(err, &app) && Refusal(err) == ""

@@ -19,9 +19,9 @@ func FireID(tenant, id string) string {
 	return "fire/" + stream.Token(tenant) + "/" + stream.Token(id)
 }
 
-// NominalOf returns the nominal time of a firing from its workflow ID. ok is false if the ID is not
+// NominalTime returns the nominal time of a firing from its workflow ID. ok is false if the ID is not
 // that of a firing of this schedule.
-func NominalOf(tenant, id, workflowID string) (at time.Time, ok bool) {
+func NominalTime(tenant, id, workflowID string) (at time.Time, ok bool) {
 	text, ok := strings.CutPrefix(workflowID, FireID(tenant, id)+"-")
 	if !ok {
 		return at, false

@@ -157,7 +157,7 @@ func TestTheSameTimeIsTheSameRun(t *testing.T) {
 		t.Errorf("the messages of two runs are %+v and %+v (%v)", first.Messages, other.Messages, err)
 	}
 	id := schedules.FireID("shop", "s") + "-2030-01-31T08:00:00Z"
-	if nominal, ok := schedules.NominalOf("shop", "s", id); !ok || !nominal.Equal(at) {
+	if nominal, ok := schedules.NominalTime("shop", "s", id); !ok || !nominal.Equal(at) {
 		t.Errorf("%s is %s, %t", id, nominal, ok)
 	}
 }

@@ -34,8 +34,8 @@ var (
 	ErrExists = errors.New("schedules: the schedule exists")
 )
 
-// Kept is a schedule as the store keeps it.
-type Kept struct {
+// Stored is a schedule as the store keeps it.
+type Stored struct {
 	Schedule
 	// Requester is the caller who wrote this revision of the schedule. The schedule's runs belong
 	// to this principal.
@@ -70,18 +70,18 @@ func token(id string) string { return strings.Replace(stream.Token(id), "~", "="
 func key(tenant, id string) string { return token(tenant) + "." + token(id) }
 
 // Create writes a new schedule, and sets k.Revision. Errors: ErrExists.
-func (s *Store) Create(ctx context.Context, tenant string, k *Kept) error {
+func (s *Store) Create(ctx context.Context, tenant string, k *Stored) error {
 	return s.write(k, func(raw []byte) (uint64, error) { return s.kv.Create(ctx, key(tenant, k.ID), raw) })
 }
 
 // Change replaces revision k.Revision of a schedule by k, and sets k.Revision to the new one. It is
 // a compare-and-swap. Errors: ErrChanged if k.Revision is not the current one.
-func (s *Store) Change(ctx context.Context, tenant string, k *Kept) error {
+func (s *Store) Change(ctx context.Context, tenant string, k *Stored) error {
 	return s.write(k, func(raw []byte) (uint64, error) { return s.kv.Update(ctx, key(tenant, k.ID), raw, k.Revision) })
 }
 
 // write encodes k, has put write it, and maps the errors of the bucket.
-func (s *Store) write(k *Kept, put func([]byte) (uint64, error)) error {
+func (s *Store) write(k *Stored, put func([]byte) (uint64, error)) error {
 	raw, err := json.Marshal(k)
 	if err != nil {
 		return fmt.Errorf("schedules: encode: %w", err)
@@ -100,7 +100,7 @@ func (s *Store) write(k *Kept, put func([]byte) (uint64, error)) error {
 }
 
 // Get returns the current revision of a schedule. Errors: ErrUnknown.
-func (s *Store) Get(ctx context.Context, tenant, id string) (*Kept, error) {
+func (s *Store) Get(ctx context.Context, tenant, id string) (*Stored, error) {
 	return read(s.kv.Get(ctx, key(tenant, id)))
 }
 
@@ -115,7 +115,7 @@ const (
 // At returns a certain revision of a schedule. It blocks for up to 2 s if the bucket does not have
 // the revision. Errors: ErrUnknown, also if the schedule has changed so often since that the bucket
 // dropped the revision.
-func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Kept, error) {
+func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Stored, error) {
 	again := time.NewTicker(look)
 	defer again.Stop()
 	for n := 0; ; n++ {
@@ -139,7 +139,7 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 // List returns up to limit schedules of a tenant in the order of their keys, after the key "after";
 // "" = from the beginning. next is the key to pass as after for the next page; "" = there is none.
 // Schedules that are deleted meanwhile are left out.
-func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Kept, next string, err error) {
+func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Stored, next string, err error) {
 	keys, err := s.kv.ListKeysFiltered(ctx, token(tenant)+".*")
 	if err != nil {
 		return nil, "", asUnavailable(err)
@@ -175,14 +175,14 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 
 // read decodes the result of a read of the bucket. It maps a missing key to ErrUnknown, and any
 // other failure to stream.ErrUnavailable.
-func read(entry jetstream.KeyValueEntry, err error) (*Kept, error) {
+func read(entry jetstream.KeyValueEntry, err error) (*Stored, error) {
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, ErrUnknown
 	}
 	if err != nil {
 		return nil, asUnavailable(err)
 	}
-	k := &Kept{Revision: entry.Revision()}
+	k := &Stored{Revision: entry.Revision()}
 	if err := json.Unmarshal(entry.Value(), k); err != nil {
 		return nil, fmt.Errorf("schedules: decode: %w", err)
 	}

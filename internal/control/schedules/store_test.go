@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func kept(id, note string) *schedules.Kept {
-	return &schedules.Kept{Schedule: schedules.Schedule{ID: id, Agent: "a", Note: note}, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
+func kept(id, note string) *schedules.Stored {
+	return &schedules.Stored{Schedule: schedules.Schedule{ID: id, Agent: "a", Note: note}, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
 }
 
 func TestStoreKeepsRevisions(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Clock creates, changes and reads the schedules in Temporal. Temporal keeps the times, the overlap
+// Scheduler creates, changes and reads the schedules in Temporal. Temporal keeps the times, the overlap
 // policy and whether a schedule is paused; each action starts the workflow schedule.fire.v1 with
 // the schedule's revision, and never with its input. Clock has no state of its own and is safe for
 // concurrent use.
-type Clock struct {
+type Scheduler struct {
 	Temporal client.Client
 	// ParkAfter is how long runs of schedules wait for interrupts before they are parked. It
 	// becomes part of a schedule's action when Set or Change writes it.
@@ -30,22 +30,22 @@ type Clock struct {
 const workflowTaskTimeout = 5 * time.Second
 
 // Handle returns Temporal's handle of a schedule. It makes no request: the schedule may not exist.
-func (c *Clock) Handle(ctx context.Context, tenant, id string) client.ScheduleHandle {
+func (c *Scheduler) Handle(ctx context.Context, tenant, id string) client.ScheduleHandle {
 	return c.Temporal.ScheduleClient().GetHandle(ctx, TemporalID(tenant, id))
 }
 
 // Set creates a schedule in Temporal, or changes it if Temporal has it. A schedule that is paused
 // stays paused. Errors: *FieldError if Temporal refuses the specification.
-func (c *Clock) Set(ctx context.Context, tenant string, k *Kept) error {
+func (c *Scheduler) Set(ctx context.Context, tenant string, k *Stored) error {
 	err := c.create(ctx, tenant, k)
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return c.Change(ctx, tenant, k)
 	}
-	return refused(err)
+	return mapError(err)
 }
 
 // create creates a schedule. It fails with temporal.ErrScheduleAlreadyRunning if Temporal has it.
-func (c *Clock) create(ctx context.Context, tenant string, k *Kept) error {
+func (c *Scheduler) create(ctx context.Context, tenant string, k *Stored) error {
 	now, err := c.schedule(tenant, k)
 	if err != nil {
 		return err
@@ -61,13 +61,13 @@ func (c *Clock) create(ctx context.Context, tenant string, k *Kept) error {
 // Change replaces the specification, action and policies of a schedule that Temporal has, and keeps
 // its state: whether it is paused, and its note. Errors: ErrUnknown if Temporal does not have it,
 // *FieldError if Temporal refuses the specification.
-func (c *Clock) Change(ctx context.Context, tenant string, k *Kept) error {
+func (c *Scheduler) Change(ctx context.Context, tenant string, k *Stored) error {
 	now, err := c.schedule(tenant, k)
 	if err != nil {
 		return err
 	}
 	named := attributes(tenant, k)
-	return refused(c.Handle(ctx, tenant, k.ID).Update(ctx, client.ScheduleUpdateOptions{
+	return mapError(c.Handle(ctx, tenant, k.ID).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(before client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			now.State = before.Description.Schedule.State
 			return &client.ScheduleUpdate{Schedule: now, TypedSearchAttributes: &named}, nil
@@ -77,7 +77,7 @@ func (c *Clock) Change(ctx context.Context, tenant string, k *Kept) error {
 
 // schedule translates a schedule to Temporal's form. The action has the revision, by which the
 // firing finds the input in the Store. Errors: *FieldError.
-func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
+func (c *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error) {
 	spec, err := k.Spec.Temporal()
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 
 // attributes returns the search attributes of a schedule and of its firings. The tenant is a token,
 // as in the IDs of workflows.
-func attributes(tenant string, k *Kept) temporal.SearchAttributes {
+func attributes(tenant string, k *Stored) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(runs.AttributeTenant.ValueSet(stream.Token(tenant)), runs.AttributeAgent.ValueSet(k.Agent))
 }
 
@@ -113,29 +113,29 @@ func attributes(tenant string, k *Kept) temporal.SearchAttributes {
 // paused. If the process that held the schedule in memory has died, Temporal answers only after
 // some seconds, with DeadlineExceeded; Describe then repeats the request until ctx ends. Errors:
 // ErrUnknown.
-func (c *Clock) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
+func (c *Scheduler) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
 	for {
 		d, err := c.Handle(ctx, tenant, id).Describe(ctx)
 		var late *serviceerror.DeadlineExceeded
 		if ctx.Err() != nil || !errors.As(err, &late) && !errors.Is(err, context.DeadlineExceeded) {
-			return d, refused(err)
+			return d, mapError(err)
 		}
 	}
 }
 
 // Pause pauses a schedule. Errors: ErrUnknown, as for the methods below.
-func (c *Clock) Pause(ctx context.Context, tenant, id string) error {
-	return refused(c.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: "paused by request"}))
+func (c *Scheduler) Pause(ctx context.Context, tenant, id string) error {
+	return mapError(c.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: "paused by request"}))
 }
 
 // Resume ends the pause of a schedule.
-func (c *Clock) Resume(ctx context.Context, tenant, id string) error {
-	return refused(c.Handle(ctx, tenant, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by request"}))
+func (c *Scheduler) Resume(ctx context.Context, tenant, id string) error {
+	return mapError(c.Handle(ctx, tenant, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by request"}))
 }
 
 // Trigger fires a schedule at once, even if it is paused. overlap is the name of a policy for this
 // firing; "" = the schedule's own. Errors: *FieldError if there is no such policy.
-func (c *Clock) Trigger(ctx context.Context, tenant, id, overlap string) error {
+func (c *Scheduler) Trigger(ctx context.Context, tenant, id, overlap string) error {
 	var options client.ScheduleTriggerOptions
 	if overlap != "" {
 		policy, err := Overlap(overlap, "/overlap")
@@ -144,17 +144,17 @@ func (c *Clock) Trigger(ctx context.Context, tenant, id, overlap string) error {
 		}
 		options.Overlap = policy
 	}
-	return refused(c.Handle(ctx, tenant, id).Trigger(ctx, options))
+	return mapError(c.Handle(ctx, tenant, id).Trigger(ctx, options))
 }
 
 // Delete deletes a schedule from Temporal. Runs that it has started continue.
-func (c *Clock) Delete(ctx context.Context, tenant, id string) error {
-	return refused(c.Handle(ctx, tenant, id).Delete(ctx))
+func (c *Scheduler) Delete(ctx context.Context, tenant, id string) error {
+	return mapError(c.Handle(ctx, tenant, id).Delete(ctx))
 }
 
-// refused maps the errors of Temporal: NotFound to ErrUnknown, InvalidArgument to a *FieldError
+// mapError maps the errors of Temporal: NotFound to ErrUnknown, InvalidArgument to a *FieldError
 // about the schedule as a whole.
-func refused(err error) error {
+func mapError(err error) error {
 	var unknown *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument
 	switch {

@@ -55,7 +55,7 @@ func (i *item) compare(o *item) int {
 func Watch(ctx context.Context, l *stream.Log) (x *Index, err error) {
 	x = &Index{}
 	source := watch.Source{Log: l, Bucket: l.Index(), Keys: stream.IndexPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.apply})
+	x.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: x.load, Take: x.apply})
 	if err != nil {
 		return nil, fmt.Errorf("threads: load: %w", err)
 	}

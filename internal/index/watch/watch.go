@@ -22,9 +22,9 @@ type Source struct {
 	Check time.Duration
 }
 
-// Copy is the receiver of a watch. A watch calls its functions, and those of its Loading, from one
+// Receiver is the receiver of a watch. A watch calls its functions, and those of its Loading, from one
 // goroutine, one after the other.
-type Copy struct {
+type Receiver struct {
 	// Load begins to load the present values. The copy keeps its earlier state until Loading.Done.
 	Load func() Loading
 	// Take applies one change. Puts, deletes and purges are changes. ctx ends when the watch stops.
@@ -45,7 +45,7 @@ type Loading interface {
 // safe for concurrent use.
 type Watch struct {
 	source Source
-	copy   Copy
+	copy   Receiver
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 	// current is whether the copy is loaded and no failure of its watch is known.
@@ -62,7 +62,7 @@ const (
 // Begin loads a copy, and keeps it current until Stop, which the caller must call. It blocks until
 // the copy is loaded, and fails with the cause of ctx if ctx ends before that. Later, ctx has no
 // effect.
-func Begin(ctx context.Context, s Source, c Copy) (*Watch, error) {
+func Begin(ctx context.Context, s Source, c Receiver) (*Watch, error) {
 	if s.Check == 0 {
 		s.Check = check
 	}

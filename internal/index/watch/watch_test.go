@@ -25,8 +25,8 @@ type shelf struct {
 
 func newShelf() *shelf { return &shelf{changed: make(chan struct{}, 1)} }
 
-func (s *shelf) copy() Copy {
-	return Copy{Load: func() Loading { return &delivery{s, map[string]string{}} }, Take: s.take}
+func (s *shelf) copy() Receiver {
+	return Receiver{Load: func() Loading { return &delivery{s, map[string]string{}} }, Take: s.take}
 }
 
 func (s *shelf) tell() {

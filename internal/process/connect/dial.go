@@ -16,6 +16,10 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
+// Connections are dialed with two layers of repetition. The functions dialNATS and dialTemporal
+// make one attempt, bounded by attemptTimeout, and mark permanent errors. retry repeats them until
+// Config.ConnectTimeout. After that the client libraries reconnect by themselves.
+
 // Connections are the open connections of a process. The caller of Dial owns them and calls Close.
 // They are safe for concurrent use.
 type Connections struct {

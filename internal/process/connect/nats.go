@@ -27,6 +27,7 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 	options = append(options,
 		nats.Name(name),
 		nats.Timeout(attemptTimeout),
+		// -1 = the client reconnects without end.
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		// Operators rotate credentials by hand, not always in the right order. That must not end

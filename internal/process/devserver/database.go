@@ -14,13 +14,15 @@ import (
 
 // database is Temporal's SQLite file.
 //
-// Temporal's plugin keeps one connection pool per file for as long as the process
-// lives. Everything here goes through connections of its own, closed before the
-// server starts and opened after it stopped.
+// Temporal's plugin keeps one connection pool per file for the life of the process. The methods of
+// database use connections of their own, which they close before the server starts, or open after
+// it has stopped.
 type database struct {
 	sql *config.SQL
 }
 
+// newDatabase returns the database of a file, with the configuration for Temporal. It opens
+// nothing.
 func newDatabase(path string) *database {
 	attributes := map[string]string{"mode": "rwc"}
 	for pragma, value := range pragmas {
@@ -35,14 +37,14 @@ func newDatabase(path string) *database {
 	}}
 }
 
-// uriPath escapes what would end or change the path in the "file:" URI that the
-// plugin makes by concatenation.
+// uriPath escapes the characters that would end or change the path in the "file:" URI. The plugin
+// builds that URI by concatenation.
 func uriPath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
 
-// prepare makes the file ready for the server: schema, namespace, search
-// attributes. It returns the attempts that were running when it was last used.
+// prepare makes the file ready for the server: schema, namespace and search attributes. It returns
+// the activity attempts that were running when the file was last used.
 func (d *database) prepare(ctx context.Context, namespace string) ([]Orphan, error) {
 	db, err := d.open()
 	if err != nil {
@@ -58,6 +60,7 @@ func (d *database) prepare(ctx context.Context, namespace string) ([]Orphan, err
 	return orphans, nil
 }
 
+// prepare creates the schema if the file is empty, and reads the orphans.
 func prepare(ctx context.Context, db *sql.DB, namespace string) ([]Orphan, error) {
 	if err := ensureSchema(ctx, db); err != nil {
 		return nil, err
@@ -65,7 +68,8 @@ func prepare(ctx context.Context, db *sql.DB, namespace string) ([]Orphan, error
 	return readOrphans(ctx, db, namespace)
 }
 
-// open connects with the driver that the plugin has registered.
+// open opens connections with the driver that Temporal's plugin has registered, and with the same
+// pragmas.
 func (d *database) open() (*sql.DB, error) {
 	query := url.Values{"mode": {"rwc"}}
 	for k, v := range d.sql.ConnectAttributes {
@@ -76,8 +80,8 @@ func (d *database) open() (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+d.sql.DatabaseName+"?"+query.Encode())
 }
 
-// checkpoint folds the write-ahead log into the file, so that a directory at rest
-// is one file that can be copied.
+// checkpoint moves the write-ahead log into the file, so that the directory of a stopped server has
+// the database in one file that can be copied.
 func (d *database) checkpoint() error {
 	db, err := d.open()
 	if err != nil {

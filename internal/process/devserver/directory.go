@@ -11,17 +11,19 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// format is the version of the directory's layout, with those of Temporal's
-// tables: there is no migration of a SQLite file from one to another. A program
-// that meets a format that is not its own leaves the directory alone.
+// format is the content of <data>/format: the version of the layout, and of Temporal's tables.
+// Temporal has no migrations for SQLite. A program that finds another format refuses the directory
+// and changes nothing in it.
 const format = "perdure-data 1, temporal " + sqliteschema.Version + "/" + sqliteschema.VisibilityVersion + "\n"
 
-// openDir creates or recognizes the data directory and locks it.
+// openDir creates the data directory if it is missing, checks its format, and locks it. Errors:
+// *LockedError, *DirectoryError.
 func openDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &DirectoryError{Dir: dir, Err: err}
 	}
-	// Before the lock file appears in a directory that is somebody else's.
+	// The check comes before lockDir, which would create a lock file in a directory of another
+	// program.
 	if err := checkFormat(dir); err != nil {
 		return nil, err
 	}
@@ -36,6 +38,8 @@ func openDir(dir string) (*dirLock, error) {
 	return lock, nil
 }
 
+// checkFormat accepts a directory of this format, and one that is empty. The format file may itself
+// be empty, after a process was killed while it wrote the file.
 func checkFormat(dir string) error {
 	have, err := os.ReadFile(filepath.Join(dir, "format"))
 	switch {
@@ -50,8 +54,8 @@ func checkFormat(dir string) error {
 	return nil
 }
 
-// checkEmpty accepts hidden files, what a new file system brings along, and the
-// lock of a first start that got no further.
+// checkEmpty accepts hidden files, lost+found of a new file system, and the lock file of a first
+// start that failed afterwards.
 func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

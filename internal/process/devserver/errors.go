@@ -2,11 +2,11 @@ package devserver
 
 import "fmt"
 
-// LockedError says that another process uses the data directory.
+// LockedError reports that another process uses the data directory.
 type LockedError struct {
 	// Dir is the data directory.
 	Dir string
-	// PID and Command tell the owner: 0 and "" when it did not get to say.
+	// PID and Command identify the owner. They are 0 and "" if the owner has not written them yet.
 	PID     int
 	Command string
 }
@@ -18,12 +18,12 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("data directory %s is in use by process %d (%s)", e.Dir, e.PID, e.Command)
 }
 
-// DirectoryError says that a directory cannot serve as data directory: it is not
-// writable, belongs to something else, or its content is damaged.
+// DirectoryError reports that a directory cannot be the data directory: it is not writable, belongs
+// to another program, or its content is damaged.
 type DirectoryError struct {
 	// Dir is the data directory.
 	Dir string
-	// Err is what is wrong with it.
+	// Err is the cause.
 	Err error
 }
 
@@ -34,11 +34,11 @@ func (e *DirectoryError) Error() string {
 // Unwrap returns Err.
 func (e *DirectoryError) Unwrap() error { return e.Err }
 
-// PortError says that a server could not listen.
+// PortError reports that a server cannot listen on its port.
 type PortError struct {
 	// Server is "Temporal" or "NATS"; Flag is the command-line flag that sets Port.
 	Server, Flag string
-	// Port is the one asked for on 127.0.0.1.
+	// Port is the requested port on 127.0.0.1.
 	Port int
 	// Err is the listener's error.
 	Err error

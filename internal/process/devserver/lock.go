@@ -10,18 +10,20 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// dirLock is the exclusive right to a data directory. The kernel drops it with
-// the process, however that ends. The file stays: removing it would let two
-// processes lock two different files of the same name.
+// dirLock is the exclusive right to use a data directory. It is an flock, which the kernel releases
+// when the process ends for any reason. The lock file stays: if it were removed, two processes
+// could lock two different files of the same name.
 type dirLock struct {
 	file *flock.Flock
 }
 
-// held keeps every lock reachable. The servers run on without their [Server], and
-// the finalizer of a forgotten file closes it, which unlocks the directory under
-// them.
+// held keeps every lock reachable for the garbage collector. The servers run even if their [Server]
+// becomes unreachable; the finalizer of an unreachable file would close it, and thus unlock the
+// directory that they use.
 var held sync.Map // *flock.Flock → nil
 
+// lockDir locks a data directory, and writes the owner into the lock file. It does not wait.
+// Errors: *LockedError if another process has the lock, *DirectoryError.
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "lock")
 	file := flock.New(path, flock.SetPermissions(0o600))
@@ -41,12 +43,14 @@ func lockDir(dir string) (*dirLock, error) {
 	return l, nil
 }
 
+// release unlocks the directory.
 func (l *dirLock) release() error {
 	held.Delete(l.file)
 	return l.file.Close()
 }
 
-// ownerLine names this process by program and subcommand; flags may hold secrets.
+// ownerLine returns the content of the lock file: PID, program and subcommand of this process. It
+// leaves out flags, which may have secrets.
 func ownerLine() []byte {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
@@ -55,8 +59,8 @@ func ownerLine() []byte {
 	return fmt.Appendf(nil, "%d %s\n", os.Getpid(), command)
 }
 
-// readOwner may find an empty or older line: the owner writes it only after it
-// has locked.
+// readOwner returns the error about a locked directory. The line may be missing or that of an
+// earlier owner, because the owner writes it after it has locked the file.
 func readOwner(dir, path string) *LockedError {
 	e := &LockedError{Dir: dir}
 	line, err := os.ReadFile(path)

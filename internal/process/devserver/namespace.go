@@ -14,9 +14,10 @@ const retention = 7 * 24 * time.Hour
 
 // searchAttributes are the custom search attributes of the namespace, all of type Keyword. SQLite
 // has ten columns for that type.
-var searchAttributes = []string{"PerdureAgent", "PerdureRun", "PerdureStatus", "PerdureTenant"}
+var searchAttributes = []string{"PerdureAgent", "PerdureRun", "PerdureTenant"}
 
-// createNamespace creates the namespace with its search attributes, unless it exists.
+// createNamespace writes the namespace with its retention and search attributes into the database,
+// unless it exists. The server must not run.
 func (d *database) createNamespace(name string) error {
 	ns, err := sqliteschema.NewNamespaceConfig(clusterName, name, false, nil)
 	if err != nil {

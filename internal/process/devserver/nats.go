@@ -11,17 +11,21 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// syncInterval is how often JetStream calls fsync: what a loss of power may cost.
+// syncInterval is how often JetStream calls fsync. A loss of power may take the data of one
+// interval.
 const syncInterval = 100 * time.Millisecond
 
-// natsServer is the embedded NATS server.
+// natsServer is the embedded NATS server. startNATS makes it, and starts the goroutine of
+// keepWriting; stop ends both.
 type natsServer struct {
 	server *server.Server
 	log    *natsLog
 	leave  context.CancelFunc
-	left   chan struct{} // closed when nobody looks after JetStream any more
+	left   chan struct{} // closed when keepWriting has returned
 }
 
+// startNATS starts the server. If it fails, nothing keeps running. Errors: *PortError,
+// *DirectoryError.
 func startNATS(o Options) (*natsServer, error) {
 	port := o.NATSPort
 	if port == 0 {
@@ -38,7 +42,7 @@ func startNATS(o Options) (*natsServer, error) {
 		StoreDir:               dir,
 		SyncInterval:           syncInterval,
 		DisableJetStreamBanner: true,
-		NoSigs:                 true, // signals belong to the program around us
+		NoSigs:                 true, // signals belong to the program
 	})
 	if err != nil {
 		return nil, fmt.Errorf("devserver: configure NATS: %w", err)
@@ -59,7 +63,7 @@ func startNATS(o Options) (*natsServer, error) {
 	return n, nil
 }
 
-// started finds out whether Start, which has returned and has no result, worked.
+// started returns the error of the server's Start, which has no result of its own.
 func (n *natsServer) started() error {
 	if err := n.log.fatalError(); err != nil {
 		return fmt.Errorf("start NATS: %w", err)
@@ -70,8 +74,10 @@ func (n *natsServer) started() error {
 	return nil
 }
 
+// url returns the URL for clients in other processes.
 func (n *natsServer) url() string { return n.server.ClientURL() }
 
+// connect connects within the process.
 func (n *natsServer) connect(opts ...nats.Option) (*nats.Conn, error) {
 	conn, err := nats.Connect("", append(opts, nats.InProcessServer(n.server))...)
 	if err != nil {
@@ -80,6 +86,7 @@ func (n *natsServer) connect(opts ...nats.Option) (*nats.Conn, error) {
 	return conn, nil
 }
 
+// stop ends keepWriting, then the server, and waits for both.
 func (n *natsServer) stop() error {
 	n.leave()
 	<-n.left

@@ -2,31 +2,30 @@ package devserver
 
 import "log/slog"
 
-// Options says where the servers keep their data and where they listen.
+// Options configures the servers. The zero value of each field but Data is valid.
 type Options struct {
-	// Data is the directory, created when missing. It must be empty or have been
-	// written by this package before. Required.
+	// Data is the data directory. Start creates it if it is missing. It must be empty, or a
+	// directory of this package. Required.
 	Data string
 
-	// TemporalPort is the TCP port of Temporal's gRPC frontend on 127.0.0.1.
-	// 0 takes any free one.
+	// TemporalPort is the TCP port of Temporal's gRPC frontend on 127.0.0.1. 0 = any free port.
 	TemporalPort int
 
-	// NATSPort is the TCP port of the NATS server on 127.0.0.1. 0 takes any free one.
+	// NATSPort is the TCP port of the NATS server on 127.0.0.1. 0 = any free port.
 	NATSPort int
 
-	// Namespace is created on first use, and brought up to date (retention, search
-	// attributes) when it exists. Defaults to [DefaultNamespace].
+	// Namespace is the Temporal namespace. Start creates it, or updates its retention and search
+	// attributes. "" = [DefaultNamespace].
 	Namespace string
 
-	// HistoryEvents is how many events a workflow's history may have until Temporal suggests to
-	// continue as new. 0 = Temporal's own default, 4,096.
+	// HistoryEvents is the number of events in a history at which Temporal suggests to continue as
+	// new. 0 = Temporal's default, 4,096.
 	HistoryEvents int
 
-	// Logger receives what the two servers have to say. Defaults to slog.Default().
+	// Logger receives the log lines of both servers. nil = slog.Default().
 	Logger *slog.Logger
 
-	// LogLevel is the least severe level passed to Logger; both servers talk a lot
-	// below Warn. Defaults to Warn.
+	// LogLevel is the lowest level that is passed to Logger. Both servers log a lot below Warn. nil
+	// = Warn.
 	LogLevel slog.Leveler
 }

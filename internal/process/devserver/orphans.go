@@ -23,45 +23,43 @@ import (
 	"go.temporal.io/server/common/tasktoken"
 )
 
-// WorkerLost is the type of the application failure that [FailOrphans] gives an
-// attempt whose worker died.
+// WorkerLost is the type of the application failure that [FailOrphans] gives to an attempt whose
+// worker died.
 const WorkerLost = "worker_lost"
 
-// orphanParallelism bounds the failures in flight. The database takes one write
-// at a time: more would only queue there.
+// orphanParallelism bounds the concurrent requests of FailOrphans. The database executes one write
+// at a time, so more requests would only wait there.
 const orphanParallelism = 8
 
-// Orphan is an activity attempt that was running when the server that knew it
-// ended.
+// Orphan is an activity attempt that was running when the earlier server of the directory ended.
 type Orphan struct {
 	Namespace  string
 	WorkflowID string
 	RunID      string
 	ActivityID string
-	// Type is the activity type, Attempt counts from 1.
+	// Type is the activity type. Attempt counts from 1.
 	Type    string
 	Attempt int32
-	// Worker is the Temporal identity of the worker that had started it.
+	// Worker is the Temporal identity of the worker that executed the attempt.
 	Worker string
 
-	// token is the one its worker was given. It names the attempt, so that a later
-	// attempt of the same activity can't be failed by mistake.
+	// token is the attempt's task token. It identifies the attempt, so a later attempt of the same
+	// activity cannot be failed by mistake.
 	token []byte
 }
 
-// FailOrphans fails attempts whose worker died with the server, so that their next
-// attempts start at once and not when a heartbeat times out. The failure is
-// retryable, of type [WorkerLost], and carries a retry delay of a millisecond in
-// place of the policy's backoff; an activity out of attempts fails for good, as it
-// would by timeout.
+// FailOrphans fails attempts whose worker died with the server, so that their next attempts start
+// at once instead of after a heartbeat timeout. The failure is retryable, of type [WorkerLost],
+// with a retry delay of a millisecond instead of the policy's backoff. An activity without attempts
+// left fails for good, as it would by timeout.
 //
-// It returns how many it failed. An orphan that has ended otherwise meanwhile (its
-// workflow closed, its timeout came first, a new worker runs a later attempt) is
-// not counted and no error, so new workers may already be running. A worker in
-// another process may outlive the server: take its attempts out of the list, by
-// [Orphan.Worker] or by workflow id, or rely on the activity's own fencing.
+// FailOrphans returns the number of attempts that it has failed. An attempt that has ended
+// otherwise (its workflow closed, its timeout came first, a new worker executes a later attempt) is
+// not counted and no error, so new workers may already be running. A worker in another process may
+// outlive the server: remove its attempts from the list, by [Orphan.Worker] or by workflow ID, or
+// rely on the fencing of the activity.
 //
-// Errors are joined; each names its activity, and the others are still failed.
+// Errors are joined. Each names its activity, and the other attempts are still failed.
 func FailOrphans(ctx context.Context, c client.Client, orphans []Orphan) (n int, err error) {
 	var failed atomic.Int64
 	errs := make([]error, len(orphans))
@@ -82,6 +80,7 @@ func FailOrphans(ctx context.Context, c client.Client, orphans []Orphan) (n int,
 	return int(failed.Load()), errors.Join(errs...)
 }
 
+// fail reports the failure of the attempt to Temporal.
 func (o Orphan) fail(ctx context.Context, s workflowservice.WorkflowServiceClient) error {
 	_, err := s.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
 		Namespace: o.Namespace,
@@ -101,16 +100,16 @@ func (o Orphan) fail(ctx context.Context, s workflowservice.WorkflowServiceClien
 	return err
 }
 
+// isNotFound reports whether Temporal does not know the attempt: it has ended.
 func isNotFound(err error) bool {
 	_, ok := errors.AsType[*serviceerror.NotFound](err)
 	return ok
 }
 
-// readOrphans reads the table of pending activities. Visibility would not do: its
-// records are written some time after the fact, and those of the last workflows
-// before a kill are missing. This table is written in the transaction that starts
-// the attempt. It keeps the activities of closed workflows until their retention
-// ends, hence the join.
+// readOrphans reads the table of pending activities. Temporal writes it in the transaction that
+// starts an attempt. Visibility would be incomplete: its records are written later, and those of
+// the last workflows before a kill are missing. The table keeps activities of closed workflows
+// until their retention ends, hence the join with running executions.
 func readOrphans(ctx context.Context, db *sql.DB, namespace string) ([]Orphan, error) {
 	rows, err := db.QueryContext(ctx, `
 		SELECT a.namespace_id, a.workflow_id, a.run_id, a.data, a.data_encoding
@@ -135,6 +134,7 @@ func readOrphans(ctx context.Context, db *sql.DB, namespace string) ([]Orphan, e
 	return orphans, rows.Err()
 }
 
+// scanOrphan decodes a row. started is false for an activity that waits for its next attempt.
 func scanOrphan(rows *sql.Rows, namespace string) (o Orphan, started bool, err error) {
 	var namespaceID, runID primitives.UUID
 	var workflowID, encoding string
@@ -161,6 +161,7 @@ func scanOrphan(rows *sql.Rows, namespace string) (o Orphan, started bool, err e
 	}, a.StartedEventId != 0, err
 }
 
+// decodeActivity decodes Temporal's record of an activity.
 func decodeActivity(blob *commonpb.DataBlob) (*persistencespb.ActivityInfo, error) {
 	return serialization.NewSerializer().ActivityInfoFromBlob(blob)
 }

@@ -10,15 +10,15 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Ports for internal use come from below the range from which systems hand out
-// ports for outgoing connections and ":0": Temporal cannot be handed a listener,
-// and what is free now must still be free when it gets there.
+// Ports of Temporal's internal services are below the range from which operating systems take ports
+// for outgoing connections and for ":0". Temporal accepts port numbers and no listeners, so a port
+// that freePorts finds must still be free when Temporal listens on it.
 const (
 	firstPort = 20_000
 	lastPort  = 32_000
 )
 
-// freePorts finds n distinct ports on which nobody listens.
+// freePorts returns n different ports of the range above on which no process listens.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range 100 * n {
@@ -30,14 +30,14 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // held until all are found, so that they differ
+		defer l.Close() // held open until all are found, so that they differ
 		ports = append(ports, port)
 	}
 	return nil, errors.New("devserver: no free ports on " + loopback)
 }
 
-// probePort turns "address already in use" into an error that names the flag,
-// which the servers themselves would only log.
+// probePort checks that a port is free. Its error names the flag; the servers would only log a port
+// that is in use.
 func probePort(server, flag string, port int) error {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", hostPort(port))
 	if err != nil {

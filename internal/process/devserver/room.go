@@ -11,16 +11,19 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
+// This file restarts JetStream after the disk was full. In a stream that could not write, JetStream
+// tries again only after a restart of the server. An operator restarts other servers; the embedded
+// one has only its process.
+
 const (
-	// roomPause lies between two looks for room on the disk.
+	// roomPause is the pause between two checks for free space.
 	roomPause = time.Second
-	// roomNeeded has to fit on the disk before JetStream writes again, in bytes.
+	// roomNeeded is how much must fit on the disk before JetStream is restarted, in bytes.
 	roomNeeded = 4 << 20
 )
 
-// keepWriting starts JetStream anew when the disk was full and has room again. A stream that once
-// could not write never tries again until its server was started anew, which is for an operator to
-// do; this server has none but its process. It returns when ctx ends.
+// keepWriting restarts JetStream when the disk was full and has space again. It returns when ctx
+// ends.
 func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logger) {
 	for {
 		select {
@@ -41,14 +44,15 @@ func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logg
 	}
 }
 
-// startAnew reports whether JetStream was started anew.
+// startAnew restarts JetStream over its data, while the server and its connections stay. It returns
+// false if JetStream has not started; the caller tries again.
 func (n *natsServer) startAnew(ctx context.Context, dir string, log *slog.Logger) bool {
-	_ = n.server.ShutdownJetStream() // of one server it has no error
+	_ = n.server.ShutdownJetStream() // returns no error for a server that is not clustered
 	if n.server.JetStreamConfig() != nil {
-		return false // it was about to stop by itself, and does so still
+		return false // JetStream had begun to stop by itself, and has not finished
 	}
 	select {
-	case <-n.log.noRoom: // what was told of before
+	case <-n.log.noRoom: // a report from before the restart
 	default:
 	}
 	if err := n.server.EnableJetStream(&server.JetStreamConfig{StoreDir: dir}); err != nil {
@@ -58,7 +62,8 @@ func (n *natsServer) startAnew(ctx context.Context, dir string, log *slog.Logger
 	return true
 }
 
-// hasRoom finds out by writing: what a file system says of its room is not what one may have of it.
+// hasRoom reports whether roomNeeded bytes can be written. It writes them: the free space that a
+// file system reports may exceed what a user can use (quotas, reserved blocks).
 func hasRoom(dir string) bool {
 	f, err := os.CreateTemp(dir, "room-*")
 	if err != nil {
@@ -68,7 +73,7 @@ func hasRoom(dir string) bool {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())) == nil
 }
 
-// tellsOfNoRoom looks for the error of a full disk among what is logged.
+// tellsOfNoRoom reports whether the arguments of a log line have the error of a full disk (ENOSPC).
 func tellsOfNoRoom(v []any) bool {
 	for _, arg := range v {
 		if err, ok := arg.(error); ok && errors.Is(err, syscall.ENOSPC) {

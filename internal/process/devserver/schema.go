@@ -12,8 +12,9 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// ensureSchema creates the schema in one transaction: a file whose process was
-// killed half-way is empty.
+// ensureSchema creates the schema in an empty file. It does so in one transaction: a file whose
+// process was killed meanwhile is still empty. It fails if the file has other tables than
+// Temporal's.
 func ensureSchema(ctx context.Context, db *sql.DB) error {
 	var tables, known int
 	err := db.QueryRowContext(ctx, `SELECT count(*),
@@ -30,6 +31,7 @@ func ensureSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
+// createSchema creates Temporal's tables, trimmed by trimVisibility.
 func createSchema(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -45,21 +47,24 @@ func createSchema(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// schemaTx is as much of an AdminDB as setting up a schema needs.
+// schemaTx implements the part of sqlplugin.AdminDB that creates a schema, on a transaction. Its
+// other methods panic.
 type schemaTx struct {
 	sqlplugin.AdminDB
 	tx *sql.Tx
 }
 
+// Exec implements sqlplugin.AdminDB.
 func (s schemaTx) Exec(stmt string, args ...any) error {
 	_, err := s.tx.ExecContext(context.Background(), stmt, args...)
 	return err
 }
 
-// Temporal's visibility table has 58 indexes and copies every row, on every
-// change, into two full-text tables: a quarter of what a short workflow costs.
-// Trimmed it is half of that. The indexes kept serve our own lists; a query over
-// any other attribute scans the namespace, which a single node can afford.
+// visibilityIndexes are the indexes of Temporal's visibility table that trimVisibility keeps.
+// Temporal's schema has 58 indexes, and copies every row on every change into two full-text tables:
+// that is a quarter of the cost of a short workflow. Trimmed it is half of that. The indexes that
+// stay serve Perdure's own queries. A query over another attribute scans the namespace, which is
+// acceptable on a single node.
 var visibilityIndexes = []string{
 	"default_idx",
 	"by_workflow_id",
@@ -67,6 +72,7 @@ var visibilityIndexes = []string{
 	"by_keyword_01", "by_keyword_02", "by_keyword_03", "by_keyword_04", // see searchAttributes
 }
 
+// trimVisibility drops the other indexes, and replaces the triggers of the full-text tables.
 func trimVisibility(ctx context.Context, tx *sql.Tx) error {
 	indexes, err := queryNames(ctx, tx, `SELECT name FROM sqlite_master
 		WHERE tbl_name = 'executions_visibility' AND type = 'index' AND sql IS NOT NULL`)
@@ -97,15 +103,16 @@ func trimVisibility(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// fullTextTriggers keep the index fts of some columns of the visibility table. A
-// row is in the index if one of the columns is set, and is touched there only when
-// one of them changes.
+// fullTextTriggers returns the triggers that maintain the full-text table fts over some columns of
+// the visibility table. A row is in fts only if one of the columns is set, and an update changes
+// fts only if one of them changes.
 func fullTextTriggers(fts string, columns []string) []string {
 	of := func(row string) string { return row + "." + strings.Join(columns, ", "+row+".") }
 	set := func(row string) string { return "COALESCE(" + of(row) + ") IS NOT NULL" }
 	add := fmt.Sprintf("INSERT INTO %s (rowid, %s) SELECT NEW.rowid, %s WHERE %s;",
 		fts, strings.Join(columns, ", "), of("NEW"), set("NEW"))
-	// FTS5's way to delete from an index without content: an insert of the old row.
+	// FTS5 deletes from a contentless index by an insert with the command 'delete' and the old
+	// values.
 	remove := fmt.Sprintf("INSERT INTO %s (%s, rowid, %s) SELECT 'delete', OLD.rowid, %s WHERE %s;",
 		fts, fts, strings.Join(columns, ", "), of("OLD"), set("OLD"))
 	trigger := func(event, when, body string) string {
@@ -119,6 +126,7 @@ func fullTextTriggers(fts string, columns []string) []string {
 	}
 }
 
+// queryNames returns the only column of a query, as text.
 func queryNames(ctx context.Context, tx *sql.Tx, query string) ([]string, error) {
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {

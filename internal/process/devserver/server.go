@@ -15,12 +15,13 @@ import (
 // DefaultNamespace is the Temporal namespace used when [Options.Namespace] is empty.
 const DefaultNamespace = "default"
 
+// withDefaults sets the defaults, and makes Data absolute.
 func (o Options) withDefaults() (Options, error) {
 	if o.Data == "" {
 		return o, errors.New("devserver: Options.Data is required")
 	}
-	// SQLite connections are shared within the process by path: two spellings of one
-	// path would be two pools over one file.
+	// Temporal's plugin shares SQLite connections in the process by path. Two spellings of one path
+	// would be two pools over one file.
 	data, err := filepath.Abs(o.Data)
 	if err != nil {
 		return o, &DirectoryError{Dir: o.Data, Err: err}
@@ -38,8 +39,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Server is a running pair of Temporal and NATS. Its methods may be called from
-// any goroutine.
+// Server is a running pair of a Temporal server and a NATS server, with the lock of their data
+// directory. Start makes it; the caller must call Stop. Its methods are safe for concurrent use.
 type Server struct {
 	namespace string
 	lock      *dirLock
@@ -51,14 +52,13 @@ type Server struct {
 	stopErr error // written before stopped is closed
 }
 
-// Start brings up both servers at once and returns when both answer: the
-// namespace takes workflows and JetStream takes messages.
+// Start starts both servers concurrently, and returns when both respond: the namespace accepts
+// workflows and JetStream accepts messages.
 //
-// Errors: [*LockedError] when another process uses the directory,
-// [*DirectoryError] when it cannot be used as a data directory, [*PortError] when
-// a port is taken. A failed Start leaves nothing running. When ctx ends, Start
-// still waits for Temporal's start-up, which cannot be interrupted, before it
-// stops what it started.
+// Errors: [*LockedError] if another process uses the directory, [*DirectoryError] if it cannot be
+// the data directory, [*PortError] if a port is in use. If Start fails, nothing keeps running. If
+// ctx ends, Start still waits for Temporal's start-up, which cannot be interrupted, and then stops
+// what it has started.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -87,27 +87,25 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 // TemporalAddress returns the host:port of Temporal's frontend.
 func (s *Server) TemporalAddress() string { return s.temporal.address }
 
-// Namespace returns the Temporal namespace that [Start] made usable.
+// Namespace returns the Temporal namespace that [Start] has prepared.
 func (s *Server) Namespace() string { return s.namespace }
 
 // NATSURL returns the URL of the NATS server, for other processes.
 func (s *Server) NATSURL() string { return s.nats.url() }
 
-// ConnectNATS connects within the process, without a socket. The caller closes
+// ConnectNATS connects to the NATS server within the process, without a socket. The caller closes
 // the connection before [Server.Stop].
 func (s *Server) ConnectNATS(opts ...nats.Option) (*nats.Conn, error) {
 	return s.nats.connect(opts...)
 }
 
-// Orphans lists the activity attempts that were running when the directory's
-// last owner ended, as of before this server started. Empty after a clean stop
-// of all workers.
+// Orphans returns the activity attempts that were running when the directory's last owner ended.
+// The list was read before this server started. It is empty after a clean stop of all workers.
 func (s *Server) Orphans() []Orphan { return s.temporal.orphans }
 
-// Stop stops both servers, waits for them, and gives the directory free. Stop the
-// workers and close the clients first: they only see errors afterwards. When ctx
-// ends first, Stop returns its error while the stop goes on in the background.
-// Further calls wait for the same stop.
+// Stop stops both servers, waits for them, and unlocks the directory. The caller first stops
+// workers and closes clients: they only get errors afterwards. If ctx ends first, Stop returns its
+// error, and the stop continues in the background. Further calls wait for the same stop.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		go func() {
@@ -123,7 +121,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// stopAll also serves a half-started server, whose parts may be nil.
+// stopAll stops a server that may be started only partly: its parts may be nil.
 func (s *Server) stopAll() error {
 	var g errgroup.Group
 	if s.temporal != nil {
@@ -133,6 +131,7 @@ func (s *Server) stopAll() error {
 		g.Go(s.nats.stop)
 	}
 	err := g.Wait()
-	// Last, and in any case: whoever gets the lock must find the directory at rest.
+	// The lock is released last, and even after an error: the next owner must find no server that
+	// still writes.
 	return errors.Join(err, s.lock.release())
 }

@@ -133,7 +133,7 @@ func TestNamespaceIsComplete(t *testing.T) {
 	}
 	want := map[string]enums.IndexedValueType{
 		"PerdureAgent": enums.INDEXED_VALUE_TYPE_KEYWORD, "PerdureRun": enums.INDEXED_VALUE_TYPE_KEYWORD,
-		"PerdureStatus": enums.INDEXED_VALUE_TYPE_KEYWORD, "PerdureTenant": enums.INDEXED_VALUE_TYPE_KEYWORD,
+		"PerdureTenant": enums.INDEXED_VALUE_TYPE_KEYWORD,
 	}
 	if diff := cmp.Diff(want, attributes.GetCustomAttributes()); diff != "" {
 		t.Errorf("search attributes (-want +got):\n%s", diff)

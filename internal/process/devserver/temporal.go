@@ -13,11 +13,11 @@ import (
 	"go.temporal.io/server/temporal"
 )
 
-// readyTimeout bounds the wait for the first answer after start-up, which a
-// healthy server gives within milliseconds.
+// readyTimeout bounds the wait for Temporal's first response after its start. A healthy server
+// responds within milliseconds.
 const readyTimeout = 30 * time.Second
 
-// temporalServer is the embedded Temporal server.
+// temporalServer is the embedded Temporal server. startTemporal makes it; stop ends it.
 type temporalServer struct {
 	server  temporal.Server
 	log     *temporalLog
@@ -26,6 +26,8 @@ type temporalServer struct {
 	orphans []Orphan
 }
 
+// startTemporal prepares the database and starts the server, and returns when the server responds.
+// If it fails, nothing keeps running. Errors: *PortError, *DirectoryError.
 func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
 	ports, err := temporalPorts(o.TemporalPort)
 	if err != nil {
@@ -49,6 +51,7 @@ func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
 	return s, nil
 }
 
+// start starts the server. A fatal log line of Temporal becomes the error, see [temporalLog.Fatal].
 func (s *temporalServer) start(ports servicePorts, historyEvents int) (err error) {
 	defer recoverFatal(&err)
 	s.server, err = temporal.NewServer(serverOptions(s.log, s.db, ports, historyEvents)...)
@@ -61,8 +64,8 @@ func (s *temporalServer) start(ports servicePorts, historyEvents int) (err error
 	return nil
 }
 
-// awaitReady asks for a workflow that does not exist: the answer has been through
-// the frontend, the namespace cache, a history shard and the database.
+// awaitReady requests a workflow that does not exist. The response "not found" has passed the
+// frontend, the namespace cache, a history shard and the database, so all of them work.
 func (s *temporalServer) awaitReady(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -82,6 +85,7 @@ func (s *temporalServer) awaitReady(ctx context.Context, namespace string) error
 	return err
 }
 
+// stop stops the server, waits for it, and checkpoints the database.
 func (s *temporalServer) stop() error {
 	s.log.mute()
 	return errors.Join(s.server.Stop(), s.db.checkpoint())

@@ -17,15 +17,17 @@ const (
 	storeName   = "sqlite"
 )
 
+// discard is a logger without output.
 var discard = slog.New(slog.DiscardHandler)
 
-// servicePorts are the gRPC ports of Temporal's four services. They talk to each
-// other over TCP even within one process.
+// servicePorts are the gRPC ports of Temporal's four services. The services use TCP to reach each
+// other even within one process.
 type servicePorts struct {
 	frontend, history, matching, worker int
 }
 
-// temporalPorts finds free ports; frontend is 0 or the port to use.
+// temporalPorts returns the port frontend for the frontend, or a free one if it is 0, and free
+// ports for the other services. Errors: *PortError.
 func temporalPorts(frontend int) (servicePorts, error) {
 	if frontend != 0 {
 		if err := probePort("Temporal", "--temporal-port", frontend); err != nil {
@@ -42,6 +44,7 @@ func temporalPorts(frontend int) (servicePorts, error) {
 	return servicePorts{frontend: frontend, history: free[0], matching: free[1], worker: free[2]}, nil
 }
 
+// each calls f for each service.
 func (p servicePorts) each(f func(service primitives.ServiceName, port int)) {
 	f(primitives.FrontendService, p.frontend)
 	f(primitives.HistoryService, p.history)
@@ -49,8 +52,8 @@ func (p servicePorts) each(f func(service primitives.ServiceName, port int)) {
 	f(primitives.WorkerService, p.worker)
 }
 
-// hosts replaces gossip between services by what we know: there is no ring to
-// join and to wait for.
+// hosts returns the addresses of all services. They replace Temporal's gossip, so no service has to
+// join a membership ring and to wait for it.
 func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts)
 	p.each(func(service primitives.ServiceName, port int) {
@@ -59,6 +62,7 @@ func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	return hosts
 }
 
+// serverOptions returns the options of the embedded server. historyEvents is that of Options.
 func serverOptions(log log.Logger, db *database, ports servicePorts, historyEvents int) []temporal.ServerOption {
 	return []temporal.ServerOption{
 		temporal.WithConfig(serverConfig(db, ports)),
@@ -73,7 +77,8 @@ func serverOptions(log log.Logger, db *database, ports servicePorts, historyEven
 	}
 }
 
-// serverConfig leaves out what would open more ports: HTTP, metrics, pprof.
+// serverConfig returns Temporal's configuration. It leaves out HTTP, metrics and pprof, which would
+// open further ports.
 func serverConfig(db *database, ports servicePorts) *config.Config {
 	c := &config.Config{
 		Services: make(map[string]config.Service),

@@ -7,16 +7,16 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 )
 
-// One shard and one connection: SQLite writes one transaction at a time, so more
-// of either only move the queue from Go's connection pool, which wakes the next in
-// line, to SQLite's busy handler, which sleeps and tries again. The number of
-// shards is fixed when the database is created.
+// SQLite executes one transaction at a time. More shards or connections would only move the queue
+// from Go's connection pool, which wakes the next in line, to SQLite's busy handler, which sleeps
+// and tries again. The number of shards is fixed when the database is created.
 const (
 	historyShards = 1
 	connections   = 1
 )
 
-// pragmas of every connection. Names go in without an underscore.
+// pragmas are those of every connection. Temporal's plugin expects the names without an underscore
+// at the beginning.
 var pragmas = map[string]string{
 	"journal_mode": "wal",
 	"synchronous":  "1", // NORMAL: kill -9 loses nothing, a power cut the last commits
@@ -28,59 +28,59 @@ var pragmas = map[string]string{
 	"wal_autocheckpoint": "4000",
 }
 
-// dynamicConfig sets Temporal, whose defaults are for clusters, for one process. historyEvents is
-// as in Options. `go test -bench . -benchtime 500x` shows what a setting is worth.
+// dynamicConfig returns Temporal's dynamic configuration for one process; its defaults are for
+// clusters. historyEvents is that of Options. `go test -bench . -benchtime 500x` measures the
+// effect of a setting.
 func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 	values := map[dynamicconfig.Key]any{
 		dynamicconfig.EnableEagerWorkflowStart.Key():            true,
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
-		// A task waits for the next read of its queue. The default of 20 reads per
-		// second puts 50 ms before every task that goes through matching.
+		// A task waits for the next read of its queue. By default there are 20 reads per second,
+		// which adds up to 50 ms to every task that passes matching.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 200,
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():    100,
 
-		// A timer, and with it a retry, is otherwise up to a second late.
+		// Timers, and retries with them, are up to a second late by default.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 
-		// A workflow that continues as new, or starts again under its ID, less than a second after
-		// it began otherwise waits out that second: a queued input, a decision or a tool result
-		// would wait with it.
+		// By default a workflow that continues as new, or starts again under its ID, within a
+		// second of its start waits until that second is over. A queued input, a decision or a tool
+		// result would wait with it.
 		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Duration(0),
 
-		// A worker that stops is given no more tasks, and does what it has been given. Otherwise a
-		// task may go to a poll that it gave up, and waits there for its timeout.
+		// Without this setting, matching may give a task to a poll that a stopping worker has
+		// abandoned. The task would then wait for its timeout.
 		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
 
-		// History drops a wake-up of a waiting reader when several events come at
-		// once; the reader then waits out its poll, by default 20 s.
+		// History can lose the wake-up of a long poll when several events arrive at once. The poll
+		// then lasts for its full time, by default 20 s.
 		dynamicconfig.HistoryLongPollExpirationInterval.Key(): 5 * time.Second,
 
-		// Sized for hundreds of shards: 512 goroutines per queue.
+		// The defaults are for hundreds of shards: 512 goroutines per queue.
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():    64,
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():       64,
 		dynamicconfig.VisibilityProcessorSchedulerWorkerCount.Key():  16,
 		dynamicconfig.MemoryTimerProcessorSchedulerWorkerCount.Key(): 16,
 		dynamicconfig.ArchivalProcessorSchedulerWorkerCount.Key():    1,
 
-		// Until a queue is acknowledged its finished tasks are walked over again and again.
+		// Before a queue is acknowledged, each read passes its finished tasks again.
 		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   3 * time.Second,
 		dynamicconfig.TimerProcessorUpdateAckInterval.Key():      3 * time.Second,
 		dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): 3 * time.Second,
 
-		// Finished runs stay in memory as long as there is room: 128,000 of them by default, at
-		// more than 10 KiB each.
+		// By default up to 128,000 workflows stay in the history cache, at more than 10 KiB each.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key():     2000,
 		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key(): 32 << 20,
 
-		// Housekeeping of large installations, each with its own system workflow and
-		// pollers. Closing a parent's children is then done by its own task.
+		// Scanners for large installations, each with a system workflow and pollers of its own.
+		// Without the parent-close worker, the task that closes a parent also closes its children.
 		dynamicconfig.TaskQueueScannerEnabled.Key():       false,
 		dynamicconfig.HistoryScannerEnabled.Key():         false,
 		dynamicconfig.EnableParentClosePolicyWorker.Key(): false,
 
-		// The worker that runs schedules and worker deployments.
+		// The system worker of schedules and worker deployments.
 		dynamicconfig.WorkerPerNamespaceWorkerOptions.Key(): sdkworker.Options{
 			MaxConcurrentActivityTaskPollers: 1,
 			MaxConcurrentWorkflowTaskPollers: 2, // the least that can serve a sticky queue
@@ -92,8 +92,8 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 	return wrap(values)
 }
 
-// wrap wraps every value once: a bare value in a StaticClient is wrapped, and
-// converted, again at each of the many look-ups per workflow.
+// wrap wraps every value once. Temporal would otherwise wrap and convert a bare value again at each
+// of the many look-ups per workflow.
 func wrap(values map[dynamicconfig.Key]any) dynamicconfig.StaticClient {
 	c := make(dynamicconfig.StaticClient, len(values))
 	for k, v := range values {

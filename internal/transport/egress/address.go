@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// PrivateAddressError says that a host is at an address that is not of the public internet.
+// PrivateAddressError reports that a host has an address that is not on the public internet.
 type PrivateAddressError struct {
 	Address netip.Addr
 }
@@ -16,7 +16,8 @@ func (e *PrivateAddressError) Error() string {
 	return fmt.Sprintf("egress: %s is not an address of the public internet", e.Address)
 }
 
-// control is net.Dialer's hook between the resolution of a name and the connection.
+// control implements [net.Dialer.Control]: it is called after the name was resolved and before the
+// connection is made, with the address of this connection.
 func control(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -32,8 +33,8 @@ func control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// special are the blocks of the registries of special-purpose addresses (RFC 6890) that package
-// netip has no name for, and IPv6's ways to say an IPv4 address that nobody needs to get through.
+// special are the blocks of the IANA registries of special-purpose addresses (RFC 6890) for which
+// package netip has no predicate, and the blocks of IPv6 that embed an IPv4 address (6to4, Teredo).
 var special = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "240.0.0.0/4",
@@ -42,10 +43,12 @@ var special = prefixes(
 
 var (
 	globalIPv6 = netip.MustParsePrefix("2000::/3")
-	// nat64 is how networks without IPv4 reach it: the address is in the last four bytes.
+	// nat64 is the prefix by which IPv6-only networks reach IPv4 (RFC 6052). The IPv4 address is in
+	// the last four bytes.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
 )
 
+// prefixes parses CIDR prefixes.
 func prefixes(texts ...string) []netip.Prefix {
 	list := make([]netip.Prefix, len(texts))
 	for i, text := range texts {
@@ -54,7 +57,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return list
 }
 
-// public reports whether an address is of the public internet.
+// public reports whether an address is on the public internet. An IPv4 address inside an IPv6
+// address is checked as IPv4.
 func public(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if nat64.Contains(addr) {

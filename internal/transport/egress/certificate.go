@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// certificateError reports whether a server is not who it should be, or speaks no TLS.
+// certificateError reports whether a server has no valid certificate for its name, or does not use
+// TLS.
 func certificateError(err error) bool {
 	var invalid *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

@@ -11,6 +11,8 @@ import (
 	"time"
 )
 
+// Bounds of every request: durations of its phases, bytes of response headers, and the number of
+// redirects.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
@@ -18,12 +20,13 @@ const (
 	maxRedirects     = 5
 )
 
-// Transport returns a transport that keeps the rules for addresses, or does not if private ones are
-// allowed.
+// Transport returns a transport that refuses private addresses, or none if allowPrivate is set. It
+// uses no proxy of the environment.
 func Transport(allowPrivate bool) *http.Transport {
 	return newTransport(newDialer(allowPrivate))
 }
 
+// newDialer returns the dialer of Transport.
 func newDialer(allowPrivate bool) *net.Dialer {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	if !allowPrivate {
@@ -32,6 +35,7 @@ func newDialer(allowPrivate bool) *net.Dialer {
 	return dialer
 }
 
+// newTransport returns a transport with the bounds of this package.
 func newTransport(dialer *net.Dialer) *http.Transport {
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
@@ -42,18 +46,20 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 	}
 }
 
-// Hosts are those that a request may go to, each as host or host:port, in lower case. Without a
-// port it is the scheme's own.
+// Hosts are the hosts that a request may go to, each as host or host:port in lower case. Without a
+// port it is the default port of the URL's scheme.
 type Hosts []string
 
-// Allow reports whether a URL's host is among them.
+// Allow reports whether a URL's host is in the list.
 func (h Hosts) Allow(u *url.URL) bool {
 	return slices.ContainsFunc(h, func(host string) bool { return canonical(u.Scheme, host) == HostOf(u) })
 }
 
-// HostOf returns host and port of a URL, in lower case; the scheme's own port is spelled out.
+// HostOf returns host:port of a URL in lower case. A default port is written out.
 func HostOf(u *url.URL) string { return canonical(u.Scheme, u.Host) }
 
+// canonical returns host:port in lower case, without a final dot, with the scheme's default port if
+// there is none.
 func canonical(scheme, host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if parsed := (&url.URL{Host: host}); parsed.Port() != "" {
@@ -62,15 +68,16 @@ func canonical(scheme, host string) string {
 	return host + map[string]string{"http": ":80", "https": ":443"}[scheme]
 }
 
-// RedirectError says why a redirect was not followed.
+// RedirectError reports why a redirect was not followed.
 type RedirectError struct {
 	Reason string
 }
 
 func (e *RedirectError) Error() string { return "egress: " + e.Reason }
 
-// Redirects returns a client's CheckRedirect. Headers that were given to the first host go to no
-// other.
+// Redirects returns a CheckRedirect for [http.Client]: a redirect may lead to hosts only, and never
+// from https to http. headers are names of headers for the first host; they are not sent to another
+// host.
 func Redirects(hosts Hosts, headers []string) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, before []*http.Request) error {
 		first := before[0].URL
@@ -84,7 +91,7 @@ func Redirects(hosts Hosts, headers []string) func(*http.Request, []*http.Reques
 		case !hosts.Allow(next.URL):
 			return &RedirectError{Reason: fmt.Sprintf("a redirect leads to %.100q, which is not allowed", next.URL.Host)}
 		}
-		next.Header.Del("Referer") // it would tell the arguments
+		next.Header.Del("Referer") // it has the URL of the first request, with arguments of the call
 		if HostOf(next.URL) != HostOf(first) {
 			for _, name := range headers {
 				next.Header.Del(name)
@@ -94,22 +101,22 @@ func Redirects(hosts Hosts, headers []string) func(*http.Request, []*http.Reques
 	}
 }
 
-// Failure sorts out why a request got no answer.
+// Failure classifies why a request got no response.
 type Failure int
 
-// The reasons.
+// The values of Failure.
 const (
-	// Broken: the connection was made and did not hold. What the request asks for may have
-	// happened.
+	// Broken: the connection was made, and broke before the response. The request may have had its
+	// effect.
 	Broken Failure = iota
-	// Unreached: there was no connection, so that nothing has happened.
+	// Unreached: there was no connection, so the request had no effect.
 	Unreached
-	// Refused: it must not be made, or cannot be, and no other attempt changes that.
+	// Refused: the request is not allowed or cannot be made, and a repetition would fail, too.
 	Refused
 )
 
-// Explain returns the reason for an error of a client's, and words for it without addresses, URLs
-// or headers.
+// Explain classifies an error of an HTTP client, and describes it without addresses, URLs or
+// headers.
 func Explain(host string, err error) (Failure, string) {
 	var private *PrivateAddressError
 	var redirect *RedirectError

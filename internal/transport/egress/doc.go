@@ -1,13 +1,14 @@
-// Package egress is how whatever files declare, tools and webhooks, reaches other hosts: with whom
-// it may talk, and where a redirect may lead.
+// Package egress sends requests to other hosts for tools, MCP servers and webhooks, whose
+// definitions are in files. It decides which addresses may be reached, and where a redirect may
+// lead.
 //
-// The rules:
-//
-//   - An address is judged when it is dialed, after its name was resolved: a name that changes what
-//     it stands for between a check and the connection gains nothing.
-//   - Addresses that are not of the public internet are refused, unless the worker was told otherwise.
-//   - A redirect may lead to a host that was named, never from https to http, and takes no headers
-//     along that the file gives to the first host.
-//   - Proxies in the environment are not used: they would dial in our place.
-//   - Nothing here retries.
+// Rules:
+//   - An address is checked when it is dialed, after its name was resolved. So a name that resolves
+//     differently at a check and at the connection (DNS rebinding) gains nothing.
+//   - Addresses that are not on the public internet are refused, unless the worker's configuration
+//     allows them.
+//   - A redirect may lead to a listed host only, never from https to http, and does not receive the
+//     headers that the file sets for the first host.
+//   - Proxies of the environment are not used: they would dial in place of this process.
+//   - No request is retried here.
 package egress

@@ -13,12 +13,12 @@ const (
 	headerTracestate  = "Tracestate"
 )
 
-// Traced returns a transport that sends the trace context of a request's context along, in the
-// headers traceparent and tracestate, and no baggage. Headers that the request already has stay. A
-// redirect to another host gets none.
+// Traced returns a transport that adds the trace context of a request's context as the headers
+// traceparent and tracestate, and no baggage. It does not change headers that the request has. A
+// request that was redirected to another host gets none.
 func Traced(next http.RoundTripper) http.RoundTripper { return traced{next} }
 
-// traced adds the trace context to requests.
+// traced is the transport of Traced.
 type traced struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -28,7 +28,7 @@ func (t traced) RoundTrip(req *http.Request) (*http.Response, error) {
 	if len(carrier) == 0 || req.Header.Get(headerTraceparent) != "" || HostOf(first(req).URL) != HostOf(req.URL) {
 		return t.next.RoundTrip(req)
 	}
-	req = req.Clone(req.Context()) // a transport must not change the caller's request
+	req = req.Clone(req.Context()) // a RoundTripper must not change the request (net/http)
 	req.Header.Del(headerTracestate)
 	for name, value := range carrier {
 		req.Header.Set(name, value)
@@ -36,14 +36,14 @@ func (t traced) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// CloseIdleConnections lets [http.Client.CloseIdleConnections] reach the transport below.
+// CloseIdleConnections implements the interface of [http.Client.CloseIdleConnections].
 func (t traced) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// first returns the request that redirects led away from.
+// first returns the first request of a chain of redirects.
 func first(req *http.Request) *http.Request {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request
@@ -51,7 +51,7 @@ func first(req *http.Request) *http.Request {
 	return req
 }
 
-// TraceContext is a carrier that takes the trace context and nothing else.
+// TraceContext is a carrier that accepts the headers of the trace context, and ignores all others.
 type TraceContext map[string]string
 
 var _ propagation.TextMapCarrier = TraceContext{}

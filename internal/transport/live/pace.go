@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// ErrSlow reports a client that takes what it is sent too slowly. The connection cannot be used any
-// more.
+// ErrSlow reports a client that reads too slowly. Its connection cannot be used any more, because
+// part of a write may be sent.
 var ErrSlow = errors.New("live: the client does not read")
 
-// MinRate is the least that a client takes while something waits for it, in bytes per second,
-// averaged over twice the patience.
+// MinRate is the lowest rate at which a client may take data while data waits for it, in bytes per
+// second. It is averaged over twice the patience.
 const MinRate = 1 << 10
 
-// PieceBytes is how much is written under one deadline. A client that takes MinRate takes a piece
-// within 16 s.
+// PieceBytes is how much is written under one deadline. A client with MinRate takes a piece within
+// 16 s.
 const PieceBytes = 16 << 10
 
-// Meter judges how fast a client takes what it is sent. Only the time that a writer waits for the
-// client counts, so a quiet stream is not slow. It is not safe for concurrent use.
+// Meter measures how fast a client takes data. Only the time in which a writer waits for the client
+// counts, so an idle stream is not slow. It is not safe for concurrent use.
 type Meter struct {
 	window time.Duration
 	waited time.Duration // in this window
@@ -28,8 +28,9 @@ type Meter struct {
 // NewMeter returns a meter whose window is twice the patience.
 func NewMeter(patience time.Duration) Meter { return Meter{window: 2 * patience} }
 
-// Slow counts a write of some bytes for which the writer waited, and reports whether the client
-// took less than MinRate over the window that ends with it.
+// Slow records a write of some bytes for which the writer waited. At the end of each window it
+// reports whether the client took less than MinRate in the window; within a window it returns
+// false.
 func (m *Meter) Slow(bytes int, waited time.Duration) bool {
 	m.taken += bytes
 	m.waited += waited

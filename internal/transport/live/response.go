@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Handler bounds how long a client may take for any answer of next: it is cut with ErrSlow when it
-// takes no bytes for as long as patience, or up to an eighth longer, or less than MinRate. A large
-// answer to a client that reads may take as long as it needs. What net/http sends by itself after
-// next returns has patience too.
+// Handler bounds how slowly a client may take any response of next. The client is cut with ErrSlow
+// if it takes no bytes for patience (or up to an eighth longer), or less than MinRate. A large
+// response to a client that reads may take any time. The final writes of net/http, after next has
+// returned, have patience, too.
 func Handler(next http.Handler, patience time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to := newResponse(w, patience)
-		to.renew(time.Now()) // a connection that was used before has the deadline of the answer before
+		to.renew(time.Now()) // a reused connection has the deadline of its previous response
 		next.ServeHTTP(to, r)
 		if !to.hijacked {
 			to.deadline = time.Time{}
@@ -26,7 +26,7 @@ func Handler(next http.Handler, patience time.Duration) http.Handler {
 	})
 }
 
-// response is the http.ResponseWriter of Handler. It is used by one goroutine.
+// response is the http.ResponseWriter of Handler. It is not safe for concurrent use.
 type response struct {
 	http.ResponseWriter
 	rc       *http.ResponseController
@@ -35,14 +35,16 @@ type response struct {
 	meter    Meter
 	deadline time.Time // of the connection
 	hijacked bool
-	err      error // of the first write that failed: no later one is tried
+	err      error // the first failure of a write: later writes fail with it at once
 }
 
+// newResponse wraps the writer of one response.
 func newResponse(w http.ResponseWriter, patience time.Duration) *response {
 	return &response{ResponseWriter: w, rc: http.NewResponseController(w), now: time.Now, patience: patience, meter: NewMeter(patience)}
 }
 
-// Write writes piece by piece, so that each has its own deadline.
+// Write implements [http.ResponseWriter]. It writes in pieces of PieceBytes, each with its own
+// deadline.
 func (w *response) Write(p []byte) (written int, err error) {
 	for first := true; first || written < len(p); first = false {
 		piece := p[written:min(len(p), written+PieceBytes)]
@@ -55,22 +57,23 @@ func (w *response) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// Flush is FlushError for callers that cannot take an error: the next write returns it.
+// Flush implements [http.Flusher]. The next write returns its error.
 func (w *response) Flush() { _ = w.FlushError() }
 
-// FlushError sends what net/http has buffered.
+// FlushError sends what net/http has buffered. [http.ResponseController] calls it.
 func (w *response) FlushError() error { return w.timed(0, w.rc.Flush) }
 
-// Hijack hands the connection over, whose deadlines are the caller's from then on.
+// Hijack implements [http.Hijacker]. From then on the deadlines of the connection are the caller's.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	return w.rc.Hijack()
 }
 
-// Unwrap lets an http.ResponseController reach the connection.
+// Unwrap gives an [http.ResponseController] access to the connection.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// timed writes with a deadline.
+// timed executes one write of some bytes with a deadline, and measures it. A failure is final for
+// the response.
 func (w *response) timed(bytes int, write func() error) error {
 	if w.err != nil {
 		return w.err
@@ -89,17 +92,19 @@ func (w *response) timed(bytes int, write func() error) error {
 	return w.err
 }
 
-// renew gives the client at least its patience. The deadline is not moved for every event: that
-// would be a seventh of what an event costs.
+// renew ensures that the deadline of the connection is at least patience away. It sets the deadline
+// an eighth later than necessary, because setting it for every event would be a seventh of the cost
+// of an event.
 func (w *response) renew(now time.Time) {
 	if w.deadline.Sub(now) >= w.patience {
 		return
 	}
 	w.deadline = now.Add(w.patience + w.patience/8)
-	_ = w.rc.SetWriteDeadline(w.deadline) // a recorder has none; a closed connection fails with the write
+	_ = w.rc.SetWriteDeadline(w.deadline) // a recorder of tests has no deadline; on a closed connection the write fails
 }
 
-// responseOf returns the response that w wraps; nil = the request was not served by Handler.
+// responseOf returns the response that w wraps, directly or through other wrappers; nil = Handler
+// does not serve the request.
 func responseOf(w http.ResponseWriter) *response {
 	for {
 		if found, ok := w.(*response); ok {

@@ -1,6 +1,6 @@
 // Package live writes responses at the pace of their clients: in pieces, each with its own
-// deadline. A client that does not read is cut. Handler does so for every response of a server;
-// Writer is for a response that is written while it comes into being.
+// deadline. It cuts a client that does not read. Handler does so for every response of a server;
+// Writer is for a response that is produced over a long time, such as an event stream.
 package live
 
 import (
@@ -10,27 +10,28 @@ import (
 	"sync"
 )
 
-// Writer writes one response that goes on for as long as there is something to send. It is used by
-// one goroutine.
+// Writer writes one streaming response. It is not safe for concurrent use.
 type Writer struct {
-	buf *[]byte // nil while nothing is to be sent
+	buf *[]byte // nil = nothing to send
 	w   http.ResponseWriter
 	rc  *http.ResponseController
-	// paced is the response below w.
+	// paced is the response of Handler that w wraps.
 	paced *response
 }
 
+// fullBytes is how much a caller should add before it flushes. keptBytes is the capacity of the
+// largest buffer that is kept for reuse.
 const (
 	// fullBytes is how much is gathered before it is sent.
 	fullBytes = 32 << 10
-	// keptBytes is the largest buffer that is kept for reuse.
 	keptBytes = 64 << 10
 )
 
-// buffers are those of all writers: a stream is open for hours, and needs one for moments.
+// buffers are shared by all writers: a stream is open for hours, and needs a buffer only for
+// moments.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// NewWriter sends the response's headers. The request must be one that Handler serves.
+// NewWriter sends the headers of the response. Handler must serve the request.
 func NewWriter(w http.ResponseWriter, contentType string) (*Writer, error) {
 	paced := responseOf(w)
 	if paced == nil {
@@ -39,14 +40,15 @@ func NewWriter(w http.ResponseWriter, contentType string) (*Writer, error) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // nginx would collect the tokens otherwise
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer the events otherwise
 	h.Add("Vary", "Accept")
 	w.WriteHeader(http.StatusOK)
 	lw := &Writer{w: w, rc: http.NewResponseController(w), paced: paced}
 	return lw, lw.Flush()
 }
 
-// Buffer returns what the next Flush will send; append to it. It is the writer's until then.
+// Buffer returns the buffer of the next Flush; the caller appends to it. It is invalid after the
+// next call of another method.
 func (w *Writer) Buffer() *[]byte {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
@@ -54,11 +56,11 @@ func (w *Writer) Buffer() *[]byte {
 	return w.buf
 }
 
-// Full tells that enough was added to be sent.
+// Full reports whether enough was added that the caller should flush.
 func (w *Writer) Full() bool { return w.buf != nil && len(*w.buf) >= fullBytes }
 
-// Append adds bytes to what will be sent. Many are sent at once, after what was added before, so
-// that no copy of them is held while the client takes them.
+// Append adds bytes. More than PieceBytes are sent at once, after the buffer, so that no copy of
+// them is held while the client takes them.
 func (w *Writer) Append(p []byte) error {
 	if len(p) <= PieceBytes {
 		to := w.Buffer()
@@ -71,7 +73,7 @@ func (w *Writer) Append(p []byte) error {
 	return w.write(p)
 }
 
-// Flush sends what was added. It fails with ErrSlow when the client does not take it.
+// Flush sends the buffer. It fails with ErrSlow if the client is too slow.
 func (w *Writer) Flush() error {
 	if err := w.drain(); err != nil {
 		return err
@@ -79,10 +81,10 @@ func (w *Writer) Flush() error {
 	if err := w.rc.Flush(); err != nil {
 		return fmt.Errorf("live: %w", err)
 	}
-	return w.paced.err // gin flushes without telling how that went
+	return w.paced.err // gin's Flush has no result, so the error is read here
 }
 
-// drain writes the buffer and gives it back.
+// drain writes the buffer and returns it to the pool.
 func (w *Writer) drain() error {
 	if w.buf == nil {
 		return nil
@@ -97,6 +99,7 @@ func (w *Writer) drain() error {
 	return nil
 }
 
+// write writes p to the response.
 func (w *Writer) write(p []byte) error {
 	if _, err := w.w.Write(p); err != nil {
 		return fmt.Errorf("live: %w", err)

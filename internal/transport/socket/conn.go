@@ -1,15 +1,16 @@
-// Package socket is a WebSocket (RFC 6455) as a server holds it: text messages in and out, pings,
-// deadlines, and an end that the other side is told about. It knows nothing of what is said.
+// Package socket is the server's side of a WebSocket (RFC 6455): text messages, pings, deadlines,
+// and a closing handshake. It does not interpret messages.
 //
-//	Read ◄── one reader        Write ◄── any number of writers, a message at a time
-//	 │ pongs push its deadline  │ a client that takes no bytes for Patience is cut, or less than live.MinRate
-//	 ▼                          ▼
-//	the connection: closed by Close (with a code), or cut (without: nobody takes one any more)
+//	Read ◄── one reader        Write ◄── any number of writers, one message at a time
+//	 │ pongs move its deadline  │ a client that takes no bytes for Patience is cut,
+//	 ▼                          ▼ or one that takes less than live.MinRate
+//	the connection: closed by Close (with a code), or cut (without: none can be sent any more)
 //
 // Rules:
-//   - Every wait has a bound: a writer's is Patience for each piece of a message, a reader's is Heartbeat and Patience between messages
-//     and MessageTime within one, that of the closing handshake is a second.
-//   - Only the reader learns how a socket ended; writers fail, and may forget about it.
+//   - Every wait has a bound. A writer waits for Patience per piece of a message. A reader waits
+//     for Heartbeat and Patience between messages, and for MessageTime within one. The closing
+//     handshake takes a second.
+//   - Only the reader learns how a socket ended. Writers get an error, and need not act on it.
 package socket
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/perdure/perdure/internal/transport/live"
 )
 
-// Codes with which a socket is closed.
+// Close codes of RFC 6455, section 7.4.1.
 const (
 	Normal      = websocket.CloseNormalClosure
 	GoingAway   = websocket.CloseGoingAway
@@ -37,48 +38,51 @@ const (
 	NotText     = websocket.CloseInvalidFramePayloadData
 	Policy      = websocket.ClosePolicyViolation
 	TooLarge    = websocket.CloseMessageTooBig
-	// Unauthorized is registered with IANA, for applications.
+	// Unauthorized is of IANA's registry of close codes.
 	Unauthorized = 3000
 )
 
-// Options say how a socket behaves.
+// Options configures a socket.
 type Options struct {
-	// Subprotocol is chosen if the client offers it.
+	// Subprotocol is selected if the client offers it.
 	Subprotocol string
-	// MaxMessage bounds what a client may send at once, in bytes.
+	// MaxMessage bounds a message of the client, in bytes.
 	MaxMessage int64
-	// MessageTime is how long a message may take from its first byte to its last.
+	// MessageTime bounds the time from the first to the last byte of a message.
 	MessageTime time.Duration
-	// Heartbeat is the pause between pings; Ping is for the caller to call.
+	// Heartbeat is the interval at which the caller calls Ping.
 	Heartbeat time.Duration
 	// Patience is how long a client may take no bytes, and how long it may take to answer a ping.
 	Patience time.Duration
 }
 
-// Conn is an open socket.
+// Conn is an open WebSocket. One goroutine calls Read and, at the end, Close and Wait. Write, Ping
+// and Close may be called concurrently with it. Conn starts no goroutine.
 type Conn struct {
 	ws      *websocket.Conn
 	options Options
 	writing sync.Mutex
 	meter   live.Meter  // guarded by writing
-	unasked atomic.Bool // a ping was left out: the write that is under way shows whether the client lives
-	reading sync.Mutex  // guards the deadline of the reader
+	unasked atomic.Bool // Ping has sent no ping because a write was in progress; its end shows that the client lives
+	reading sync.Mutex  // guards the reader's deadline
 	within  bool        // a message is being read; guarded by reading
 	closing sync.Once
-	cutter  *time.Timer
-	code    int
+	cutter  *time.Timer // set by Close
+	code    int         // of Close; Abnormal before
 }
 
-// HandshakeError: the request cannot become a socket. It is still to be answered.
+// HandshakeError reports that a request cannot become a WebSocket. The caller still has to answer
+// the request.
 type HandshakeError struct{ Reason string }
 
 func (e *HandshakeError) Error() string { return "socket: handshake: " + e.Reason }
 
-// buffers are shared: most sockets are silent most of the time.
+// buffers are the write buffers of all sockets: most sockets are idle most of the time.
 var buffers sync.Pool
 
-// Upgrade turns a request into a socket. Close and Wait must be called. Who may call is the
-// caller's to check, by the Origin header too.
+// Upgrade makes a WebSocket of a request. The caller has checked the origin and the principal
+// before. The caller must call Close and then Wait. Errors: *HandshakeError, if no response was
+// sent.
 func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	var refused *HandshakeError
 	upgrader := websocket.Upgrader{
@@ -104,8 +108,8 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Read returns the next message. Every error is final: the socket is to be closed with CodeOf it.
-// One goroutine reads.
+// Read returns the next message. Every error is final: the caller closes the socket with CodeOf the
+// error. Only one goroutine may call Read.
 func (c *Conn) Read() ([]byte, error) {
 	if err := c.alive(); err != nil {
 		return nil, fmt.Errorf("socket: read: %w", err)
@@ -127,8 +131,8 @@ func (c *Conn) Read() ([]byte, error) {
 	return message, nil
 }
 
-// readAll reads the rest of a message. Pings in between show that the client lives and give it no
-// more time: half a message takes as much memory as a whole one.
+// readAll reads the rest of a message within MessageTime. A pong does not extend that time: an
+// incomplete message occupies memory like a complete one.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	if err := c.setWithin(true); err != nil {
 		return nil, err
@@ -137,7 +141,8 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// setWithin notes whether a message is being read. One that begins has its own deadline.
+// setWithin records whether a message is being read. At its beginning it sets the deadline of the
+// message.
 func (c *Conn) setWithin(within bool) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -153,11 +158,13 @@ var (
 	errNotText = errors.New("socket: the message is not UTF-8")
 )
 
-// firstOwn is the first of the codes that mean something to applications only.
+// firstOwn is the first of the close codes for libraries and applications (RFC 6455, section
+// 7.4.2).
 const firstOwn = 3000
 
-// CodeOf returns the code with which to close a socket whose reader failed: the client's, if it
-// closed.
+// CodeOf returns the code with which to close a socket whose Read has failed. It is the client's
+// own code if the client has closed; Normal for a code of an application; Abnormal if no code can
+// be sent.
 func CodeOf(err error) int {
 	var (
 		closed  *websocket.CloseError
@@ -180,8 +187,8 @@ func CodeOf(err error) int {
 	return Abnormal
 }
 
-// alive moves the reader's deadline: a client that answers pings, or takes what it is sent, may say
-// nothing for as long as it likes.
+// alive moves the reader's deadline. A client that answers pings, or takes data, may send nothing
+// for any time.
 func (c *Conn) alive() error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -191,15 +198,15 @@ func (c *Conn) alive() error {
 	return c.ws.SetReadDeadline(time.Now().Add(c.options.Heartbeat + c.options.Patience))
 }
 
-// pong answers a client's ping.
+// pong answers a ping of the client.
 func (c *Conn) pong(data string) error {
 	c.control(websocket.PongMessage, []byte(data))
 	return c.alive()
 }
 
-// Ping asks the client to show that it lives. It may be called concurrently with everything else.
-// While a message is being written, that message asks: a ping would wait for it, and the answer
-// with it.
+// Ping sends a ping, whose pong moves the reader's deadline. It may be called concurrently with all
+// other methods, and does not wait for a write in progress. If there is one, the end of that write
+// shows that the client lives.
 func (c *Conn) Ping() {
 	if !c.writing.TryLock() {
 		c.unasked.Store(true)
@@ -209,6 +216,7 @@ func (c *Conn) Ping() {
 	c.control(websocket.PingMessage, nil)
 }
 
+// control sends a control frame, and cuts the connection if that fails.
 func (c *Conn) control(kind int, data []byte) {
 	err := c.ws.WriteControl(kind, data, time.Now().Add(c.options.Patience))
 	if err != nil && !errors.Is(err, websocket.ErrCloseSent) {
@@ -216,9 +224,9 @@ func (c *Conn) control(kind int, data []byte) {
 	}
 }
 
-// Write sends a message. A client that is too slow is cut: it takes no bytes for Patience, or less
-// than live.MinRate; the error is live.ErrSlow then. So nobody waits for ever for the writers
-// before him either.
+// Write sends a message. It blocks for other writers and for the client, whose slowness is bounded:
+// a client that takes no bytes for Patience, or less than live.MinRate, is cut, and Write fails
+// with live.ErrSlow. So every writer in the queue returns.
 func (c *Conn) Write(message []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -231,7 +239,8 @@ func (c *Conn) Write(message []byte) error {
 	return nil
 }
 
-// write sends a large message in fragments, so that each has its own deadline.
+// write sends a large message in fragments, so that each has its own deadline. The caller holds
+// writing.
 func (c *Conn) write(message []byte) error {
 	if len(message) <= live.PieceBytes {
 		return c.timed(len(message), func() error { return c.ws.WriteMessage(websocket.TextMessage, message) })
@@ -250,10 +259,10 @@ func (c *Conn) write(message []byte) error {
 	return c.timed(0, w.Close)
 }
 
-// blocked is how long a write takes at least that had to wait for the client.
+// blocked is the duration from which a write counts as one that has waited for the client.
 const blocked = 10 * time.Millisecond
 
-// timed writes with a deadline.
+// timed executes one write of some bytes with a deadline, and measures it.
 func (c *Conn) timed(bytes int, write func() error) error {
 	begun := time.Now()
 	if err := c.ws.SetWriteDeadline(begun.Add(c.options.Patience)); err != nil {
@@ -271,17 +280,20 @@ func (c *Conn) timed(bytes int, write func() error) error {
 	case waited < blocked && !c.unasked.Swap(false):
 		return nil
 	}
-	return c.alive() // its answer to a ping may be behind all that it has still to read
+	return c.alive() // the client lives; its pong may be queued after the data that it has yet to read
 }
 
-// cut ends the connection at once. Half a message may be out, so that no code could follow.
+// cut closes the connection without a close frame: part of a message may be sent, so none could
+// follow.
 func (c *Conn) cut() { _ = c.ws.NetConn().Close() }
 
-// closePatience is how long the other side may take to close.
+// closePatience bounds how long the client may take for the closing handshake.
 const closePatience = time.Second
 
-// Close tells the client that the socket ends, and why, and lets it answer for a second; the reader
-// fails by then. Only the first call counts. It may be called concurrently with everything else.
+// Close sends a close frame with the code and the reason, unless code is Abnormal, and closes the
+// sending side. If the client does not close within closePatience, the connection is cut; then Read
+// fails. Only the first call has an effect. It may be called concurrently with all other methods,
+// and does not wait.
 func (c *Conn) Close(code int, reason string) {
 	c.closing.Do(func() {
 		c.code = code
@@ -295,9 +307,9 @@ func (c *Conn) Close(code int, reason string) {
 	})
 }
 
-// Wait waits for the client to close its side, since closing on bytes that it sent would reset the
-// connection before it has read the code, and returns the code that the socket ended with. It is
-// called by the reader, after Close.
+// Wait reads and discards until the client closes its side or the connection is cut, and returns
+// the code of Close. A connection that is closed with unread data would be reset, and the client
+// might not read the code. The reader calls Wait after Close.
 func (c *Conn) Wait() int {
 	_, _ = io.Copy(io.Discard, c.ws.NetConn())
 	c.cutter.Stop()

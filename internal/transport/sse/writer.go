@@ -1,5 +1,5 @@
-// Package sse writes server-sent events as AG-UI clients read them: LF only, one event per frame,
-// nothing in a frame but id and data.
+// Package sse writes server-sent events in the form that all AG-UI clients parse: lines end with LF
+// only, one event per SSE block, and no fields but id and data.
 //
 //	id: 00000000002a00003-1k3x9
 //	data: {"type":"TEXT_MESSAGE_CONTENT", …}
@@ -13,27 +13,27 @@ import (
 	"github.com/perdure/perdure/internal/transport/live"
 )
 
-// ContentType is the media type of a stream. AG-UI clients read anything that is not exactly their
-// binary type as SSE, so a charset would be harmless; the specification has none.
+// ContentType is the media type of a stream. It has no charset parameter: the specification (HTML,
+// section 9.2) fixes the encoding to UTF-8.
 const ContentType = "text/event-stream"
 
-// Writer writes one response. Its methods are for one goroutine; KeepAlive writes concurrently with
-// it.
+// Writer writes the events of one response. Only one goroutine may call its methods; the timer of
+// KeepAlive writes concurrently with it.
 type Writer struct {
 	mu   sync.Mutex // guards live and sent
 	live *live.Writer
-	sent time.Time // when the client was last sent bytes
+	sent time.Time // when bytes were last sent to the client
 }
 
-// NewWriter sends the response's headers. The request must be one that live.Handler serves.
+// NewWriter sends the headers of the response. live.Handler must serve the request.
 func NewWriter(w http.ResponseWriter) (*Writer, error) {
 	lw, err := live.NewWriter(w, ContentType)
 	return &Writer{live: lw, sent: time.Now()}, err
 }
 
-// Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have
-// no line feed: compact JSON has none. A large event may be sent at once, so that Event fails as
-// Flush does.
+// Event adds one event; Flush sends it. With an empty id, the client keeps its last event ID. data
+// must have no line feed: compact JSON has none. Event sends a large event at once, and then fails
+// as Flush does.
 func (w *Writer) Event(id string, data []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,21 +53,22 @@ func (w *Writer) Event(id string, data []byte) error {
 	return nil
 }
 
-// Full tells that enough was added to be sent.
+// Full reports whether enough was added that the caller should flush.
 func (w *Writer) Full() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.live.Full()
 }
 
-// Flush sends what was added, in one write.
+// Flush sends the added events in one write. It blocks until the client has taken them; it fails
+// with live.ErrSlow if the client is too slow.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.flush()
 }
 
-// flush sends what was added. The caller holds mu.
+// flush is Flush; the caller holds mu.
 func (w *Writer) flush() error {
 	err := w.live.Flush()
 	if err == nil {
@@ -76,13 +77,14 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// heartbeat is a comment: readers ignore it, and proxies count it as traffic.
+// heartbeat is an SSE comment: clients ignore it, and proxies count it as traffic.
 const heartbeat = ": heartbeat\n\n"
 
-// KeepAlive sends a heartbeat whenever the client has been sent no bytes for a period, whatever the
-// writer's goroutine waits for meanwhile. If a heartbeat cannot be sent, KeepAlive calls failed
-// once, from a goroutine of its own, and ends. The caller must call stop before the response ends;
-// after stop nothing is written.
+// KeepAlive sends a heartbeat whenever no bytes were sent to the client for a period. It needs no
+// help of the writer's goroutine, which may be blocked in a wait for events. If a heartbeat cannot
+// be sent, KeepAlive calls failed once, from the timer's goroutine and with mu held, and ends:
+// failed must not call methods of w. The caller must call stop before the response ends; nothing is
+// written after stop has returned.
 func (w *Writer) KeepAlive(period time.Duration, failed func(error)) (stop func()) {
 	var timer *time.Timer
 	stopped := false // guarded by mu

@@ -50,7 +50,7 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	}
 	b := &Board{now: time.Now, schemas: described}
 	b.life, b.stop = context.WithCancel(context.WithoutCancel(ctx))
-	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Copy{Load: b.load, Take: b.apply})
+	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Receiver{Load: b.load, Take: b.apply})
 	if err != nil {
 		b.stop()
 		return nil, fmt.Errorf("announce: watch: %w", err)

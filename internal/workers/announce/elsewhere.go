@@ -76,7 +76,7 @@ func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error
 	if err != nil {
 		return nil, fmt.Errorf("announce: description: %w", err)
 	}
-	d := &distant{}
+	d := &remoteTool{}
 	if err := json.Unmarshal(entry.Value(), &d.spec); err != nil {
 		return nil, fmt.Errorf("announce: description: %w", err)
 	}
@@ -88,14 +88,14 @@ func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error
 	return guarded, nil
 }
 
-// distant is a tool that workers of another task queue call.
-type distant struct{ spec tools.Spec }
+// remoteTool is a tool that workers of another task queue call.
+type remoteTool struct{ spec tools.Spec }
 
 // Spec implements [tools.Tool].
-func (d *distant) Spec() tools.Spec { return d.spec }
+func (d *remoteTool) Spec() tools.Spec { return d.spec }
 
 // Call implements [tools.Tool]. It always fails: the workflow schedules calls on the tool's task
 // queue.
-func (d *distant) Call(context.Context, tools.Call) (tools.Result, error) {
+func (d *remoteTool) Call(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{}, fmt.Errorf("announce: %s is called by workers of the task queue %q", d.spec.Name, d.spec.TaskQueue)
 }

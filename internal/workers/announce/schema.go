@@ -22,15 +22,15 @@ func openSchemas(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error)
 	})
 }
 
-// shelf stores schemas and descriptions under their digests. It is not safe for concurrent use.
-type shelf struct {
+// schemaStore stores schemas and descriptions under their digests. It is not safe for concurrent use.
+type schemaStore struct {
 	kv     jetstream.KeyValue
 	stored map[string]bool // digests that this process has stored
 }
 
 // describe returns the announcement of a tool, and stores its schema. For a tool of an MCP server
 // it also stores the description.
-func (s *shelf) describe(ctx context.Context, o Offer) (Tool, error) {
+func (s *schemaStore) describe(ctx context.Context, o Offer) (Tool, error) {
 	t := Tool{Name: o.Spec.Name, Queue: o.Spec.TaskQueue, Server: o.Server, Own: o.Own}
 	var err error
 	if len(o.Spec.Parameters) > 0 {
@@ -53,7 +53,7 @@ func (s *shelf) describe(ctx context.Context, o Offer) (Tool, error) {
 
 // put stores a text unless the bucket has it, and returns its digest: 128 bits of SHA-256 in
 // hexadecimal.
-func (s *shelf) put(ctx context.Context, text []byte) (string, error) {
+func (s *schemaStore) put(ctx context.Context, text []byte) (string, error) {
 	sum := sha256.Sum256(text)
 	digest := hex.EncodeToString(sum[:16])
 	if s.stored[digest] {

@@ -18,12 +18,12 @@ import (
 // Stop ends. After Start only that goroutine uses shelf, said and due.
 type Announcement struct {
 	kv    jetstream.KeyValue
-	shelf shelf
+	shelf schemaStore
 	key   string
 	// offers lists the tools of the worker now.
 	offers func() []Offer
-	// said is the announcement that was written last.
-	said []byte
+	// written is the announcement that was written last.
+	written []byte
 	// due is when to write said again, unless the tools change before that.
 	due  time.Time
 	stop context.CancelFunc
@@ -43,7 +43,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 		return nil, err
 	}
 	a := &Announcement{
-		kv: kv, shelf: shelf{kv: schemas, stored: map[string]bool{}},
+		kv: kv, shelf: schemaStore{kv: schemas, stored: map[string]bool{}},
 		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers,
 	}
 	if err := a.announce(ctx); err != nil {
@@ -70,13 +70,13 @@ func (a *Announcement) announce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
-	if bytes.Equal(body, a.said) && time.Now().Before(a.due) {
+	if bytes.Equal(body, a.written) && time.Now().Before(a.due) {
 		return nil
 	}
 	if _, err := a.kv.Put(ctx, a.key, body); err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
-	a.said, a.due = body, time.Now().Add(interval)
+	a.written, a.due = body, time.Now().Add(interval)
 	return nil
 }
 

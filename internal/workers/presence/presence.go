@@ -280,7 +280,7 @@ func (p *Presence) beatOnce(ctx context.Context) {
 // watch begins the watch of all beats, including those of this worker.
 func (p *Presence) watch(ctx context.Context, l *stream.Log) (err error) {
 	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: missedBeats * beatInterval}
-	p.beats, err = watch.Begin(ctx, source, watch.Copy{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
+	p.beats, err = watch.Begin(ctx, source, watch.Receiver{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
 	if err != nil {
 		return fmt.Errorf("presence: %w", err)
 	}
@@ -318,7 +318,7 @@ func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry
 		delete(p.missed, beat.Key())
 	case beat.Key() == beatPrefix+p.key:
 		for key := range p.missed {
-			if p.missed[key]++; p.missed[key] >= missedBeats && p.bury(ctx, key, p.names[key]) {
+			if p.missed[key]++; p.missed[key] >= missedBeats && p.takeOver(ctx, key, p.names[key]) {
 				delete(p.missed, key)
 			}
 		}
@@ -328,10 +328,10 @@ func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry
 	}
 }
 
-// bury fails the recorded attempts of a dead worker, removes its keys, and sweeps Temporal for the
+// takeOver fails the recorded attempts of a dead worker, removes its keys, and sweeps Temporal for the
 // rest. It returns false if the recorded attempts could not be failed: then receiveBeat tries again
 // with the next beat. A sweep that fails is only logged.
-func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
+func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
 	entry, err := p.kv.Get(ctx, key)
 	var tokens [][]byte

@@ -55,8 +55,6 @@ func ignoreGone(err error) error {
 // maxSearched bounds the workflows that a sweep examines, sweepers those that it examines
 // concurrently. Attempts that a sweep does not find are found by their heartbeat timeout.
 const (
-	// maxSearched bounds the workflows that are looked at for attempts of a dead worker, sweepers
-	// how many at a time. What is found in no time is left to heartbeats.
 	maxSearched = 5000
 	sweepers    = 16
 )

@@ -114,7 +114,7 @@ func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s and a tool have one name for the model", d.Name, pattern)})
 			}
 		}
-		for _, name := range agents.Delegates(d.Tools) {
+		for _, name := range agents.Subagents(d.Tools) {
 			clash(agents.AgentPrefix+name, name)
 		}
 		for _, name := range agents.Handoffs(d.Tools) {

@@ -7,26 +7,31 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Calls gives the tool calls of one completion an index, an id and a name each,
-// whatever the server leaves out or repeats.
+// Calls assigns an index, an ID and a name to each tool call of one completion, and repairs what
+// API servers get wrong: missing IDs, repeated IDs, one index for all parallel calls, arguments
+// before the name. One goroutine uses it.
+//
+// Two numberings exist. A slot is the number that the server uses for a call. An index is the
+// number that the chunks carry. They are equal unless a server uses one slot for several calls.
 type Calls struct {
-	max    int
-	before int             // calls in the conversation so far, for ids of our own
-	ids    map[string]bool // every id that is taken
-	slots  map[int64]*call // the call that the server's index means now
-	calls  map[int]*call   // by our index
+	max    int             // maximum number of calls
+	before int             // calls in the conversation so far, for generated IDs
+	ids    map[string]bool // every ID in use, in the conversation and in this completion
+	slots  map[int64]*call // by the server's slot: the call that the slot refers to at present
+	calls  map[int]*call   // by index
 }
 
-// call is a tool call of the completion.
+// call is one tool call of the completion.
 type call struct {
 	index    int
-	id, name string
-	started  bool
-	held     string // arguments that came before the name
-	text     Mender
+	id, name string // name is "" until started; id can arrive earlier
+	started  bool   // a ToolCallStart has been emitted
+	held     string // arguments that arrived before the name
+	text     Mender // joins characters that the server split between fragments
 }
 
-// NewCalls starts a completion of req with at most max calls.
+// NewCalls returns an empty Calls for a completion of req with at most max calls. IDs of calls in
+// the conversation count as used.
 func NewCalls(req *llm.Request, max int) *Calls {
 	c := &Calls{max: max, ids: map[string]bool{}, slots: map[int64]*call{}, calls: map[int]*call{}}
 	for _, message := range req.Messages {
@@ -38,7 +43,7 @@ func NewCalls(req *llm.Request, max int) *Calls {
 	return c
 }
 
-// Len returns the number of calls that were started.
+// Len returns the number of started calls.
 func (c *Calls) Len() int {
 	n := 0
 	for _, call := range c.calls {
@@ -49,8 +54,9 @@ func (c *Calls) Len() int {
 	return n
 }
 
-// Add takes a piece of the call that the server numbers slot and appends to
-// out what can be said about it. Any of id, name and arguments may be empty.
+// Add processes a fragment of the call with the server's number slot. It appends the resulting
+// chunks to out: none while the name is unknown. Any of id, name and arguments may be empty. The
+// error reports an invalid slot or too many calls.
 func (c *Calls) Add(out []llm.Chunk, slot int64, id, name, arguments string) ([]llm.Chunk, error) {
 	id, name = strings.ToValidUTF8(id, "\uFFFD"), strings.ToValidUTF8(name, "\uFFFD")
 	current, err := c.at(slot, id, name)
@@ -66,8 +72,9 @@ func (c *Calls) Add(out []llm.Chunk, slot int64, id, name, arguments string) ([]
 	return current.argue(out, arguments), nil
 }
 
-// Finish ends the completion. With whole set, every call must have come whole
-// enough to be named.
+// Finish appends the chunks that complete the calls. If whole is set, it returns an error for a
+// call that never got a name. whole is false for a truncated completion, in which the last call may
+// be incomplete.
 func (c *Calls) Finish(out []llm.Chunk, whole bool) ([]llm.Chunk, error) {
 	for index := range c.max {
 		current, ok := c.calls[index]
@@ -84,9 +91,9 @@ func (c *Calls) Finish(out []llm.Chunk, whole bool) ([]llm.Chunk, error) {
 	return out, nil
 }
 
-// at finds the call that slot means. Some servers give all parallel calls the
-// same slot: a new id together with a name is then a new call, whereas a new
-// id alone is a server that makes up an id for each piece.
+// at returns the call that slot refers to, and creates it if necessary. Some servers use the same
+// slot for all parallel calls. Therefore a new ID together with a name begins a new call. A new ID
+// without a name does not: other servers generate an ID for each fragment.
 func (c *Calls) at(slot int64, id, name string) (*call, error) {
 	current, ok := c.slots[slot]
 	if ok && (!current.started || id == "" || name == "" || id == current.id) {
@@ -103,7 +110,7 @@ func (c *Calls) at(slot int64, id, name string) (*call, error) {
 	return current, nil
 }
 
-// free returns want, or the first index that no call has.
+// free returns want, or the lowest index without a call if want is in use.
 func (c *Calls) free(want int) int {
 	if c.calls[want] == nil {
 		return want
@@ -115,8 +122,8 @@ func (c *Calls) free(want int) int {
 	return index
 }
 
-// name starts the call, with an id of our own if the server's is missing or
-// taken: results are matched to calls by id alone.
+// name starts the call. It generates an ID if the server's is missing or in use, because results
+// are matched to calls only by ID.
 func (c *Calls) name(current *call, id, name string) {
 	if id == "" {
 		id = current.id
@@ -128,7 +135,8 @@ func (c *Calls) name(current *call, id, name string) {
 	current.id, current.name, current.started = id, name, true
 }
 
-// argue appends arguments, or holds them until the call has its name.
+// argue appends the chunk for a fragment of arguments, or holds the fragment until the call has its
+// name.
 func (c *call) argue(out []llm.Chunk, arguments string) []llm.Chunk {
 	arguments = c.held + arguments
 	c.held = ""

@@ -1,37 +1,39 @@
 package wire
 
-// Dialect is the part of JSON Schema that a provider can hold a model to. It refuses requests with
-// more.
+// Dialect describes the subset of JSON Schema that a provider supports for structured output. The
+// API rejects a request whose schema exceeds it. [Dialect.Say] translates a schema into the subset.
+//
+// A Dialect is immutable after construction, so concurrent calls share it.
 type Dialect struct {
-	// Keywords are those that it knows, beside type, properties, required, additionalProperties,
-	// items and enum.
+	// Keywords are the supported keywords. These are always supported: type, properties, required,
+	// additionalProperties, items and enum.
 	Keywords []string
-	// Formats are the formats of strings that it knows.
+	// Formats are the supported values of the keyword format.
 	Formats []string
 
-	// Object wants the answer to be an object, which is not one of several.
+	// Object requires the root schema to have the type object and no anyOf.
 	Object bool
-	// Closed wants objects to say that they have no other properties than those named, Complete
-	// that they have all of those.
+	// Closed requires every object to list its properties and to set additionalProperties to false.
+	// Complete requires every property to be in required.
 	Closed, Complete bool
-	// Flat wants no schema to be a part of itself.
+	// Flat forbids recursive schemas.
 	Flat bool
-	// PlainEnum wants enumerations to be of texts and numbers.
+	// PlainEnum restricts enum to strings and numbers.
 	PlainEnum bool
-	// MinItems is the most that minItems may be; 0 = any number.
+	// MinItems is the maximum value of minItems; 0 = unlimited.
 	MinItems int
 
-	// What a schema may have in all; 0 = any number. Depth is how deep things stand in one another,
-	// Values how many there are in enumerations, Text how long names and values are in bytes,
-	// Optional how many properties are not required, Unions how many alternatives of types there
-	// are.
+	// Limits for the whole schema; 0 = unlimited. Depth counts nested schemas, the root being 0.
+	// Properties counts the properties of all objects, Values all enum values, and Text the bytes
+	// of property names and string values. Optional counts properties that are not required, Unions
+	// counts anyOf and lists of types.
 	Depth, Properties, Values, Text, Optional, Unions int
 }
 
-// soft are the keywords that describe, or narrow what others say. Without them a schema fits all
-// that it fits with them, so they may be left out of what a model is held to: it is told them in
-// words, and the answer is checked.
-var soft = []string{
+// omittableKeywords are the keywords that only annotate a schema or narrow other keywords. Without one of them,
+// a schema still accepts every value that it accepts with it. So they can be omitted where the API
+// does not support them: the prompt contains the full schema, and the caller validates the answer.
+var omittableKeywords = []string{
 	"$schema", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
 	"const", "format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType",
 	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",

@@ -75,7 +75,7 @@ func TestDialect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := string(test.dialect.Say(json.RawMessage(test.schema))); got != test.want {
+			if got := string(test.dialect.Translate(json.RawMessage(test.schema))); got != test.want {
 				t.Errorf("%s\nis said as %s\nwant %s", test.schema, got, test.want)
 			}
 		})
@@ -106,7 +106,7 @@ func FuzzDialect(f *testing.F) {
 			return
 		}
 		for _, dialect := range []*Dialect{&closed, &open} {
-			said := dialect.Say(json.RawMessage(schema))
+			said := dialect.Translate(json.RawMessage(schema))
 			if said == nil {
 				continue
 			}

@@ -1,7 +1,10 @@
-// Package wire is what the HTTP providers have in common: bounds on a
-// response, text that arrives in broken pieces, tool calls that arrive
-// interleaved, and errors that must not quote what is secret.
+// Package wire contains what the HTTP providers share: limits for a response, decoding of text that
+// arrives in fragments, tool calls whose fragments interleave, error messages without secrets, and
+// the JSON Schema subset of each API.
 //
-//	http.Client ─ Transport (bounds) ─► SDK decodes ─► Unquote, Mender, Calls ─► llm.Chunk
-//	                                               └─► Quote, RetryAfter ──────► *llm.Error
+//	http.Client ─ transport (limits) ─► SDK decodes SSE ─► Unquote, Mender, Calls ─► llm.Chunk
+//	                                                   └─► Quote, RetryAfter ──────► *llm.Error
+//
+// A provider package implements [Reply] for the events of its API, usually by embedding a
+// [Completion], and passes it to [Stream].
 package wire

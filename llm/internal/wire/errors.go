@@ -14,11 +14,12 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// maxRetryAfter bounds what we believe of a Retry-After.
+// maxRetryAfter is the longest Retry-After that is accepted; longer ones are shortened to it.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads how long the provider asks us to wait: retry-after-ms, or
-// Retry-After in seconds or as a date. It is 0 if there is no such wish.
+// RetryAfter returns the delay that a response requests: the header Retry-After-Ms (OpenAI), or
+// Retry-After in seconds or as a date (RFC 9110, section 10.2.3). It returns 0 if there is no valid
+// delay in the future. now resolves a date.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
 		return clamp(ms / 1000)
@@ -33,8 +34,9 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
+// clamp converts seconds to a duration between 0 and maxRetryAfter.
 func clamp(seconds float64) time.Duration {
-	if !(seconds > 0) { // written so that NaN is no wish either
+	if !(seconds > 0) { // negated so that NaN results in 0 as well
 		return 0
 	}
 	if seconds > maxRetryAfter.Seconds() {
@@ -43,15 +45,15 @@ func clamp(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// FromTransport makes an [*llm.Error] of a failure below HTTP: a name that
-// does not resolve, a refused or reset connection. An *llm.Error in err's
-// chain is returned as it is.
+// FromTransport converts an error below HTTP, such as a name that does not resolve or a refused
+// connection, to an [*llm.Error]. It returns an *llm.Error in err's chain unchanged: the transport
+// of [Limits.Client] produces such errors.
 func FromTransport(err error) *llm.Error {
 	var known *llm.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	// The URL may carry a key and would be in the text of the cause.
+	// The text of a url.Error contains the URL, which may contain a key.
 	var located *url.Error
 	if errors.As(err, &located) {
 		err = located.Err
@@ -63,8 +65,9 @@ func FromTransport(err error) *llm.Error {
 	return &llm.Error{Code: llm.CodeUnavailable, Message: "the provider cannot be reached: " + reason, Reason: reason, Err: err}
 }
 
-// Truncated makes an [*llm.Error] of a stream that ended before the
-// completion did; err is why, and nil for a regular end of the body.
+// Truncated returns the error of a stream that ended before the completion did. err is why the
+// stream ended, nil for a regular end of the body. Timeouts and exceeded limits keep their own
+// code.
 func Truncated(err error) *llm.Error {
 	if err == nil {
 		return &llm.Error{Code: llm.CodeTruncated, Message: "the stream ended before the completion did"}
@@ -76,8 +79,8 @@ func Truncated(err error) *llm.Error {
 	return &llm.Error{Code: llm.CodeTruncated, Message: "the connection broke before the completion ended", Reason: cause.Reason, Err: cause.Err}
 }
 
-// Ended returns the cause of ctx if that has ended, else err. Every failure
-// goes through it, because a cancel looks like a broken connection.
+// Ended returns the cause of ctx if ctx has ended, else err. Providers pass every failure through
+// it, because a cancelled request also looks like a broken connection.
 func Ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -86,17 +89,18 @@ func Ended(ctx context.Context, err error) error {
 }
 
 const (
-	maxQuote = 500
-	maxEcho  = 16 // bytes in common with a prompt that are too many to be chance
-	minEcho  = 8  // the same for a text that is repeated whole
+	maxQuote = 500 // length of a quoted message, in bytes
+	maxEcho  = 16  // common bytes with the conversation from which on the match is no coincidence
+	minEcho  = 8   // the same for a text shorter than maxEcho that is quoted completely
 )
 
-// keyLike finds what looks like a credential: the prefixes of the common
-// providers' keys, and JSON web tokens.
+// keyLike matches text that looks like a credential: API keys by the prefixes of common providers,
+// bearer tokens, and JSON web tokens.
 var keyLike = regexp.MustCompile(`\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza|ya29\.|eyJ)[-_.*A-Za-z0-9]{6,}|(?i:\bbearer\s+)[^\s"',]+`)
 
-// Quote makes a provider's message fit for an error: one line, at most 500
-// bytes, and without keys or pieces of the conversation that providers like to echo.
+// Quote sanitizes a provider's error message. The result is one line of at most 500 bytes. API keys
+// are replaced by "[key]", and passages of the conversation by "[…]", because providers quote
+// prompts in their errors.
 func Quote(message string, req *llm.Request, key string) string {
 	message = strings.Map(printable, strings.ToValidUTF8(message, "\uFFFD"))
 	if key != "" {
@@ -106,6 +110,7 @@ func Quote(message string, req *llm.Request, key string) string {
 	if len(message) > maxQuote {
 		message = strings.ToValidUTF8(message[:maxQuote], "")
 	}
+	// One flag per byte of message: true for a byte to be hidden.
 	hidden := make([]bool, len(message))
 	for _, text := range contentOf(req) {
 		hideEchoes(hidden, message, text)
@@ -113,6 +118,7 @@ func Quote(message string, req *llm.Request, key string) string {
 	return strings.ToValidUTF8(redact(message, hidden), "")
 }
 
+// printable replaces control characters, including line breaks, by spaces.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return ' '
@@ -120,6 +126,8 @@ func printable(r rune) rune {
 	return r
 }
 
+// contentOf returns the texts of the conversation that a provider could quote: message text, tool
+// call arguments and reasoning.
 func contentOf(req *llm.Request) []string {
 	var texts []string
 	for _, message := range req.Messages {
@@ -138,7 +146,8 @@ func contentOf(req *llm.Request) []string {
 	return texts
 }
 
-// hideEchoes marks what message has in common with text.
+// hideEchoes sets the flags of all passages of message that also occur in text and have at least
+// maxEcho bytes. A shorter text is compared as a whole, down to minEcho bytes.
 func hideEchoes(hidden []bool, message, text string) {
 	window := min(maxEcho, len(text))
 	if window < minEcho {
@@ -154,7 +163,8 @@ func hideEchoes(hidden []bool, message, text string) {
 	}
 }
 
-// redact replaces each marked stretch by a mark.
+// redact replaces each run of hidden bytes by "[…]". It can cut characters; the caller repairs the
+// UTF-8.
 func redact(message string, hidden []bool) string {
 	var out strings.Builder
 	for i := range len(message) {

@@ -10,27 +10,28 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Limits bound one response. A zero field means its default.
+// Limits are the maximum sizes of one response. A zero field means its default. [Limits.Client]
+// enforces the limits of bytes and lines, [Completion] those of content and tool calls.
 type Limits struct {
-	// ResponseBytes bounds the decompressed body. Framing costs some 300 bytes
-	// a token, so the default of 128 MiB lets 400,000 tokens through.
+	// ResponseBytes limits the decompressed body. The event format costs about 300 bytes per token,
+	// so the default of 128 MiB allows about 400,000 tokens.
 	ResponseBytes int64
 
-	// ContentBytes bounds the text, reasoning and arguments that a response
-	// adds up to, which is what a caller keeps in memory. Default 16 MiB.
+	// ContentBytes limits the sum of text, reasoning and arguments, which the caller keeps in
+	// memory. Default 16 MiB.
 	ContentBytes int
 
-	// LineBytes bounds a line of the event stream. Default 4 MiB.
+	// LineBytes limits a line of the event stream. Default 4 MiB.
 	LineBytes int
 
-	// ToolCalls bounds the calls in one completion. Default 512.
+	// ToolCalls limits the tool calls of one completion. Default 512.
 	ToolCalls int
 }
 
-// errorBodyBytes is how much of a failed response is worth reading.
+// errorBodyBytes is the maximum that is read of the body of a failed response.
 const errorBodyBytes = 64 << 10
 
-// WithDefaults fills the zero fields.
+// WithDefaults returns l with defaults in the zero fields.
 func (l Limits) WithDefaults() Limits {
 	if l.ResponseBytes == 0 {
 		l.ResponseBytes = 128 << 20
@@ -47,10 +48,10 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Client returns a copy of client (nil: http.DefaultClient) whose response
-// bodies end with an [*llm.Error] at the limits. The bound has to sit here
-// because SDKs read bodies of failed requests and long lines whole. It follows
-// no redirect to another host.
+// Client returns a copy of client (nil = http.DefaultClient) that enforces the limits. Reading a
+// response body beyond them fails with an [*llm.Error]. The limits are enforced in the transport
+// because SDKs read error bodies and lines completely into memory. The client follows no redirect
+// to another host. It shares the transport of the original, so no extra connections need closing.
 func (l Limits) Client(client *http.Client) *http.Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -65,11 +66,11 @@ func (l Limits) Client(client *http.Client) *http.Client {
 	return &bounded
 }
 
-// maxRedirects is how often a provider may send us on.
+// maxRedirects is the number of redirects that are followed on the same host.
 const maxRedirects = 3
 
-// checkRedirect refuses redirects that would hand the conversation to a host which
-// nobody has configured, or to the same one in the clear.
+// checkRedirect rejects a redirect to another host or scheme. It would send the conversation and
+// the key to a host that the operator has not configured, or unencrypted to the same host.
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(via) > maxRedirects {
@@ -79,16 +80,18 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// withoutRetry returns the request so that net/http does not repeat it. net/http sends a request
-// with an Idempotency-Key again if a connection that was used before breaks before the response
-// ([http.Transport]). The provider may have begun to answer, and bills both. The header in lower
-// case is the same to servers, and no such mark to net/http.
+// withoutRetry returns the request in a form that net/http does not repeat. net/http retries a
+// request with an Idempotency-Key header if a reused connection breaks before the response (see
+// [http.Transport]). The provider may have started to answer, and would bill both requests.
+// net/http looks up the canonical header name, so a lower-case name avoids the retry; servers
+// ignore the case.
 func withoutRetry(req *http.Request) *http.Request {
 	const canonical, lower = "Idempotency-Key", "idempotency-key"
 	key, ok := req.Header[canonical]
 	if !ok {
 		return req
 	}
+	// A RoundTripper must not modify the request (see [http.RoundTripper]), so this copies it.
 	once := req.WithContext(req.Context())
 	once.Header = maps.Clone(req.Header)
 	delete(once.Header, canonical)
@@ -96,12 +99,14 @@ func withoutRetry(req *http.Request) *http.Request {
 	return once
 }
 
-// transport bounds responses.
+// transport is a RoundTripper that limits response bodies. It is safe for concurrent use.
 type transport struct {
 	next   http.RoundTripper
 	limits Limits
 }
 
+// RoundTrip implements [http.RoundTripper]. It silently truncates the body of a failed response,
+// since an error message is usable without its end. Other bodies fail at the limits.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(withoutRetry(req))
 	if err != nil {
@@ -118,14 +123,15 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// boundedBody counts bytes and the length of the current line.
+// boundedBody is a response body that fails with a [TooLarge] error at a limit.
 type boundedBody struct {
 	io.ReadCloser
 	limits Limits
-	total  int64
-	line   int
+	total  int64 // bytes read
+	line   int   // bytes read of the current line
 }
 
+// Read implements [io.Reader].
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.total += int64(n)
@@ -138,7 +144,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// longLine reports whether a line is too long at the end of the next piece.
+// longLine reports whether piece, the next bytes of the body, ends or continues a line that is too
+// long. It updates b.line.
 func (b *boundedBody) longLine(piece []byte) bool {
 	for {
 		end := bytes.IndexByte(piece, '\n')
@@ -154,7 +161,7 @@ func (b *boundedBody) longLine(piece []byte) bool {
 	}
 }
 
-// TooLarge returns the error of a response that passes a limit.
+// TooLarge returns the error of a response that exceeds a limit. format has one verb, for limit.
 func TooLarge(format string, limit any) *llm.Error {
 	return &llm.Error{Code: llm.CodeResponseTooLarge, Message: fmt.Sprintf(format, limit)}
 }

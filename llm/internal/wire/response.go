@@ -9,10 +9,9 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Unanswered returns the error of a request without a response. The HTTP client
-// marks its own; any other comes from encoding the request, and would come
-// again.
-func Unanswered(err error) *llm.Error {
+// RequestError returns the error of a request that got no response. net/http wraps its own errors in
+// [*url.Error]. Any other error comes from encoding the request, so a retry cannot succeed.
+func RequestError(err error) *llm.Error {
 	var attempted *url.Error
 	if !errors.As(err, &attempted) {
 		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the request cannot be encoded", Err: err}
@@ -20,9 +19,10 @@ func Unanswered(err error) *llm.Error {
 	return FromTransport(err)
 }
 
-// Streams reports whether the body may hold events. Servers differ in what
-// they call those; pages and documents are what a wrong URL gives.
-func Streams(res *http.Response) bool {
+// IsEventStream reports whether the body can be an event stream. Servers label event streams with various
+// media types, so only the two types of a wrong base URL are excluded: HTML pages and JSON
+// documents.
+func IsEventStream(res *http.Response) bool {
 	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return mediaType != "text/html" && mediaType != "application/json"
 }

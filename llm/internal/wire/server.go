@@ -14,20 +14,20 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Server is a provider's server, as far as errors concern it.
+// Server identifies a provider's server for error messages and hints. It is immutable.
 type Server struct {
-	// BaseURL is where requests go. Default tells that it is the provider's own.
+	// BaseURL is the address of the API. Default is true if it is the vendor's own endpoint.
 	BaseURL string
 	Default bool
-	// HasKey tells that a key is configured.
+	// HasKey reports whether an API key is configured.
 	HasKey bool
-	// KeyVariable and BaseVariable are the environment variables that set the
-	// key and the base URL.
+	// KeyVariable and BaseVariable are the names of the environment variables that configure the
+	// key and the base URL, for hints.
 	KeyVariable, BaseVariable string
 }
 
-// Check returns what is wrong with the configuration; nil = nothing. Models report it at each call,
-// so that a worker without a key still serves other models.
+// Check returns the error of an invalid configuration; nil = valid. Models return it from each call
+// and not from their constructor, so that a worker without one key still serves the other models.
 func (s Server) Check() *llm.Error {
 	address, err := url.Parse(s.BaseURL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
@@ -41,14 +41,14 @@ func (s Server) Check() *llm.Error {
 	return nil
 }
 
-// Explain adds the host and a hint to an [*llm.Error] in err's chain. Any other
-// error is returned as it is.
+// Explain adds the host and a hint to the [*llm.Error] in err's chain. It returns other errors
+// unchanged.
 func (s Server) Explain(err error) error {
 	var failure *llm.Error
 	if !errors.As(err, &failure) {
 		return err
 	}
-	explained := *failure // it may be shared by all calls
+	explained := *failure // a copy, because the error of Check is shared by all calls
 	if address, err := url.Parse(s.BaseURL); err == nil && explained.Host == "" {
 		explained.Host = address.Host
 	}
@@ -58,6 +58,7 @@ func (s Server) Explain(err error) error {
 	return &explained
 }
 
+// hint returns what an operator can do about the error; "" = nothing specific.
 func (s Server) hint(e *llm.Error) string {
 	switch e.Code {
 	case llm.CodeUnauthorized:
@@ -81,7 +82,8 @@ func (s Server) hint(e *llm.Error) string {
 	}
 }
 
-// connectionHint is for failures without an answer of the provider's.
+// connectionHint returns the hint for a failed connection; "" if the provider itself answered,
+// because then the address is right.
 func (s Server) connectionHint(e *llm.Error) string {
 	switch {
 	case e.Err == nil:
@@ -93,8 +95,8 @@ func (s Server) connectionHint(e *llm.Error) string {
 	}
 }
 
-// connectionReason says why a connection failed, and whether by a timeout. The
-// text of err itself may hold addresses of proxies and parts of requests.
+// connectionReason returns why a connection failed, in fixed words, and whether it timed out. It
+// never returns the text of err, which can contain proxy addresses and parts of requests.
 func connectionReason(err error) (reason string, timeout bool) {
 	var unresolved *net.DNSError
 	var waited net.Error
@@ -117,7 +119,7 @@ func connectionReason(err error) (reason string, timeout bool) {
 	return cmp.Or(tlsReason(err), "the connection broke"), false
 }
 
-// tlsReason says why there is no TLS connection; "" = err is about something else.
+// tlsReason returns why the TLS handshake failed; "" if err is not a TLS error.
 func tlsReason(err error) string {
 	var (
 		authority   x509.UnknownAuthorityError

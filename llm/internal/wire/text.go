@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote decodes a JSON string literal and reports whether raw is one. raw
-// must be valid JSON apart from its encoding.
+// Unquote decodes a JSON string literal. It returns false if raw is no string literal. raw must be
+// syntactically valid JSON, but may contain invalid UTF-8.
 //
-// Unlike encoding/json it loses nothing: ill-formed bytes stay, and half a
-// surrogate pair becomes its three-byte form, so that a [Mender] can join a
-// character which a server cut in two.
+// Unlike encoding/json, Unquote does not replace invalid input by U+FFFD. It preserves invalid
+// bytes, and encodes an unpaired surrogate as three bytes (the WTF-8 encoding). A [Mender] can then
+// join a character that a server split between two deltas.
 func Unquote(raw string) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return "", false
@@ -33,7 +33,8 @@ func Unquote(raw string) (string, bool) {
 	return string(out), true
 }
 
-// appendEscape decodes the escape that s starts with, the backslash removed.
+// appendEscape decodes the escape sequence at the start of s, without its backslash. It returns the
+// extended out and the rest of s.
 func appendEscape(out []byte, s string) ([]byte, string) {
 	switch s[0] {
 	case 'b':
@@ -57,8 +58,8 @@ func appendEscape(out []byte, s string) ([]byte, string) {
 	}
 }
 
-// appendUnit appends a UTF-16 code unit, together with the second half of its
-// pair if rest begins with that.
+// appendUnit appends a UTF-16 code unit. If it is a high surrogate and rest begins with its low
+// surrogate, appendUnit appends the character of the pair. It returns the remaining rest.
 func appendUnit(out []byte, unit rune, rest string) ([]byte, string) {
 	if !utf16.IsSurrogate(unit) {
 		return utf8.AppendRune(out, unit), rest
@@ -70,9 +71,11 @@ func appendUnit(out []byte, unit rune, rest string) ([]byte, string) {
 			}
 		}
 	}
+	// The three-byte encoding of an unpaired surrogate; it is invalid UTF-8.
 	return append(out, 0xED, 0x80|byte(unit>>6)&0x3F, 0x80|byte(unit)&0x3F), rest
 }
 
+// hexUnit parses four hexadecimal digits at the start of s.
 func hexUnit(s string) (rune, bool) {
 	if len(s) < 4 {
 		return 0, false
@@ -81,12 +84,13 @@ func hexUnit(s string) (rune, bool) {
 	return rune(unit), err == nil
 }
 
-// Mender turns pieces of text into pieces of valid UTF-8. A character that
-// was cut in two comes out with the second piece; what cannot be mended comes
-// out as U+FFFD. The zero value is ready.
+// Mender joins fragments of text to valid UTF-8. A character that is split between two fragments is
+// returned with the second. Invalid bytes become U+FFFD. The zero value is ready to use. Each
+// stream of text needs its own Mender.
 type Mender struct{ pending string }
 
-// Mend returns what can be said after the next piece, which may be nothing.
+// Mend returns the text that is complete after the next fragment, which can be "". It keeps an
+// incomplete character at the end for the next call.
 func (m *Mender) Mend(piece string) string {
 	if m.pending == "" && utf8.ValidString(piece) {
 		return piece
@@ -106,7 +110,7 @@ func (m *Mender) Mend(piece string) string {
 	return out.String()
 }
 
-// Flush returns the replacement for a character whose rest never came.
+// Flush ends the text. It returns U+FFFD if an incomplete character is left, else "".
 func (m *Mender) Flush() string {
 	if m.pending == "" {
 		return ""
@@ -115,12 +119,13 @@ func (m *Mender) Flush() string {
 	return string(utf8.RuneError)
 }
 
-// incomplete reports whether s, which is all we have, may be the beginning of
-// a character.
+// incomplete reports whether s can be the beginning of a character that the next fragment
+// completes: the first bytes of a UTF-8 sequence, or a high surrogate without its low surrogate.
 func incomplete(s string) bool {
 	if !utf8.FullRuneInString(s) || surrogateStart(s) {
 		return true
 	}
+	// A low surrogate (from 0xDC00) cannot begin a pair.
 	half, ok := surrogate(s)
 	if !ok || half >= 0xDC00 {
 		return false
@@ -129,13 +134,13 @@ func incomplete(s string) bool {
 	return rest == "" || rest == "\xED" || surrogateStart(rest)
 }
 
-// surrogateStart reports whether s is two thirds of the three-byte form.
+// surrogateStart reports whether s consists of the first two bytes of an encoded surrogate.
 func surrogateStart(s string) bool {
 	return len(s) == 2 && s[0] == 0xED && s[1] >= 0xA0 && s[1] <= 0xBF
 }
 
-// decodeRune is utf8.DecodeRuneInString for text that may hold surrogate
-// pairs as two three-byte forms.
+// decodeRune is utf8.DecodeRuneInString for text that can contain encoded surrogate pairs: 6 bytes
+// for one character. An unpaired surrogate returns U+FFFD with size 3.
 func decodeRune(s string) (rune, int) {
 	high, ok := surrogate(s)
 	if !ok {
@@ -149,7 +154,7 @@ func decodeRune(s string) (rune, int) {
 	return utf8.RuneError, 3
 }
 
-// surrogate decodes the three-byte form of half a surrogate pair.
+// surrogate decodes a surrogate that is encoded in three bytes at the start of s.
 func surrogate(s string) (rune, bool) {
 	if len(s) < 3 || s[0] != 0xED || s[1] < 0xA0 || s[1] > 0xBF || s[2] < 0x80 || s[2] > 0xBF {
 		return 0, false

@@ -7,24 +7,24 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Place is where a block of reasoning stood in its completion. A message keeps
-// text, calls and reasoning apart; providers that sign their reasoning want it
-// back where it was, and keep the place in [llm.Reasoning.Data].
+// Place is the position of a reasoning block in its completion. [llm.Message] stores text, calls
+// and reasoning separately, so their order is lost. Providers with signed reasoning require each
+// block at its original position, and store the Place in [llm.Reasoning.Data].
 type Place struct {
-	Text  int `json:"text,omitempty"`  // bytes of text before it
-	Calls int `json:"calls,omitempty"` // tool calls before it
+	Text  int `json:"text,omitempty"`  // bytes of text before the block
+	Calls int `json:"calls,omitempty"` // tool calls before the block
 }
 
-// Element is a piece of a completion. One of its fields is set.
+// Element is a piece of a completion. Exactly one field is set.
 type Element struct {
 	Text  string
 	Call  *llm.ToolCall
 	Block *llm.Reasoning
 }
 
-// Weave puts an assistant message together as it was said. Blocks for which
-// place has no answer are left out. A place that the message no longer has
-// (a client changed it) means its end.
+// Weave yields the elements of an assistant message in their original order. place returns the
+// position of a block; ok = false omits the block. If a client has shortened the message, a
+// position beyond its end means the end.
 func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Seq[Element] {
 	return func(yield func(Element) bool) {
 		w := weaver{text: message.Text(), calls: message.ToolCalls, yield: yield}
@@ -38,17 +38,18 @@ func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Se
 	}
 }
 
-// weaver yields the elements of a message, and knows how far it has come.
+// weaver yields the elements of a message up to given positions.
 type weaver struct {
 	text  string
 	calls []llm.ToolCall
-	said  Place
+	said  Place // position up to which the elements have been yielded
 	yield func(Element) bool
 }
 
-// until says what comes before a place: text, then calls, which is the order
-// in which models speak.
+// until yields the elements before the position at: text first, then calls, the order in which
+// models produce them. It returns false if the consumer broke out of the range.
 func (w *weaver) until(at Place) bool {
+	// A client may have changed the text: move the position to the start of a character.
 	for at.Text < len(w.text) && !utf8.RuneStart(w.text[max(at.Text, 0)]) {
 		at.Text++
 	}

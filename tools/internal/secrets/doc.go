@@ -1,4 +1,4 @@
-// Package secrets replaces ${secret:NAME} in texts of definitions by the secrets, and hides the
-// secrets in answers. Values are looked up when they are used, and are not stored; errors have
-// names only.
+// Package secrets replaces references of the form ${secret:NAME} in texts of definitions, and hides
+// the secrets in answers. Secrets are looked up at each use and never stored. Errors contain only
+// the names of secrets.
 package secrets

@@ -13,17 +13,18 @@ import (
 
 const (
 	hidden = "[secret]"
-	// minSecret is the length below which a value is not hidden: it would be found everywhere.
+	// minSecret is the minimum length of a hidden value, in bytes: a shorter value would match
+	// everywhere.
 	minSecret = 4
 )
 
-// Redactor hides secrets in texts, in their plain form and as JSON and URLs encode them. Its zero
+// Redactor hides secrets in texts, in their plain form and as encoded in JSON and URLs. The zero
 // value hides nothing. It is safe for concurrent use.
 type Redactor struct {
-	replacer *strings.Replacer
+	replacer *strings.Replacer // nil hides nothing
 }
 
-// NewRedactor returns a Redactor of the values.
+// NewRedactor returns a Redactor for the values.
 func NewRedactor(values ...string) Redactor {
 	var forms []string
 	for _, v := range values {
@@ -34,8 +35,8 @@ func NewRedactor(values ...string) Redactor {
 	if len(forms) == 0 {
 		return Redactor{}
 	}
-	// If several begin at the same position, the first one applies: a secret may be the prefix of
-	// another.
+	// The replacer uses the first match in this list. Longer forms come first, because a secret can
+	// be the prefix of another.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, f := range slices.Compact(forms) {
@@ -44,19 +45,20 @@ func NewRedactor(values ...string) Redactor {
 	return Redactor{replacer: strings.NewReplacer(pairs...)}
 }
 
-// inJSON returns a text as in a JSON string, without the quotes.
+// inJSON returns s as encoded in a JSON string, without the quotes. escapeHTML selects the two
+// forms that encoders use for <, > and &.
 func inJSON(s string, escapeHTML bool) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(escapeHTML)
-	if err := encoder.Encode(s); err != nil { // a text always encodes
+	if err := encoder.Encode(s); err != nil { // cannot fail for a string
 		return s
 	}
 	quoted := strings.TrimSpace(b.String())
 	return quoted[1 : len(quoted)-1]
 }
 
-// Text hides the secrets of a text.
+// Text returns s with its secrets replaced.
 func (r Redactor) Text(s string) string {
 	if r.replacer == nil {
 		return s
@@ -64,7 +66,8 @@ func (r Redactor) Text(s string) string {
 	return r.replacer.Replace(s)
 }
 
-// Result hides the secrets in all texts of a result.
+// Result returns the result with the secrets in its texts replaced. It does not change inline media
+// or the Cause.
 func (r Redactor) Result(result tools.Result) tools.Result {
 	if r.replacer == nil {
 		return result

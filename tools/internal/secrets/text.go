@@ -7,28 +7,30 @@ import (
 	"strings"
 )
 
-// Lookup returns a secret by name; "" = none.
+// Lookup returns the value of a secret; "" = there is none. It must be safe for concurrent use.
 type Lookup func(name string) (value string)
 
-// MissingError is a secret that the worker lacks.
+// MissingError is the error of a secret that the worker does not have.
 type MissingError struct {
 	Name string
 }
 
+// Error implements error.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("secret %s is missing: the worker has no PERDURE_SECRET_%s", e.Name, e.Name)
 }
 
-// Text is a text with references to secrets.
+// Text is a parsed text with references to secrets. It is immutable.
 type Text struct {
-	literals []string // the text before, between and after the references; one more than names
-	names    []string
+	literals []string // text around the references; one more than names
+	names    []string // of the referenced secrets
 }
 
+// reference matches a reference to a secret.
 var reference = regexp.MustCompile(`\$\{secret:([A-Z][A-Z0-9_]{0,127})\}`)
 
-// Parse parses a text. A text that begins like a reference and is not one is an error, so that it
-// is not sent as it is.
+// Parse parses a text. A text with a malformed reference is an error, since it would otherwise be
+// sent literally. Control characters are an error, because they could add a header.
 func Parse(s string) (Text, error) {
 	var t Text
 	at := 0
@@ -49,9 +51,10 @@ func Parse(s string) (Text, error) {
 	return t, nil
 }
 
+// isControl reports whether r is an ASCII control character.
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// fill returns the text with its secrets, and adds them to used.
+// fill returns the text with its secrets, and appends their values to used.
 func (t Text) fill(lookup Lookup, used *[]string) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {
@@ -59,6 +62,7 @@ func (t Text) fill(lookup Lookup, used *[]string) (string, error) {
 		if value == "" {
 			return "", &MissingError{Name: name}
 		}
+		// A line break in a secret could add a header.
 		if strings.ContainsFunc(value, isControl) {
 			return "", fmt.Errorf("secret %s has control characters", name)
 		}
@@ -70,10 +74,10 @@ func (t Text) fill(lookup Lookup, used *[]string) (string, error) {
 	return b.String(), nil
 }
 
-// Texts are texts by the name of their header or variable.
+// Texts are texts by the name of their header or environment variable.
 type Texts map[string]Text
 
-// ParseAll parses texts. key is that of the first mistake.
+// ParseAll parses texts. On an error, key is the name of the invalid text.
 func ParseAll(texts map[string]string) (all Texts, key string, err error) {
 	all = Texts{}
 	for _, name := range sorted(texts) {
@@ -84,7 +88,8 @@ func ParseAll(texts map[string]string) (all Texts, key string, err error) {
 	return all, "", nil
 }
 
-// Fill returns the texts with their secrets, and a Redactor that hides these.
+// Fill returns the texts with their secrets, and a Redactor for these secrets. It fails if a secret
+// is missing.
 func (t Texts) Fill(lookup Lookup) (map[string]string, Redactor, error) {
 	filled := make(map[string]string, len(t))
 	var used []string
@@ -98,6 +103,7 @@ func (t Texts) Fill(lookup Lookup) (map[string]string, Redactor, error) {
 	return filled, NewRedactor(used...), nil
 }
 
+// sorted returns the keys of m in order, so that errors are deterministic.
 func sorted[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {

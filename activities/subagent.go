@@ -35,13 +35,13 @@ func subagentID(callID string) string {
 // delegates returns the subagents that an agent's model may call, in their current revisions. It
 // returns none at the maximal depth of subagents. An agent that is not published is a lackingError:
 // it is waited for, like a tool.
-func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Delegate, error) {
+func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Subagent, error) {
 	// Branches do not count: they hand no work on.
 	if branch != nil && branch.Depth+1 >= runs.MaxDepth {
 		return nil, nil
 	}
-	var all []narration.Delegate
-	for _, name := range agents.Delegates(d.Tools) {
+	var all []narration.Subagent
+	for _, name := range agents.Subagents(d.Tools) {
 		p, err := a.Agents.Latest(ctx, name)
 		if errors.Is(err, catalog.ErrUnknownAgent) {
 			return nil, a.lacking(ctx, err)
@@ -56,8 +56,8 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 
 // delegateOf returns a published agent as a subagent. The workflow gets its limits, but no soft
 // ones: a subagent does not ask people whether it may continue.
-func delegateOf(p catalog.Published) narration.Delegate {
-	return narration.Delegate{
+func delegateOf(p catalog.Published) narration.Subagent {
+	return narration.Subagent{
 		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
 		Description: p.Description,
 	}
@@ -66,7 +66,7 @@ func delegateOf(p catalog.Published) narration.Delegate {
 // notCallable returns the result, for the model, of a call whose tool the agent does not have. A
 // call of a subagent or a handoff comes here if the workflow could not carry it out.
 func notCallable(d *agents.Definition, call agui.ToolCall) string {
-	if slices.Contains(agents.Delegates(d.Tools), call.Name) {
+	if slices.Contains(agents.Subagents(d.Tools), call.Name) {
 		if _, err := narration.TaskOf(call.Arguments); err != nil {
 			return err.Error()
 		}

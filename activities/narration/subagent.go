@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Delegate is a subagent that a model may call like a tool. It receives the task and nothing else
+// Subagent is a subagent that a model may call like a tool. It receives the task and nothing else
 // of the conversation; its last message is the result of the call.
-type Delegate struct {
+type Subagent struct {
 	runs.AgentRef
 	Description string
 }
@@ -21,10 +21,10 @@ type Delegate struct {
 const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
 	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
 
-// OfferDelegates adds subagents to a model's tools. It returns all tools, and the subagents that it
+// OfferSubagents adds subagents to a model's tools. It returns all tools, and the subagents that it
 // added: an existing tool of the same name has precedence.
-func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Delegate) {
-	var added []Delegate
+func OfferSubagents(offered []llm.Tool, delegates []Subagent) ([]llm.Tool, []Subagent) {
+	var added []Subagent
 	for _, d := range delegates {
 		if !slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == d.Agent }) {
 			offered = append(offered, llm.Tool{Name: d.Agent, Description: d.Description, Parameters: json.RawMessage(taskSchema)})

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Spoken is what one attempt of a step has written to a lane. The next attempt, or the activity
+// AttemptOutput is what one attempt of a step has written to a lane. The next attempt, or the activity
 // that ends the run, charges the model call of an attempt that died by it.
-type Spoken struct {
+type AttemptOutput struct {
 	Step   string
 	Writer string
 	// Note is the attempt's newest note; nil = it set none.
@@ -23,16 +23,16 @@ type Spoken struct {
 	Done *Record
 }
 
-// Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in
+// AttemptOutputs returns the attempts on a lane that wrote records after Place.After and Place.Since, in
 // their order. Records of other executions do not count. It depends on the log alone: once all
 // attempts of a lane have ended, it always returns the same.
-func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
+func (l *Log) AttemptOutputs(ctx context.Context, p Place) ([]AttemptOutput, error) {
 	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
 	last, err := l.lastOfLane(ctx, subject)
 	if err != nil || lastSeq(last) <= from {
 		return nil, err
 	}
-	var all []Spoken
+	var all []AttemptOutput
 	var said []*strings.Builder
 	for rec, err := range l.Records(ctx, subject, from+1, last.Seq) {
 		if err != nil {
@@ -41,10 +41,10 @@ func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
 		if !rec.writtenFor(p.Execution) || rec.Kind != KindAttempt && rec.Kind != KindEvents && rec.Kind != KindDone {
 			continue
 		}
-		at := slices.IndexFunc(all, func(s Spoken) bool { return s.Writer == rec.Writer })
+		at := slices.IndexFunc(all, func(s AttemptOutput) bool { return s.Writer == rec.Writer })
 		if at < 0 {
 			at = len(all)
-			all, said = append(all, Spoken{Step: rec.Step, Writer: rec.Writer}), append(said, &strings.Builder{})
+			all, said = append(all, AttemptOutput{Step: rec.Step, Writer: rec.Writer}), append(said, &strings.Builder{})
 		}
 		if err := all[at].add(ctx, rec, said[at]); err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
 }
 
 // add takes in the next record of the attempt; said collects Said.
-func (s *Spoken) add(ctx context.Context, rec *Record, said *strings.Builder) error {
+func (s *AttemptOutput) add(ctx context.Context, rec *Record, said *strings.Builder) error {
 	switch {
 	case rec.Kind == KindDone:
 		s.Done = rec
@@ -103,6 +103,6 @@ func (l *Log) SpeakingLanes(ctx context.Context, run Run, lane Lane) ([]Lane, er
 		return nil, err
 	}
 	return slices.DeleteFunc(lanes, func(other Lane) bool {
-		return !other.Speaks() || !strings.HasPrefix(string(other), string(lane))
+		return !other.IsAgentLane() || !strings.HasPrefix(string(other), string(lane))
 	}), nil
 }

@@ -1,0 +1,43 @@
+package problem
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Within moves the pointer of a mistake into its part. A failure of the server keeps its cause, which
+// the log must have.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	shared := BadRequest("invalid_input", "/runId", "is missing")
+	p := Of(Within("/input", shared))
+	if p.Pointer != "/input/runId" || p.Code != "invalid_input" || shared.Pointer != "/runId" {
+		t.Errorf("%+v of %+v", p, shared)
+	}
+	if p := Of(Within("/waitFor", stream.ErrInvalidCursor)); p.Pointer != "/waitFor" || p.Code != "invalid_cursor" {
+		t.Errorf("%+v", p)
+	}
+	cause := errors.New("the log is away")
+	err := Within("/input", cause)
+	if p := Of(err); !errors.Is(err, cause) || p.Status != http.StatusServiceUnavailable || p.Pointer != "" {
+		t.Errorf("%v becomes %+v", err, p)
+	}
+}
+
+// NotRepeatable changes the advice of a 503 whose outcome is unknown, and keeps its cause.
+func TestNotRepeatable(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the log is away")
+	err := NotRepeatable(cause, "look first")
+	if p := Of(err); !errors.Is(err, cause) || p.Status != http.StatusServiceUnavailable || p.RetryAfter == 0 || p.Detail != unknownOutcome+"look first" {
+		t.Errorf("%v becomes %+v", err, p)
+	}
+	for _, err := range []error{nil, Full(), stream.ErrGone} {
+		if got := NotRepeatable(err, "look first"); got != err { //nolint:errorlint // the same error is returned
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// resuming returns an input that answers an interrupt, so that it may use the ID of an earlier run.
+func resuming(run, message string) agui.RunAgentInput {
+	in := inputOf(run, message)
+	in.Messages[0].ID = "u-" + message
+	in.Resume = []agui.ResumeEntry{{InterruptID: "int", Status: agui.ResumeResolved, Payload: json.RawMessage(`{}`)}}
+	return in
+}
+
+// A run that was answered under its own ID has segments. Every answer of the API names it by the ID
+// that its client knows.
+func TestClientsSeeNoSegments(t *testing.T) {
+	t.Parallel()
+	n := setup(t)
+	n.works()
+	n.temporal.closed = func(string) {}
+	n.post(inputOf("r1", "hello"))
+	started := make(chan runs.Input, 1)
+	n.temporal.start = func(in runs.Input) error { n.begin(in, "e2"); started <- in; return nil }
+	first := n.dial()
+	first.send(runFrame("1", resuming("r1", "again")))
+	first.want("ack", "1")
+	second := (<-started).Run.ID
+	if second != (stream.Run{ID: "r1"}).Segment(2).ID {
+		t.Fatalf("the run %q was started", second)
+	}
+	n.temporal.start = func(runs.Input) error { return running("e2") }
+
+	c := n.dial()
+	refuse := func(code string, in agui.RunAgentInput) {
+		t.Helper()
+		if a := n.post(in); a.problem.Code != code || a.problem.ActiveRun != "r1" {
+			t.Errorf("HTTP, %s: %d %s", code, a.status, a.body)
+		} else if c.send(runFrame("1", in)); true {
+			if f := c.want("error", "1"); f.Code != code || f.ActiveRun != "r1" || f.Counted != a.problem.Counted {
+				t.Errorf("WebSocket, %s: %+v", code, f)
+			}
+		}
+	}
+	next := inputOf("r2", "me too")
+	for code, kind := range map[string]string{"busy": runs.ErrorBusy, "interrupted": runs.ErrorInterrupted, "missing_tool_results": runs.ErrorMissingResults} {
+		n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
+			return runs.Submitted{}, temporal.NewApplicationError("", kind, runs.Active{RunID: second})
+		}
+		refuse(code, next)
+	}
+	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) { return runs.Submitted{Open: true}, nil }
+	refuse("interrupted", next)
+	if a := n.post(next); !a.problem.Counted {
+		t.Errorf("a vote was counted: %s", a.body)
+	}
+
+	n.temporal.submit = busyWith(second)
+	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
+		if in.RunID != second {
+			t.Errorf("%+v is told", in)
+		}
+		return runs.Steered{}, nil
+	}
+	var steered struct {
+		RunID string `json:"runId"`
+	}
+	for _, a := range []answer{
+		n.post(asking(next, `{"onBusy":"steer"}`)),
+		n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
+	} {
+		if err := json.Unmarshal([]byte(a.body), &steered); err != nil || a.status != http.StatusAccepted || steered.RunID != "r1" {
+			t.Errorf("steering: %d %s", a.status, a.body)
+		}
+	}
+	for _, frame := range []any{
+		runFrame("1", asking(next, `{"onBusy":"steer"}`)),
+		`{"type":"steer","id":"1","threadId":"t","message":{"id":"s1","role":"user","content":"Wait!"}}`,
+	} {
+		c.send(frame)
+		if f := c.want("ack", "1"); f.RunID != "r1" {
+			t.Errorf("steering: %+v", f)
+		}
+		c.want("end", "1")
+	}
+	edit := inputOf("r3", "other words")
+	edit.Messages[0].ID = "u-again"
+	edit.ForwardedProps = json.RawMessage(`{"perdure":{"onBusy":"steer"}}`)
+	refuse("busy", edit)
+
+	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", ""); a.problem.Code != "run_active" || a.problem.ActiveRun != "r1" {
+		t.Errorf("a fork: %d %s", a.status, a.body)
+	}
+	// do checks that no answer has the mark of a segment.
+	for _, path := range []string{"", "/runs", "/messages", "/events?follow=false", "/superseded"} {
+		n.do(http.MethodGet, "/v1/threads/t"+path, "", "Accept", "application/json")
+	}
+	n.do(http.MethodGet, "/v1/threads", "")
+	n.end(stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: second}, Lane: stream.LaneMain, Step: "1/model", Execution: "e2"})
+	first.until("1", "end")
+	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", `{"threadId":"fork"}`); a.status != http.StatusCreated {
+		t.Errorf("a fork: %d %s", a.status, a.body)
+	}
+	n.do(http.MethodGet, "/v1/threads/fork", "")
+	n.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
+}
+
+// A subscription shows the segments of a run as GET events does, from every cursor.
+func TestASocketShowsAllSegmentsOfARun(t *testing.T) {
+	t.Parallel()
+	n := setup(t)
+	n.works()
+	n.temporal.closed = func(string) {}
+	bodies := []string{n.post(inputOf("r1", "hello")).body}
+	for _, message := range []string{"again", "once more"} {
+		bodies = append(bodies, n.post(resuming("r1", message)).body)
+	}
+	if len(n.temporal.starts) != 3 {
+		t.Fatalf("%d runs were started, want 3", len(n.temporal.starts))
+	}
+	c := n.dial()
+	compare := func(what, query string, frame map[string]any) {
+		t.Helper()
+		sse := sseLines(n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?"+query, "").body)
+		c.send(frame)
+		var lines []string
+		if len(sse) == 0 {
+			c.want("end", "1")
+		} else {
+			if f := c.want("ack", "1"); f.RunID != "r1" {
+				t.Errorf("%s: %+v", what, f)
+			}
+			_, lines = c.until("1", "end")
+		}
+		if diff := cmp.Diff(sse, lines); diff != "" {
+			t.Errorf("%s (-SSE +WebSocket):\n%s", what, diff)
+		}
+	}
+	compare("from the start", "", subscribeFrame("1", "r1", ""))
+	for segment, body := range bodies {
+		for i, cursor := range cursors(body) {
+			compare(fmt.Sprintf("after event %d of segment %d", i, segment+1), "after="+cursor, subscribeFrame("1", "r1", cursor))
+		}
+	}
+	joining := subscribeFrame("1", "r1", "")
+	joining["join"] = true
+	c.send(joining)
+	c.want("ack", "1")
+	_, lines := c.until("1", "end")
+	want := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?join=true", "").body)
+	if got := cursors(strings.Join(lines, "\n")); got[len(got)-1] != want[len(want)-1] {
+		t.Errorf("a join ends at %s, want %s", got[len(got)-1], want[len(want)-1])
+	}
+	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Profile: stream.Profile1, Epoch: n.log.Epoch()}.String()))
+	if f := c.want("error", "1"); f.Code != "invalid_cursor" {
+		t.Errorf("a cursor of no segment: %+v", f)
+	}
+}

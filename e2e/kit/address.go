@@ -1,0 +1,31 @@
+package kit
+
+import "sync"
+
+// addresses are the members of <data>/addresses.json.
+type addresses struct {
+	API       string `json:"api"`
+	Temporal  string `json:"temporal"`
+	Namespace string `json:"namespace"`
+	NATS      string `json:"nats"`
+}
+
+// threadSet has the threads on which tests start runs: each must have a workflow. It is safe for
+// concurrent use.
+type threadSet struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// Add adds a thread.
+func (t *threadSet) Add(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ids[id] = true
+}
+
+func (t *threadSet) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.ids)
+}
