@@ -29,3 +29,5 @@ func (t *threadSet) count() int {
 	defer t.mu.Unlock()
 	return len(t.ids)
 }
+
+func newThreadSet() *threadSet { return &threadSet{ids: map[string]bool{}} }

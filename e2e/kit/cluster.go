@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -189,4 +191,23 @@ func (c *Cluster) InspectAndStop(ctx context.Context, passed bool) error {
 		err = errors.Join(err, o.search())
 	}
 	return err
+}
+
+// AwaitReadyStatus waits until /readyz of an API returns the HTTP status.
+func AwaitReadyStatus(t *testing.T, g *API, want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
+	defer cancel()
+	for {
+		resp, err := g.Get(ctx, "/readyz", "")
+		if err != nil {
+			t.Fatalf("/readyz does not become %d: %v", want, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode == want {
+			return
+		}
+		<-time.After(20 * time.Millisecond) // poll interval
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Endpoint is the address of an API that may be down for a while. It is safe for concurrent use.
@@ -77,27 +76,6 @@ func (p *Endpoint) URL(path string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.Addrs.API + path
-}
-
-func newThreadSet() *threadSet { return &threadSet{ids: map[string]bool{}} }
-
-// AwaitReadyStatus waits until /readyz of an API returns the HTTP status.
-func AwaitReadyStatus(t *testing.T, g *API, want int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
-	defer cancel()
-	for {
-		resp, err := g.Get(ctx, "/readyz", "")
-		if err != nil {
-			t.Fatalf("/readyz does not become %d: %v", want, err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-		if resp.StatusCode == want {
-			return
-		}
-		<-time.After(20 * time.Millisecond) // poll interval
-	}
 }
 
 // RunEcho runs the echo of a unique question and checks its answer. It returns an error if the
