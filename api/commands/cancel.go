@@ -23,7 +23,7 @@ func CheckReason(reason string) error {
 }
 
 // Cancel requests to cancel the last segment of a run, in the name of the caller. It returns when
-// the request is durable and the workflow has been signalled; it does not wait for the end of the
+// the request is durable and the workflow has been signaled; it does not wait for the end of the
 // run. A run that has ended is left unchanged. An unknown run is a 404. It takes at most
 // request.Patience.
 func (s *Sender) Cancel(ctx context.Context, run stream.Run, reason string) error {

@@ -14,7 +14,7 @@ import (
 
 const lead = "/v1/agents/lead/runs"
 
-// delegatedRun is a run that hands tasks to another agent, which calculates before it answers.
+// delegatedRun is a run that delegates tasks to a subagent, which calculates before it answers.
 type delegatedRun struct {
 	in           kit.Input
 	tasks, finds []string
@@ -45,7 +45,7 @@ func newDelegatedRun(t *testing.T, tasks int) *delegatedRun {
 	return w
 }
 
-// check holds what the model server was asked, and what a client has in the end.
+// check checks the model calls and the client's messages.
 func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	t.Helper()
 	asked := kit.SharedModel.Calls(t, w.in.Messages[0].Content)
@@ -71,8 +71,8 @@ func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	}
 }
 
-// Two tasks are handed to another agent at once. Stock clients of both generations show what the
-// two do as it goes on, each told from the other, and the next run continues from what they have.
+// Two tasks are delegated at once. Stock clients of both generations show both subagents as they
+// stream, and tell them apart. The next run has their results.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -96,9 +96,9 @@ func TestDelegation(t *testing.T) {
 	})
 }
 
-// A cancel of the run stops the agents that work for it, in under a second.
+// A cancel of the run stops its subagents in less than a second.
 func TestCancelReachesSubagents(t *testing.T) {
-	// Not in parallel: it measures.
+	// Not parallel: the test measures time.
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
 			in, task, answer := kit.NewInput(kit.Marked("Find out.")), kit.Marked("Slowly, please."), kit.LongText(4000)
@@ -134,8 +134,7 @@ func TestCancelReachesSubagents(t *testing.T) {
 	}
 }
 
-// The process is killed while other agents work for a run, twice. They go on, and nothing that was
-// finished is done again.
+// The process is killed twice while subagents work. They continue, and no finished step runs again.
 func TestKillSubagents(t *testing.T) {
 	p := kit.Setup(t)
 	var works []*delegatedRun

@@ -14,7 +14,7 @@ import (
 
 const toFront, toDesk, toOther = "/v1/agents/front/runs", "/v1/agents/desk/runs", "/v1/agents/other/runs"
 
-// startHandoffs starts a process with agents that hand their threads over to one another.
+// startHandoffs starts a process with agents that hand their threads to each other.
 func startHandoffs(t *testing.T, env ...string) *kit.Perdure {
 	t.Helper()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -24,7 +24,7 @@ func startHandoffs(t *testing.T, env ...string) *kit.Perdure {
 	return p
 }
 
-// handoffsIn returns the hand-offs that clients are told of.
+// handoffsIn returns the handoffs in a stream.
 func handoffsIn(t *testing.T, events []kit.Event) (all []string) {
 	t.Helper()
 	for _, e := range events {
@@ -36,9 +36,9 @@ func handoffsIn(t *testing.T, events []kit.Event) (all []string) {
 	return all
 }
 
-// An agent hands the thread over in the middle of a run; the other one speaks in it, and in later
-// runs that its client still asks the first one for, until the thread is handed back, or a third
-// one is asked for.
+// An agent hands its thread over in the middle of a run. The other agent answers in it and in later
+// runs, even if the client requests the first agent, until the thread is handed back or a third
+// agent is requested.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -64,7 +64,7 @@ func TestHandoff(t *testing.T) {
 	d.Send(t, toFront, "hand over")
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
-	for { // the list may lag
+	for { // the list is eventually consistent
 		var list struct {
 			Items []struct{ ThreadID, Agent string }
 		}
@@ -77,7 +77,7 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
-// Stock clients of both generations go on with a thread that was handed over.
+// Stock clients of both generations continue a thread that was handed over.
 func TestHandoffForStockClients(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -92,8 +92,8 @@ func TestHandoffForStockClients(t *testing.T) {
 	})
 }
 
-// The triage example leaves customers to whom it concerns, who stays with them, and asks a person
-// where it has to.
+// The triage example hands customers over to the right agent, which keeps them, and asks for
+// approval where it must.
 func TestExampleTriage(t *testing.T) {
 	t.Parallel()
 	p := kit.StartExample(t, "triage")
@@ -119,7 +119,7 @@ func TestExampleTriage(t *testing.T) {
 	p.CheckRecordedRuns(t, "triage")
 }
 
-// Two agents that throw a thread to and fro come to an end.
+// Two agents that hand a thread back and forth reach a limit.
 func TestHandoffsEnd(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -132,7 +132,7 @@ func TestHandoffsEnd(t *testing.T) {
 	}
 }
 
-// The process is killed as soon as clients see the hand-off, and at other moments around it.
+// The process is killed when clients see the handoff, and at moments around it.
 func TestHandoffThroughKills(t *testing.T) {
 	p := startHandoffs(t)
 	for i, at := range []string{"STEP_STARTED", "TOOL_CALL_END", "TOOL_CALL_RESULT", "CUSTOM", "TEXT_MESSAGE_START"} {
@@ -142,7 +142,7 @@ func TestHandoffThroughKills(t *testing.T) {
 		p.Kill()
 		p.Start(t)
 		f.Finish(t)
-		// What the attempt that died had said is withdrawn, by a snapshot.
+		// A snapshot retracts the killed attempt.
 		messages := kit.ShownMessages(t, in.Messages, f.Events, kit.RetractWarning)
 		if last := messages[len(messages)-1]; last.Content != "The desk answers." {
 			t.Errorf("%d: killed at %s the last word is %+v", i, at, last)
@@ -160,9 +160,9 @@ func TestHandoffThroughKills(t *testing.T) {
 	}
 }
 
-// A hand-off waits for what people decide about in its turn, parked and over a kill; who answers
-// asks the agent that has asked. What is decided about the hand-off itself holds as well, and so do
-// the questions of the other agent.
+// A handoff waits for the approvals of its turn, parked and over a kill. Clients answer at the
+// agent that asked. Approvals of the handoff itself, and interrupts of the other agent, work as
+// well.
 func TestHandoffAndApprovals(t *testing.T) {
 	p := startHandoffs(t, "PERDURE_PARK_AFTER=100ms")
 	for _, ask := range []struct{ text, decision, hands, last string }{

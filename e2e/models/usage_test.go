@@ -76,7 +76,7 @@ func TestUsageIsWhatWasBilled(t *testing.T) {
 	t.Parallel()
 	a := setupAudit(t, true)
 	a.run(t)
-	t.Logf("after %d kills %d calls are estimated that the server did not get or has refused:\n%s", a.kills, a.lost, strings.Join(a.lostThreads, "\n"))
+	t.Logf("after %d kills %d calls are estimated although the server did not receive or has refused them:\n%s", a.kills, a.lost, strings.Join(a.lostThreads, "\n"))
 	if a.lost > a.kills { // a kill may cause several, but only within a millisecond each
 		t.Errorf("that are too many after %d kills", a.kills)
 	}
@@ -89,7 +89,7 @@ func TestMetricsAreWhatWasBilled(t *testing.T) {
 	a := setupAudit(t, false)
 	a.run(t)
 	if a.lost > 0 {
-		t.Errorf("%d calls are estimated that the server did not get or has refused", a.lost)
+		t.Errorf("%d calls are estimated although the server did not receive or has refused them", a.lost)
 	}
 	a.checkMetrics(t)
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// One trace leads from the request through workflow and activities to the model and the tools. A
-// process that is killed in mid-run and started again replays the workflow, and reports none of it
-// a second time.
+// One trace has the request, the workflow, its activities, the model and the tools. A process that
+// is killed in the middle of a run replays the workflow and does not export its spans again.
 func TestOneTraceAndNothingTwice(t *testing.T) {
 	t.Parallel()
 	c := &kit.Traces{Arrived: make(chan struct{})}
@@ -27,8 +26,8 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 	f := p.FollowAgent(t, "/v1/agents/demo/runs", in)
 	f.Until(t, func(e kit.Event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
 	c.AwaitSpans(t, "execute_tool", 2)
-	// The killed process must have exported every span that is looked for below: it reports none of
-	// them again.
+	// The killed process must have exported every span that the test looks for, since the next
+	// process does not export them again.
 	for _, name := range []string{"RunWorkflow:agent.run.v1", "StartWorkflow:agent.run.v1", "RunActivity:model.call.v1", "RunActivity:tool.call.v1"} {
 		c.AwaitSpans(t, name, 1)
 	}
@@ -36,7 +35,7 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 	p.Start(t)
 	f.Finish(t)
 	c.AwaitSpans(t, "chat demo", 2)
-	if err := p.Stop(); err != nil { // what is left is sent when the process ends
+	if err := p.Stop(); err != nil { // the process exports the rest when it stops
 		t.Fatal(err)
 	}
 	spans := c.AwaitSpans(t, "chat demo", 2)

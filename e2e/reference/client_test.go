@@ -13,14 +13,14 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// replay is a stream, and what the client had before.
+// replay is a stream and the client's earlier messages and state.
 type replay struct {
 	Messages []agui.Message    `json:"messages"`
 	State    json.RawMessage   `json:"state"`
 	Events   []json.RawMessage `json:"events"`
 }
 
-// replayResult is what became of it.
+// replayResult is what the client has after it.
 type replayResult struct {
 	Error    string `json:"error"`
 	Messages []any  `json:"messages"`
@@ -67,8 +67,8 @@ func applyEvent(raw json.RawMessage, thinking *agui.ThinkingUpgrade, verifier *a
 	return reducer.Apply(e)
 }
 
-// compare reports whether both accept a stream and make the same of it. Of a refused one only the
-// refusal counts: the client applies events later than it checks them.
+// compare reports how two results differ; "" = they agree. Of a refused stream only the refusal
+// counts, since the client applies events later than it checks them.
 func compare(ours, theirs replayResult) string {
 	if (ours.Error == "") != (theirs.Error == "") {
 		return fmt.Sprintf("ours: %q, the reference: %q", ours.Error, theirs.Error)
@@ -79,7 +79,8 @@ func compare(ours, theirs replayResult) string {
 	return cmp.Diff(theirs, ours)
 }
 
-// differences are where we know better than the reference client of 1.0.
+// differences are our streams about which package agui deliberately differs from the reference
+// client 1.0, and why.
 var differences = map[string]string{
 	"activity-delta-must-leave-an-object": "the specification wants an object; the client lets a patch make it anything",
 	"encrypted-value-lands-on-the-call":   "the type of an encrypted value is new in 1.1",
@@ -121,8 +122,8 @@ func TestClientAgreesOnOurStreams(t *testing.T) {
 	}
 }
 
-// Streams by chance find what nobody thought of: each is one run of events that we accept, but for
-// one in four, which has an event somewhere that need not fit.
+// Random streams find unexpected differences. Each stream is one run of events that package agui
+// accepts. One in four has an event that may be illegal.
 func TestClientAgreesOnRandomStreams(t *testing.T) {
 	t.Parallel()
 	client := startReference(t, "v1", "replay.mjs")
@@ -146,14 +147,14 @@ func TestClientAgreesOnRandomStreams(t *testing.T) {
 	}
 }
 
-// generator makes streams.
+// generator makes random streams.
 type generator struct {
 	*rand.Rand
 	events []agui.Event
 }
 
 func newGenerator(seed uint64) *generator {
-	return &generator{Rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // streams by chance, the same at each run
+	return &generator{Rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // reproducible random streams
 }
 
 func (g *generator) stream(t *testing.T) []json.RawMessage {
@@ -167,29 +168,30 @@ func (g *generator) stream(t *testing.T) []json.RawMessage {
 		e := g.event()
 		if !g.add(e) && i == wild {
 			g.events = append(g.events, e)
-			return encoded(t, g.events) // nothing behind it will be looked at
+			return encoded(t, g.events) // clients do not read further
 		}
 	}
 	open := g.verified().Open()
 	for i := len(open) - 1; i >= 0; i-- {
-		g.add(closing(open[i])) // in vain for what chunks opened: the end of the run ends it
+		g.add(closing(open[i])) // no effect on items that chunks opened: the end of the run closes them
 	}
-	// A message of chunks that was ended explicitly by another owner ends twice; that is refused
-	// here.
+	// The client ends a message of chunks twice if another owner ends it explicitly. Package agui
+	// refuses that.
 	g.events = append(g.events, &agui.RunFinished{ThreadID: "t", RunID: "r"})
 	return encoded(t, g.events)
 }
 
-// verified has seen the stream so far. (One that has refused a chunk is of no use any more.)
+// verified returns a verifier that has checked the stream so far. A verifier that has refused a
+// chunk cannot be used further.
 func (g *generator) verified() *agui.Verifier {
 	v := new(agui.Verifier)
 	for _, e := range g.events {
-		_ = v.Check(e) // as it did before
+		_ = v.Check(e) // succeeds again
 	}
 	return v
 }
 
-// add appends an event if it fits.
+// add appends an event if the verifier accepts it.
 func (g *generator) add(e agui.Event) bool {
 	if g.verified().Check(e) != nil {
 		return false

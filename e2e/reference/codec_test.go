@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// corpus returns every event in every form: the golden events of package agui, and what is hard on
-// this wire.
+// corpus returns the golden events of package agui, and events that are hard to encode on the
+// binary wire.
 func corpus(t *testing.T) []json.RawMessage {
 	t.Helper()
 	raw, err := os.ReadFile("../../agui/testdata/events.jsonl")
@@ -33,7 +33,7 @@ func corpus(t *testing.T) []json.RawMessage {
 	return events
 }
 
-// codec is @ag-ui/proto.
+// codec is the reference codec @ag-ui/proto.
 type codec struct{ *reference }
 
 // reply is its answer to one job.
@@ -97,11 +97,11 @@ func TestBothWiresSayTheSame(t *testing.T) {
 	}
 }
 
-// isNewer tells of events with members of 1.1, which the reference leaves out.
+// isNewer reports whether an event has members of AG-UI 1.1, which the reference codec drops.
 func isNewer(raw json.RawMessage) bool { return bytes.Contains(raw, []byte(`"encryptedValueType"`)) }
 
-// onWire returns an event as this wire can carry it: open members of patch operations go, and an
-// empty list is no list where a list may be absent.
+// onWire returns an event as the binary wire can carry it: without open members of patch
+// operations, and without empty lists where a list is optional.
 func onWire(t *testing.T, raw json.RawMessage) map[string]any {
 	t.Helper()
 	var e map[string]any
@@ -152,8 +152,8 @@ func dropEmpty(object map[string]any, names ...string) {
 	}
 }
 
-// Silence on this wire stays silence: there is no frame that a client passes over without a word.
-// An empty one ends its run, one with an event of a later version makes it complain.
+// The binary wire has no frame that a client ignores silently. An empty frame ends its run, and an
+// event of a later version makes it print a message.
 func TestNoFrameIsPassedOver(t *testing.T) {
 	t.Parallel()
 	ref := codec{startReference(t, "proto", "codec.mjs")}

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// pick chooses one of a few values, so that events meet.
+// pick returns one of a few values, so that events refer to each other.
 func pick[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
 
 func (g *generator) message() string  { return pick(g, "m1", "m2", "m3") }
@@ -23,7 +23,7 @@ func (g *generator) base() agui.BaseEvent {
 	return agui.BaseEvent{Metadata: agui.Metadata{pick(g, "k1", "k2"): json.RawMessage(pick(g, "1", "null", `{"a":[]}`))}}
 }
 
-// event is any event that fits the schema.
+// event returns a random event that matches the schema.
 func (g *generator) event() agui.Event {
 	switch g.IntN(10) {
 	case 0, 1, 2:
@@ -95,7 +95,7 @@ func (g *generator) thoughtEvent() agui.Event {
 func (g *generator) stateEvent() agui.Event {
 	switch g.IntN(5) {
 	case 0:
-		// The client's patch library lets operations on a scalar state pass that cannot be applied.
+		// The client's patch library accepts operations on a scalar state that cannot be applied.
 		return &agui.StateSnapshot{Snapshot: json.RawMessage(pick(g, `{"n":1,"l":[1]}`, `{}`, `[1]`)), SubagentRunID: g.owner()}
 	case 1, 2:
 		return &agui.StateDelta{Delta: g.patch(), SubagentRunID: g.owner()}
@@ -112,7 +112,7 @@ func (g *generator) patch() json.RawMessage {
 			`{"op":"test","path":"/n","value":0}`, `{"op":"copy","from":"/l","path":"/n"}`, `{"op":"move","from":"/n","path":"/m"}`,
 			`{"op":"add","path":"/a~1b","value":{"c":[]}}`, `{"op":"replace","path":"","value":{"l":[]}}`, `{"op":"add","path":"/l/1","value":"i"}`)))
 	}
-	raw, _ := json.Marshal(ops) // they are JSON
+	raw, _ := json.Marshal(ops) // the values are valid JSON
 	return raw
 }
 

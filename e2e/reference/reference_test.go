@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// reference is a script around a reference package, in a process of its own: it answers lines.
+// reference is a process that runs a reference package and answers jobs, a line each.
 type reference struct {
 	t   *testing.T
 	in  *json.Encoder
 	out *json.Decoder
 }
 
-// startReference runs a script of e2e/node with what is installed in one of its folders.
+// startReference starts a script of e2e/node with the packages of a folder.
 func startReference(t *testing.T, folder, script string) *reference {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -42,13 +42,13 @@ func startReference(t *testing.T, folder, script string) *reference {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // ends it
+		_ = in.Close() // ends the process
 		_ = cmd.Wait()
 	})
 	return &reference{t: t, in: json.NewEncoder(in), out: json.NewDecoder(bufio.NewReader(out))}
 }
 
-// ask sends one job and reads its answer.
+// ask sends a job and reads its answer.
 func (r *reference) ask(job, answer any) {
 	r.t.Helper()
 	if err := r.in.Encode(job); err != nil {

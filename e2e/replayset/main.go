@@ -40,10 +40,10 @@ func main() {
 	}
 }
 
-// maxSize bounds a history that is kept, in bytes: what a larger one covers, smaller ones do.
+// maxSize is the maximal size of a kept history in bytes. Smaller histories cover the same code.
 const maxSize = 300 << 10
 
-// candidate is a saved history, with the blocks of code that its replay runs.
+// candidate is a saved history and what its replay covers.
 type candidate struct {
 	file     string
 	workflow string // the type, without its version
@@ -108,8 +108,8 @@ func choose(saved, kept string) error {
 	return nil
 }
 
-// next returns the history that covers most features that are not covered yet, the smallest of
-// those; nil = none covers any.
+// next returns the history that covers most uncovered features, and the smallest of those; nil = no
+// history covers any.
 func next(all []candidate, covered map[string]bool) *candidate {
 	var best *candidate
 	most := 0
@@ -129,7 +129,7 @@ func next(all []candidate, covered map[string]bool) *candidate {
 
 var workflowType = regexp.MustCompile(`"workflowType":\s*\{\s*"name":\s*"([a-z.]+)\.v1"`)
 
-// replay measures which blocks the replay of a history runs; nil = it does not replay.
+// replay measures the blocks of code that a replay runs; nil = the history does not replay.
 func replay(file, scratch string) (*candidate, error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -172,11 +172,11 @@ func replay(file, scratch string) (*candidate, error) {
 	return &candidate{file, strings.ReplaceAll(string(kind[1]), ".", "-"), len(body), features}, nil
 }
 
-// command matches what tells the events of a history apart: their types, and the names of
-// activities, signals and updates.
+// command matches the commands of a history: types of events, and names of activities, signals and
+// updates.
 var command = regexp.MustCompile(`"EVENT_TYPE_(ACTIVITY_TASK_SCHEDULED|START_CHILD\w+|TIMER_\w+|SIGNAL_\w+|MARKER_RECORDED|WORKFLOW_EXECUTION_\w+|UPSERT\w+)"|"name":\s*"[a-z]+\.[a-z.]+\.v1"|"signalName":\s*"\w+"`)
 
-// blocksIn returns the blocks of a coverage profile that were run.
+// blocksIn returns the covered blocks of a coverage profile.
 func blocksIn(profile string) (map[string]bool, error) {
 	f, err := os.Open(profile)
 	if err != nil {
@@ -194,7 +194,7 @@ func blocksIn(profile string) (map[string]bool, error) {
 	return blocks, lines.Err()
 }
 
-// function is where a function stands.
+// function is the position of a function in the source.
 type function struct {
 	file, name  string
 	first, last int // lines
@@ -222,7 +222,7 @@ func functionsIn(dir string) (functions, error) {
 
 var capital = regexp.MustCompile(`[A-Z]+`)
 
-// most returns the name, in kebab case, of the function with most blocks that are not covered yet.
+// most returns the name, in kebab case, of the function with most uncovered blocks.
 func (all functions) most(blocks, covered map[string]bool) string {
 	counts := map[string]int{}
 	for b := range blocks {

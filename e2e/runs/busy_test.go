@@ -10,8 +10,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Runs that wait for their thread take their turns in order, also over a kill, and each knows what
-// those before it said.
+// Queued runs start in order, also over a kill, and each has the conversation of the earlier ones.
 func TestQueuedRuns(t *testing.T) {
 	p := kit.Setup(t)
 	first := kit.NewInput(kit.Marked("Slowly, please."))
@@ -50,8 +49,8 @@ func TestQueuedRuns(t *testing.T) {
 	kit.WantSameEvents(t, "the second run, asked for again", readers[0].Events, p.Run(t, second))
 }
 
-// A run that interrupts takes the place of the one that is active: that one is cancelled at once
-// and keeps what it has said.
+// A run with onBusy interrupt cancels the active run at once. The cancelled run keeps what it has
+// said.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	first := kit.NewInput(kit.Marked("On and on."))
@@ -94,8 +93,8 @@ func TestPauseAndResume(t *testing.T) {
 	kit.PostThreadAction(t, kit.Shared.Endpoint, in, "pause", http.StatusConflict)
 }
 
-// Many turns are more than one execution's history can take: the run goes on in another one, and
-// nobody who reads it sees where.
+// A run with many turns continues as new, since they exceed the history of one execution. Readers
+// do not notice.
 func TestRunContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Again and again."))
@@ -121,8 +120,7 @@ func TestRunContinuesAsNew(t *testing.T) {
 	kit.WantSameEvents(t, "the second half", f.Events, again.Events)
 }
 
-// What is said to a run while it is under way is told to the model with its next call, and shown to
-// everybody.
+// A steering message reaches the next model call, and all readers see it.
 func TestSteer(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Slowly, please."))

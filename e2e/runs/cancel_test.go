@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A cancel in mid-stream is there in under a second, keeps what was said, and ends as each
-// generation of clients understands it.
+// A cancel in mid-stream takes effect in less than a second, keeps the text so far, and ends the
+// run as each client generation expects.
 func TestCancel(t *testing.T) {
-	// Not in parallel: it measures.
+	// Not parallel: the test measures time.
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
 			in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(4000)
@@ -37,7 +37,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// wantThreadContinues checks that the thread takes the next run, and that the model hears the kept part.
+// wantThreadContinues checks that the thread takes the next run, and that the model gets the kept
+// part.
 func wantThreadContinues(t *testing.T, g kit.Generation, thread string, had []kit.Message) {
 	t.Helper()
 	next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
@@ -51,6 +52,7 @@ func wantThreadContinues(t *testing.T, g kit.Generation, thread string, had []ki
 	wantModelInput(t, calls[0], had[0].Content, had[1].Content, next.Content)
 }
 
+// A cancel of a finished run changes nothing.
 func TestCancelOfFinishedRun(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Quick?"))
@@ -62,7 +64,7 @@ func TestCancelOfFinishedRun(t *testing.T) {
 	kit.WantSameEvents(t, "after the cancel", all, kit.Shared.Run(t, in))
 }
 
-// A client that goes away cancels nothing.
+// A client that disconnects does not cancel its run.
 func TestDisconnectIsNotCancel(t *testing.T) {
 	t.Parallel()
 	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(500)
@@ -74,7 +76,7 @@ func TestDisconnectIsNotCancel(t *testing.T) {
 	kit.WantMessages(t, append(in.Messages, kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, f.Events))
 }
 
-// A run that waits to try its model again is cancelled as fast as one that speaks.
+// A run that waits for the next attempt of its model call is cancelled as fast as one that streams.
 func TestCancelBetweenAttempts(t *testing.T) {
 	in := kit.NewInput(kit.Marked("May I?"))
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.ErrorAnswer(500).Response})
@@ -99,7 +101,7 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	kit.WantMessages(t, in.Messages, kit.ShownMessages(t, in.Messages, f.Events))
 }
 
-// A cancel that comes with the very first event is kept.
+// A cancel right after the first event takes effect.
 func TestCancelAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 10 {

@@ -12,9 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Runs that continue as new every few turns lose their workers, again and again and at whatever
-// moment: before, while, and after they continue. Each step counts once, and nobody who reads
-// misses anything.
+// Runs that continue as new every few turns lose their workers at random moments: before, during
+// and after they continue. Each step counts once, and readers miss nothing.
 func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 	t.Parallel()
 	const turns, kills, runs = 60, 5, 4
@@ -52,8 +51,8 @@ func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 	}
 }
 
-// checkCounted checks a run that has counted, as it was seen live and as it is seen afterwards, and
-// returns how often the model was called.
+// checkCounted checks a run that has counted, as read live and afterwards, and returns the number
+// of model calls.
 func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kills int) (calls int) {
 	t.Helper()
 	in := live.In

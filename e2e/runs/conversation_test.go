@@ -82,7 +82,7 @@ func TestServerTools(t *testing.T) {
 				got := ends[0].Messages
 				want := []kit.Message{question, kit.ToolCallMessage(tt.calls...)}
 				for i, r := range tt.results {
-					if r == "" && len(got) > 2+i { // a failure, in whatever words
+					if r == "" && len(got) > 2+i { // a failure, with any text
 						r = got[2+i].Content
 					}
 					want = append(want, kit.ToolMessage(r))
@@ -97,7 +97,7 @@ func TestServerTools(t *testing.T) {
 	}
 }
 
-// wantResultsSent checks that the model was told its own calls, under its own ids, with their results.
+// wantResultsSent checks that the model gets its own calls, under its own ids, with their results.
 func wantResultsSent(t *testing.T, calls []kit.Call, made []kit.ModelCall, shown []kit.Message) {
 	t.Helper()
 	if len(calls) != 2 {
@@ -117,8 +117,8 @@ func wantResultsSent(t *testing.T, calls []kit.Call, made []kit.ModelCall, shown
 	}
 }
 
-// A run posted right behind the one before, on the same thread: the thread is free, and the model
-// hears everything that was said.
+// A run that is posted right after the previous one, on the same thread, is accepted, and the model
+// gets the whole conversation.
 func TestFollowUp(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -140,7 +140,7 @@ func TestFollowUp(t *testing.T) {
 	})
 }
 
-// wantModelInput checks what the model was told, instructions aside.
+// wantModelInput checks the messages of a model call, without the instructions.
 func wantModelInput(t *testing.T, c kit.Call, texts ...string) {
 	t.Helper()
 	var got []string
@@ -158,7 +158,7 @@ func wantModelInput(t *testing.T, c kit.Call, texts ...string) {
 	}
 }
 
-// The client that reads RUN_FINISHED may act on it at once, without waiting for the response's end.
+// A client that has read RUN_FINISHED may post the next run at once, before the response ends.
 func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("First?"))
@@ -177,7 +177,7 @@ func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	}
 }
 
-// A client that was away while a run ended is told what it missed, in its place, and so is the
+// A client that was away while a run ended gets what it missed, in its place, and so does the
 // model.
 func TestClientWasAway(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestClientWasAway(t *testing.T) {
 	})
 }
 
-// A message that was edited, under its id, cuts what was said behind it.
+// A message that is edited under its id removes the messages after it.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -227,7 +227,7 @@ func TestRegenerate(t *testing.T) {
 	})
 }
 
-// The offline agent needs no model server; its tool calls are real.
+// The offline agent needs no model server, and its tool calls are real.
 func TestDemoAgent(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {

@@ -12,9 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The process is killed in mid-stream, twice, and started again. Every reader, of whatever kind,
-// goes on where it was, sees what the dead attempts said withdrawn by legal events, and ends with
-// the right messages.
+// The process is killed twice in mid-stream and restarted. All kinds of readers continue, see the
+// killed attempts retracted by legal events, and have the right messages in the end.
 func TestKill(t *testing.T) {
 	p := kit.Setup(t)
 	before := kit.NewInput(kit.Marked("Before?"))
@@ -50,8 +49,8 @@ func TestKill(t *testing.T) {
 	wantForeignCursor(t, p, before)
 }
 
-// The process is killed while runs begin, call tools and end. Wherever that hits one, it ends
-// right, and what it had finished is not done again.
+// The process is killed while runs begin, call tools and end. Each run ends right, and no finished
+// step runs again.
 func TestKillAnywhere(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 15
@@ -95,6 +94,7 @@ func TestKillAnywhere(t *testing.T) {
 	}
 }
 
+// wantGoodEnd checks that a run succeeded with the right messages.
 func wantGoodEnd(t *testing.T, round int, f *kit.Follower) {
 	t.Helper()
 	got := kit.ShownMessages(t, f.In.Messages, f.Events, kit.RetractWarning)
@@ -110,13 +110,13 @@ func wantGoodEnd(t *testing.T, round int, f *kit.Follower) {
 	if finished != 2 {
 		t.Errorf("round %d: %q", round, kit.EventLines(f.Events))
 	}
-	// Two calls, and one more for each attempt that the kill may have cut.
+	// Two calls, and another for each attempt that the kill may have interrupted.
 	if n := len(kit.SharedModel.Calls(t, f.In.Messages[0].Content)); n < 2 || n > 3 {
 		t.Errorf("round %d: %d model calls", round, n)
 	}
 }
 
-// driveCrashed starts a run with a stock client.
+// driveCrashed starts a crashed run with a stock client.
 func driveCrashed(t *testing.T, p *kit.Perdure, kind int, g kit.Generation) *kit.CrashedRun {
 	t.Helper()
 	r := kit.NewCrashedRun(t, kind)
@@ -127,7 +127,8 @@ func driveCrashed(t *testing.T, p *kit.Perdure, kind int, g kit.Generation) *kit
 	return r
 }
 
-// wantNextRun checks that a thread takes a run after all that, and that the model hears what holds.
+// wantNextRun checks that a thread takes a run afterwards, and that the model gets the valid
+// conversation.
 func wantNextRun(t *testing.T, p *kit.Perdure, r *kit.CrashedRun) {
 	t.Helper()
 	next := r.In
@@ -139,7 +140,7 @@ func wantNextRun(t *testing.T, p *kit.Perdure, r *kit.CrashedRun) {
 	wantModelInput(t, kit.SharedModel.Calls(t, question)[0], r.Want[0].Content, r.Want[1].Content, question)
 }
 
-// wantForeignCursor checks that a cursor of another log is told apart from one that is none.
+// wantForeignCursor checks that a cursor of another log and an invalid cursor are different errors.
 func wantForeignCursor(t *testing.T, p *kit.Perdure, in kit.Input) {
 	t.Helper()
 	elsewhere := kit.NewInput(kit.Marked("Elsewhere?"))

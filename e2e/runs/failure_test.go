@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// What the model refuses for good ends the run, with a code and without the model's words.
+// A permanent error of the model ends the run with a code and without the provider's text.
 func TestModelRefuses(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]string{400: "invalid_request", 401: "unauthorized", 404: "not_found"} {
@@ -37,7 +37,7 @@ func TestModelRefuses(t *testing.T) {
 	}
 }
 
-// What may pass is tried again, by the same run, and clients see the attempt that succeeds.
+// A temporary error is retried in the same run, and clients see the attempt that succeeds.
 func TestModelRecovers(t *testing.T) {
 	t.Parallel()
 	breaksOff := kit.SlowAnswer(kit.LongText(400))
@@ -66,7 +66,7 @@ func TestModelRecovers(t *testing.T) {
 	}
 }
 
-// A thread goes on after a run that failed.
+// A thread takes the next run after a failed one.
 func TestFollowUpAfterFailure(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -78,7 +78,7 @@ func TestFollowUpAfterFailure(t *testing.T) {
 	})
 }
 
-// A model that never comes to an end is stopped by the limit, which the code names.
+// A model that does not stop is ended by a limit, which the code names.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for code, calls := range map[string]int{"limit_turns": 1, "limit_parallel_tools": 9} {
@@ -96,8 +96,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A model server that is not there ends a run of "perdure dev" with its first attempt, and says
-// which server, why, and what to check.
+// If the model server is not reachable, a run of "perdure dev" ends with its first attempt. The
+// error names the server, the reason and what to check.
 func TestDeadModelServer(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -126,8 +126,8 @@ func TestDeadModelServer(t *testing.T) {
 	}
 }
 
-// A misspelled name ends "perdure dev" when it starts, and a name that another worker may have does
-// not.
+// A misspelled tool name stops "perdure dev" at its start. A name that another worker may have
+// (--known) does not.
 func TestMisspelledNames(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -143,7 +143,7 @@ func TestMisspelledNames(t *testing.T) {
 		}
 	}
 
-	// The run says at once what it lacks, and waits.
+	// The run reports at once which tool is missing, and waits.
 	p = kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents, p.Flags, p.Env = filepath.Dir(file), []string{"--known", "calculat,nobody"}, []string{"PERDURE_TOOL_GRACE=3s"}
 	p.InspectAtEnd(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A turn adds the same number of bytes to a history, whatever was said before it.
+// Each turn adds the same number of bytes to a history, however long the conversation is.
 func TestHistorySize(t *testing.T) {
 	t.Parallel()
 	const turns = 2
@@ -31,7 +31,7 @@ func TestHistorySize(t *testing.T) {
 	}
 }
 
-// useCalculator scripts one call of a tool and an answer.
+// useCalculator scripts a tool call and an answer.
 func useCalculator(t *testing.T, prompt, answer string) {
 	t.Helper()
 	yes, no := true, false
@@ -47,7 +47,7 @@ func historySize(t *testing.T, in kit.Input) int {
 	return proto.Size(kit.Shared.History(t, in))
 }
 
-// What is too large for a history never gets there: neither prompt, nor answer, nor arguments.
+// Content that is too large for a history is not in it: prompts, answers and arguments.
 func TestLargeContent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.LongText(2 << 20))

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The same run id with the same input is the same run, while it runs and for ever after.
+// A run id with the same input attaches to the same run, during the run and afterwards.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -41,7 +41,7 @@ func TestAttach(t *testing.T) {
 	})
 }
 
-// Whoever sends the same input at the same time is shown the same run.
+// Clients that send the same input concurrently see the same run.
 func TestConcurrentAttach(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Once?"))
@@ -63,7 +63,7 @@ func TestConcurrentAttach(t *testing.T) {
 	}
 }
 
-// Of different runs offered to a thread at the same time, one is taken at a time.
+// Different runs are sent to a thread concurrently. The thread accepts one at a time.
 func TestConcurrentInputs(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Me?"))
@@ -91,7 +91,7 @@ func TestConcurrentInputs(t *testing.T) {
 	}
 }
 
-// What is compared is the input, not its spelling.
+// Perdure compares inputs by value, not by their JSON text.
 func TestAttachWithOtherSpelling(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Once?"))
@@ -141,7 +141,7 @@ func TestBusyThread(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		in := kit.NewInput(kit.Marked("Slowly, please."))
-		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(4_500))) // clients take their time to start
+		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(kit.LongText(4_500))) // long enough for slow clients to start
 		f := kit.Shared.Follow(t, in)
 		f.UntilContent(t, 1)
 		next := in
@@ -170,7 +170,7 @@ func TestBusyThread(t *testing.T) {
 	})
 }
 
-// Ids are any text of up to 1000 bytes; in a URL each is one percent-encoded segment.
+// Ids are any text of up to 1000 bytes. In a URL each id is one percent-encoded segment.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
@@ -201,7 +201,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// A segment is encoded in more than one way by the clients there are.
+// Clients encode a segment in more than one way.
 func TestIDEncodings(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Who?"))

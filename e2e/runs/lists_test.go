@@ -11,15 +11,15 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Stock clients of both generations send right, lost, stale, trimmed, shortened and edited lists to
-// one thread. Each ends with the conversation as the server has it, and no message disappears.
+// Stock clients of both generations send correct, missing, stale, trimmed, shortened and edited
+// message lists to one thread. Each ends with the server's conversation, and no message is lost.
 func TestRandomLists(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		for seed := range uint64(2) {
 			random := rand.New(rand.NewPCG(seed, 16))
 			thread := kit.NewThread()
-			var lists [][]kit.Message // as clients had them
+			var lists [][]kit.Message // lists that clients had
 			ever := map[string]kit.Message{}
 			for n := range 7 {
 				list := randomList(random, lists)
@@ -52,7 +52,7 @@ func TestRandomLists(t *testing.T) {
 	})
 }
 
-// randomList returns what a client may have of a thread whose lists there were.
+// randomList returns a list that a client may have of a thread with the given lists.
 func randomList(random *rand.Rand, lists [][]kit.Message) []kit.Message {
 	if len(lists) == 0 {
 		return nil
@@ -78,8 +78,7 @@ func randomList(random *rand.Rand, lists [][]kit.Message) []kit.Message {
 	return list
 }
 
-// A page whose messages were lost sends only the new one, as curl does. The model is told the whole
-// conversation.
+// A page that has lost its messages sends only the new one. The model gets the whole conversation.
 func TestAClientLostItsList(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {

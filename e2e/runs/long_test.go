@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A conversation of some 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one: all
-// of it reaches the client and, with the run that follows, the model; each tool runs once; and the
-// history has a small record of each call, whose size depends on nothing that was said.
+// A conversation of about 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one. The
+// client and the next model call have all of it, and each tool call runs once. The history has a
+// small record of each call whose size does not depend on the content.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	const calls, turns = 300, 20
@@ -44,7 +44,7 @@ func TestLongRun(t *testing.T) {
 
 	weigh := kit.UserMessage("weigh " + kit.Marked(""))
 	next := in
-	next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), weigh) // the client was away meanwhile
+	next.RunID, next.Messages = "run-2", append(slices.Clone(in.Messages), weigh) // the client has not seen the first run's answers
 	f = kit.Shared.FollowAgent(t, "/v1/agents/tireless/runs", next)
 	f.Finish(t)
 	weighed := len(weigh.Content)
@@ -57,8 +57,8 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// scriptToolTurns scripts turns with so many calls of a tool, and an answer behind them: what the model says,
-// and what the conversation gets.
+// scriptToolTurns scripts turns with the given numbers of tool calls, and an answer. It returns the
+// fixtures and the resulting conversation.
 func scriptToolTurns(turns []int) (fixtures []kit.Fixture, conversation []kit.Message) {
 	for _, calls := range turns {
 		var f kit.Fixture
@@ -74,8 +74,7 @@ func scriptToolTurns(turns []int) (fixtures []kit.Fixture, conversation []kit.Me
 	return append(fixtures, kit.FastAnswer(done)), append(conversation, kit.AssistantMessage(done))
 }
 
-// checkLongHistory checks the history of a run of one turn with many calls and then many turns with
-// one.
+// checkLongHistory checks the history of a run with one turn of many calls, and many turns of one.
 func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	t.Helper()
 	if size := proto.Size(h); size >= 2<<20 {
@@ -104,7 +103,7 @@ func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	}
 	t.Logf("the history has %d bytes, %d of them for the turn of %d calls; the largest payload has %d", proto.Size(h), sizes[0], calls, kit.LargestPayload(t, h))
 	sizes = sizes[1 : 1+turns]
-	median := slices.Sorted(slices.Values(sizes))[turns/2] // a busy machine may add a task to a turn
+	median := slices.Sorted(slices.Values(sizes))[turns/2] // a busy machine may add a workflow task to a turn
 	if last := slices.Min(sizes[turns-5:]); last > median+median/20 {
 		t.Errorf("turns have taken %v bytes", sizes)
 	}

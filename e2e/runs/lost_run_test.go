@@ -6,9 +6,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A run dies while no worker has ever looked at it: its workflow is terminated by an operator. Its
-// viewers are told, however they came, and so is whoever sends the same again; then the thread goes
-// on.
+// An operator terminates a run's workflow before a worker has taken it. All readers are told, and
+// so is a client that sends the same input again. The thread takes the next run.
 func TestTerminatedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)

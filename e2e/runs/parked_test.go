@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// pausedRun is a run that is paused behind its tool call.
+// pausedRun is a run that is paused after its tool call.
 type pausedRun struct {
 	in     kit.Input
 	answer string
@@ -32,8 +32,8 @@ func pauseRun(t *testing.T, p *kit.Perdure) *pausedRun {
 	return r
 }
 
-// A run that is paused for long is parked: it survives the process, and goes on, is cancelled or
-// makes way like any other. Whoever watched it goes on watching it.
+// A run that is paused for long is parked. It survives a kill, and can be resumed, cancelled or
+// interrupted like any other. Its readers keep reading.
 func TestParked(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}

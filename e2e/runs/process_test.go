@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// SIGTERM ends the process soon and cleanly although streams are open: they end between two frames,
-// and without a terminal event, so that clients come back. The run goes on with the next process.
+// SIGTERM stops the process soon and cleanly although streams are open. They end between two frames
+// and without a terminal event, so that clients reconnect. The run continues in the next process.
 func TestTerminate(t *testing.T) {
 	p := kit.Setup(t)
 	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.Marked("This is it.")
@@ -47,7 +47,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// A data directory belongs to one process.
+// Only one process can use a data directory.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
@@ -73,7 +73,7 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
-// What a user gets wrong is said in one line.
+// A user's mistake is reported in one line.
 func TestBadStart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

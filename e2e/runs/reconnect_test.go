@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The client's connection is cut again and again, anywhere in a frame, and nobody notices.
+// A client whose connection is cut repeatedly, anywhere in a frame, has the right messages.
 func TestCutConnection(t *testing.T) {
 	t.Parallel()
 	for name, cuts := range map[string][]int{
@@ -36,7 +36,7 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// Behind every id of a run comes exactly what came behind it the first time: bytes and ids.
+// After each event id of a run come exactly the same bytes and ids as the first time.
 func TestExactContinuation(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -65,7 +65,7 @@ func TestExactContinuation(t *testing.T) {
 	}
 }
 
-// Live readers that come back in mid-stream see what one who never left sees.
+// Live readers that reconnect in mid-stream see what a reader without reconnects sees.
 func TestReadersAgree(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Slowly, please."))
@@ -88,7 +88,7 @@ func TestReadersAgree(t *testing.T) {
 	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, steady.Events))
 }
 
-// At the end of a run there is nothing to come back for, which tells an EventSource to stop.
+// A reader at the end of a run gets 204, which makes an EventSource stop.
 func TestNothingAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Short?"))

@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Bad input is refused before anything is started, with a problem that points at the member.
+// Invalid input is refused before a workflow starts, with a problem that points at the member.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	const rest = `"messages":[{"id":"m","role":"user","content":"zq7content hello"}]`
 	for name, tt := range map[string]struct {
-		path, body    string // $ is a thread id
+		path, body    string // $ is replaced by a thread id
 		status        int
 		code, pointer string
 	}{
@@ -90,7 +90,7 @@ func TestUnknownRoute(t *testing.T) {
 	}
 }
 
-// Agents are described by what clients may know: not by their instructions.
+// Agents are described without their instructions.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/v1/agents", "/v1/agents/assistant"} {
@@ -109,7 +109,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// Pages served from this machine may call, others may not.
+// Pages served from this machine may call the API, other pages may not.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{"http://localhost:3000": "http://localhost:3000", "https://elsewhere.example": ""} {

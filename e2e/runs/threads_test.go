@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// exchange returns a question, and the answer that the model has for it.
+// exchange returns a question and the model's answer to it.
 func exchange(t *testing.T) (question, answer kit.Message) {
 	t.Helper()
 	question, answer = kit.UserMessage(kit.Marked("What about this?")), kit.AssistantMessage(kit.Marked("This."))
@@ -16,8 +16,8 @@ func exchange(t *testing.T) (question, answer kit.Message) {
 	return question, answer
 }
 
-// Stock clients fork a thread: one that has the whole history, and one that has nothing and is
-// shown what it goes on from. Either goes on, also when the parent is not there any more.
+// Stock clients fork a thread. One client has the whole history, the other gets it from the fork.
+// Both can continue, also after the parent was deleted.
 func TestForksOfStockClients(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -50,7 +50,7 @@ func TestForksOfStockClients(t *testing.T) {
 	})
 }
 
-// wantModelTold checks what the model was told when it was asked a question.
+// wantModelTold checks the messages of the model call with a question.
 func wantModelTold(t *testing.T, question kit.Message, want ...kit.Message) {
 	t.Helper()
 	calls := kit.SharedModel.Calls(t, question.Content)
@@ -71,8 +71,8 @@ func wantModelTold(t *testing.T, question kit.Message, want ...kit.Message) {
 	}
 }
 
-// A fork that a console makes waits for its first run; it lives on when its parent is deleted,
-// which answers nobody any more and may begin anew.
+// A fork that a console makes waits for its first run. It outlives its parent. The deleted parent
+// returns 404 and may begin anew.
 func TestForkOutlivesItsParent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Answer me."))
@@ -121,7 +121,7 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.AssistantMessage("Nobody.")}, kit.Shared.MessagesOf(t, in.ThreadID))
 }
 
-// Deleting a thread stops what it does, whatever that is, and nothing of it comes back.
+// Deleting a thread stops its work in any state, and the thread stays deleted.
 func TestDeleteStopsWhatRuns(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, in kit.Input) []*kit.Follower{

@@ -1,4 +1,4 @@
-// Package schedules tests schedules over kills, overlaps and pauses.
+// Package schedules tests schedules: kills, overlaps, pauses and failures.
 package schedules
 
 import (

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 		return err
 	}
 	closed := make(chan struct{})
-	go func() { // ends with the process, at the latest
+	go func() { // ends with the process at the latest
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, in)
 	}()

@@ -1,10 +1,10 @@
-// Command nats is one NATS node of a log, configured by the file that production has, moved to the
-// loopback. It is a process of its own, so that it can be killed.
+// Command nats is one NATS node with the deployed configuration, on loopback addresses. Tests kill
+// it as a process.
 //
 //	nats -config FILE -name N -data DIR -port P [-cluster-port P -routes P,P] [-max-store BYTES]
 //
-// It prints {"nats": …} when it takes connections and ends when its input does. With routes that
-// may be before the cluster has a leader.
+// It prints {"nats": …} when it accepts connections, and exits when its input ends. With routes it
+// may print that before the cluster has a leader.
 package main
 
 import (
@@ -69,8 +69,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	return nil
 }
 
-// options reads the file and puts the node, which may be one of several on this machine, on ports
-// of its own.
+// options reads the configuration file and sets the addresses, ports and folders of the node.
 func options(args []string) (*server.Options, error) {
 	flags := flag.NewFlagSet("nats", flag.ContinueOnError)
 	file := flags.String("config", "", "configuration file")

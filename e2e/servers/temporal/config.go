@@ -18,14 +18,14 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// shards is what a small production installation has at least; the default of the images is 4.
+	// shards is the minimum of a small production installation; the default of the images is 4.
 	shards      = 4
 	connections = 10
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// services in the order of their ports.
+// services are Temporal's services in the order of their ports.
 var services = []primitives.ServiceName{
 	primitives.FrontendService, primitives.HistoryService, primitives.MatchingService, primitives.WorkerService,
 }
@@ -36,8 +36,8 @@ func (s settings) address(service int) string {
 
 func (s settings) frontend() string { return s.address(0) }
 
-// options returns the server's. over, closed by the caller, ends the look-out for changes of the
-// file.
+// options returns the options of the server. Closing over ends the watch of the dynamic
+// configuration.
 func (s settings) options(over <-chan any) ([]temporal.ServerOption, error) {
 	logger := log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "error", Stdout: false}))
 	dynamic, err := dynamicconfig.NewFileBasedClient(

@@ -1,9 +1,9 @@
-// Command temporal is Temporal on PostgreSQL. It is a process of its own, so that it can be killed.
+// Command temporal is Temporal on PostgreSQL. Tests kill it as a process.
 //
 //	temporal -postgres HOST:PORT -user U -port P -config FILE
 //
-// It creates what is missing: databases, schema, namespace. It prints {"temporal": …, "namespace":
-// …} when the namespace can be used, and ends when its input does.
+// It creates databases, schema and namespace if they are missing. It prints {"temporal": …,
+// "namespace": …} when the namespace is usable, and exits when its input ends.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// settings are the flags.
+// settings are the values of the flags.
 type settings struct {
 	postgres, user, dynamicConfig string
 	port                          int

@@ -16,13 +16,13 @@ import (
 const (
 	namespace = "default"
 	retention = 24 * time.Hour
-	// patience is how long the server may take until it has a namespace, and look the time between
-	// two looks.
+	// patience is how long the server may take until the namespace is usable. look is the poll
+	// interval.
 	patience = 30 * time.Second
 	look     = 50 * time.Millisecond
 )
 
-// registerNamespace creates the namespace and waits until it can be used: some seconds later.
+// registerNamespace creates the namespace and waits until it is usable, which takes some seconds.
 func (s settings) registerNamespace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -23,8 +23,8 @@ const (
 	visibilityDatabase = "temporal_visibility"
 )
 
-// setUpSchema creates the two databases, unless an earlier process has: with the schema that is in
-// the server, as it is for new installations.
+// setUpSchema creates the two databases with the schema that the server embeds for new
+// installations, unless they exist.
 func (s settings) setUpSchema() error {
 	if err := s.setUp(database, "temporal", version.Version); err != nil {
 		return fmt.Errorf("database %s: %w", database, err)
@@ -59,11 +59,11 @@ func (s settings) setUp(name, folder, version string) error {
 				return fmt.Errorf("%.80s: %w", statement, err)
 			}
 		}
-		return db.UpdateSchemaVersion(name, version, version) // last: it says that all is there
+		return db.UpdateSchemaVersion(name, version, version) // last: it marks the schema as complete
 	})
 }
 
-// administer works on a database; "" is the one that is always there.
+// administer runs work on a database; "" is the default database.
 func (s settings) administer(name string, work func(sqlplugin.AdminDB) error) error {
 	db, err := sql.NewSQLAdminDB(sqlplugin.DbKindUnknown, s.store(name), resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
 	if err != nil {

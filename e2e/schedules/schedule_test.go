@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// scheduleView is a schedule as the api shows it.
+// scheduleView is a schedule in the API's form.
 type scheduleView struct {
 	ID            string      `json:"id"`
 	Paused        bool        `json:"paused"`
@@ -24,7 +24,7 @@ type scheduleView struct {
 	Recent        []firing    `json:"recent"`
 }
 
-// firing is a time at which it fired.
+// firing is one time at which a schedule fired.
 type firing struct {
 	ScheduledAt time.Time `json:"scheduledAt"`
 	ThreadID    string    `json:"threadId"`
@@ -40,7 +40,7 @@ type testSchedule struct {
 	prompt string
 }
 
-// request sends a request about schedules.
+// request sends a request about schedules and checks its status.
 func (s *testSchedule) request(t *testing.T, method, path string, body any, status int, answer any) {
 	t.Helper()
 	raw := []byte{}
@@ -70,8 +70,8 @@ func (s *testSchedule) request(t *testing.T, method, path string, body any, stat
 	}
 }
 
-// newTestSchedule makes a schedule of the assistant's, with some members of its own. The model knows
-// its answer before there is a schedule: the first time may come at once.
+// newTestSchedule creates a schedule of the assistant with further members. It scripts the model
+// first, since the schedule may fire at once.
 func newTestSchedule(t *testing.T, p *kit.Endpoint, id string, answer kit.Fixture, members map[string]any) *testSchedule {
 	t.Helper()
 	s := &testSchedule{p: p, id: id, prompt: kit.Marked("What is new?")}
@@ -93,7 +93,7 @@ func everySecond() map[string]any {
 	return map[string]any{"intervals": []any{map[string]any{"every": "1s"}}}
 }
 
-// get shows the schedule; known is false if Temporal cannot tell just now, behind a crash.
+// get returns the schedule. known is false if Temporal is not available, as after a kill.
 func (s *testSchedule) get(t *testing.T) (now scheduleView, known bool) {
 	t.Helper()
 	resp, err := s.p.Get(t.Context(), "/v1/schedules/"+s.id, "")
@@ -110,7 +110,7 @@ func (s *testSchedule) get(t *testing.T) (now scheduleView, known bool) {
 	return now, true
 }
 
-// until shows the schedule until it fits.
+// until waits until the schedule fits.
 func (s *testSchedule) until(t *testing.T, what string, fits func(scheduleView) bool) scheduleView {
 	t.Helper()
 	late := time.NewTimer(kit.WaitTimeout)
@@ -125,7 +125,7 @@ func (s *testSchedule) until(t *testing.T, what string, fits func(scheduleView) 
 		select {
 		case <-look.C:
 		case <-late.C:
-			t.Fatalf("%s: %s is never so: %+v", s.id, what, now)
+			t.Fatalf("%s: %s is not reached: %+v", s.id, what, now)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (s *testSchedule) post(t *testing.T, what string) {
 	s.request(t, http.MethodPost, "/"+s.id+"/"+what, nil, http.StatusNoContent, nil)
 }
 
-// pause pauses it, and waits until nothing goes on for it.
+// pause pauses the schedule and waits until no run is active.
 func (s *testSchedule) pause(t *testing.T) scheduleView {
 	t.Helper()
 	s.post(t, "pause")
@@ -144,14 +144,14 @@ func (s *testSchedule) pause(t *testing.T) scheduleView {
 	})
 }
 
-// delete lets nothing come any more.
+// delete deletes the schedule.
 func (s *testSchedule) delete(t *testing.T) {
 	t.Helper()
 	s.request(t, http.MethodDelete, "/"+s.id, nil, http.StatusNoContent, nil)
 	s.request(t, http.MethodGet, "/"+s.id, nil, http.StatusNotFound, nil)
 }
 
-// endedWell reports whether n of its latest runs have ended well, and nothing goes on for them.
+// endedWell returns a predicate: at least n of the recent runs have succeeded and ended.
 func endedWell(n int) func(scheduleView) bool {
 	return func(now scheduleView) bool {
 		over := 0
@@ -164,7 +164,7 @@ func endedWell(n int) func(scheduleView) bool {
 	}
 }
 
-// A schedule opens threads, each once, over the death of the process.
+// A schedule starts one run on a new thread for each of its times, also over a kill.
 func TestScheduleSurvivesKills(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -174,7 +174,7 @@ func TestScheduleSurvivesKills(t *testing.T) {
 	p.Kill()
 	died := time.Now()
 	p.Start(t)
-	s.until(t, "a run has ended behind the restart", func(now scheduleView) bool {
+	s.until(t, "a run has ended after the restart", func(now scheduleView) bool {
 		return len(now.Recent) > 0 && now.Recent[0].ScheduledAt.After(died) && now.Recent[0].Outcome == "success"
 	})
 	paused := s.pause(t)
@@ -190,7 +190,7 @@ func TestScheduleSurvivesKills(t *testing.T) {
 			t.Errorf("%s has %+v", r.ThreadID, messages)
 		}
 	}
-	s.until(t, "the second of the last time is over", func(now scheduleView) bool { // two times of one second are one
+	s.until(t, "the second of the last time is over", func(now scheduleView) bool { // the ids of firings have a resolution of a second
 		return time.Since(now.Recent[0].ScheduledAt) > time.Second
 	})
 	s.post(t, "trigger")
@@ -200,12 +200,12 @@ func TestScheduleSurvivesKills(t *testing.T) {
 	}
 	s.post(t, "resume")
 	s.until(t, "it goes on", func(now scheduleView) bool { return now.Fired > triggered.Fired && !now.Paused })
-	s.pause(t) // a time that comes while it is deleted has no run
+	s.pause(t) // a firing during the deletion has no run
 	s.delete(t)
 	p.WantOneRunPerFiring(t)
 }
 
-// pauseAndCancel pauses it, cancels the run that goes on, and waits until all of its runs were
+// pauseAndCancel pauses the schedule, cancels its active run, and waits until all of its runs are
 // cancelled.
 func (s *testSchedule) pauseAndCancel(t *testing.T) {
 	t.Helper()
@@ -215,7 +215,7 @@ func (s *testSchedule) pauseAndCancel(t *testing.T) {
 			if !r.Active {
 				continue
 			}
-			// It may not have begun: then it is unknown yet.
+			// The run may not have begun and is unknown then.
 			if status := s.p.Cancel(t, kit.Input{ThreadID: r.ThreadID, RunID: r.RunID}); status != http.StatusAccepted && status != http.StatusNotFound {
 				t.Errorf("cancel: %d", status)
 			}
@@ -224,7 +224,7 @@ func (s *testSchedule) pauseAndCancel(t *testing.T) {
 	})
 }
 
-// What Temporal does about overlaps is about runs.
+// The overlap policies of a schedule apply to its runs.
 func TestScheduleOverlaps(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -247,7 +247,7 @@ func TestScheduleOverlaps(t *testing.T) {
 		if overlap == "skip" {
 			now := s.until(t, "times are skipped", func(now scheduleView) bool { return now.Skipped >= 2 })
 			if len(now.Recent) != 1 || !now.Recent[0].Active || now.Fired != 1 {
-				t.Errorf("beside a run: %+v", now)
+				t.Errorf("during a run: %+v", now)
 			}
 			s.request(t, http.MethodPost, "/skip/trigger", map[string]any{"overlap": "terminate_other"}, http.StatusNoContent, nil)
 			s.until(t, "its run has made way for a trigger", func(now scheduleView) bool { return now.Fired == 2 && cancelled(1)(now) })
@@ -259,7 +259,8 @@ func TestScheduleOverlaps(t *testing.T) {
 	}
 }
 
-// Runs of a thread of their own come one behind the other, with what was said before.
+// Runs of a schedule with a threadId run one after another, and the model gets the whole
+// conversation.
 func TestScheduleOfAThread(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -282,7 +283,7 @@ func TestScheduleOfAThread(t *testing.T) {
 	}
 }
 
-// A schedule whose run fails pauses, if it is to.
+// A schedule with pauseOnFailure pauses after a failed run.
 func TestSchedulePausesOnFailure(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
