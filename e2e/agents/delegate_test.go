@@ -52,14 +52,14 @@ func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	last := asked[len(asked)-1].Body.Messages
 	for i, task := range w.tasks {
 		if heard := func(m kit.ChatMessage) bool { return m.Role == "tool" && m.Text() == w.finds[i] }; !slices.ContainsFunc(last, heard) {
-			t.Errorf("the model did not hear what came of the task %d", i)
+			t.Errorf("the model did not get the result of task %d", i)
 		}
 		for _, c := range kit.SharedModel.Calls(t, task) {
 			if first := c.Body.Messages[0]; first.Text() == "You research." && strings.Contains(c.Body.Messages[1].Text(), task) {
 				continue
 			}
 			if !strings.Contains(c.Body.Messages[0].Text(), "You lead.") {
-				t.Errorf("the researcher was told %+v", c.Body.Messages)
+				t.Errorf("the researcher got %+v", c.Body.Messages)
 			}
 		}
 		if !slices.ContainsFunc(got, func(m kit.Message) bool { return m.Role == "assistant" && m.Content == w.finds[i] }) {
@@ -90,7 +90,7 @@ func TestDelegation(t *testing.T) {
 		}
 		for _, m := range kit.SharedModel.Calls(t, next.Content)[0].Body.Messages {
 			if m.Role == "assistant" && slices.Contains(w.finds, m.Text()) {
-				t.Error("the model hears what another agent has said")
+				t.Error("the model got the text of another agent")
 			}
 		}
 	})

@@ -114,7 +114,7 @@ func TestExampleTriage(t *testing.T) {
 	f.Approve(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; last.Content != "I am a script. A tenth of 120 is on its way." {
-		t.Errorf("at last it says %q", last.Content)
+		t.Errorf("the last message is %q", last.Content)
 	}
 	p.CheckRecordedRuns(t, "triage")
 }
@@ -176,7 +176,7 @@ func TestHandoffAndApprovals(t *testing.T) {
 		f.Finish(t)
 		asked := kit.InterruptsOf(t, f.Events)
 		if len(asked) != 1 || len(handoffsIn(t, f.Events)) > 0 {
-			t.Fatalf("%s: it asks %+v, and hands over %q", ask.text, asked, handoffsIn(t, f.Events))
+			t.Fatalf("%s: interrupts %+v, handoffs %q", ask.text, asked, handoffsIn(t, f.Events))
 		}
 		kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 		p.Kill()

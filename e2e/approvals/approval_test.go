@@ -36,7 +36,7 @@ func TestApproval(t *testing.T) {
 				})
 				ends := d.Finish(t)
 				if n := len(ends[0].Messages); n != 3 || ends[0].Messages[2].Content != "2" {
-					t.Fatalf("when it is asked the client has %+v", ends[0].Messages)
+					t.Fatalf("at the interrupt the client has %+v", ends[0].Messages)
 				}
 				last := ends[1].Messages
 				if n := len(last); n != 5 || last[n-1].Content != done {
@@ -197,7 +197,7 @@ func TestApprovalExpires(t *testing.T) {
 		t.Fatal("the client that was late is not told what was decided")
 	}
 	if got := kit.CustomValue[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
-		t.Errorf("the client that was late is told %v", got)
+		t.Errorf("the late client got %v", got)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
 		t.Errorf("the model was called %d times", n)
@@ -228,7 +228,7 @@ func TestApprovalDecidedOtherwise(t *testing.T) {
 		}
 	}
 	if len(told) != 1 || told[0]["interruptId"] != questions[0].ID || told[0]["decision"] != "reject" || told[0]["reason"] != "No." {
-		t.Errorf("the client is told %v", told)
+		t.Errorf("the client got %v", told)
 	}
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
@@ -307,7 +307,7 @@ func TestApprovalUnderTheSameRunID(t *testing.T) {
 	then := kit.Shared.FollowAgent(t, kit.CarefulPath, again)
 	then.Finish(t)
 	if started := then.Events[0]; started.Member("runId") != first.RunID {
-		t.Errorf("it goes on with %s", started.Data)
+		t.Errorf("the next run begins with %s", started.Data)
 	}
 	messages := kit.ShownMessages(t, again.Messages, then.Events)
 	if n := len(messages); n != 4 || messages[n-1].Content != done || messages[2].Content != "14" {

@@ -115,7 +115,7 @@ func (q *decisionRound) start(t *testing.T) {
 	for _, call := range kit.ShownMessages(t, q.in.Messages, events)[1].ToolCalls {
 		at := slices.IndexFunc(asked, func(x kit.Interrupt) bool { return x.ToolCallID == call.ID })
 		if at < 0 {
-			t.Fatalf("nobody is asked about %+v, but %+v", call, asked)
+			t.Fatalf("no interrupt for %+v in %+v", call, asked)
 		}
 		q.questions = append(q.questions, asked[at])
 	}
@@ -259,10 +259,10 @@ func (q *decisionRound) recordedChoice(i int, total *tally) (choice, error) {
 	}
 	stands := q.choices[winner][i]
 	if a.status != http.StatusOK || a.Decision != stands.Decision {
-		return choice{}, fmt.Errorf("nobody is told that he was heard: %+v and %+v", a, loser)
+		return choice{}, fmt.Errorf("neither decision was accepted: %+v and %+v", a, loser)
 	}
 	if loser.status != http.StatusConflict || loser.Code != "decided" || loser.Recorded == nil || loser.Recorded.Decision != stands.Decision {
-		return choice{}, fmt.Errorf("who came too late is told %+v", loser)
+		return choice{}, fmt.Errorf("the later decision got %+v", loser)
 	}
 	total.Conflicts++
 	return stands, nil

@@ -59,7 +59,7 @@ func (o *chiefRun) check(t *testing.T, want [3]string) {
 			t.Errorf("the model of task %d was called %d times, want 2", i, len(asked))
 		}
 		if got := kit.ToolResultsSent(t, task); !slices.Equal(got, []string{want[i]}) {
-			t.Errorf("task %d heard %q, want %q", i, got, want[i])
+			t.Errorf("task %d got %q, want %q", i, got, want[i])
 		}
 	}
 }

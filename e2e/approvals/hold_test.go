@@ -38,7 +38,7 @@ func TestHeldForTheClient(t *testing.T) {
 	joined := p.NewFollower(t, in)
 	joined.AttachPath = kit.EventsPath(in) + "?join=true"
 	if got := kit.CustomValue[[]string](t, joined.Until(t, kit.IsCustom), "perdure.toolCalls"); !slices.Equal(got, calls) {
-		t.Errorf("who joins is told of %q", got)
+		t.Errorf("a joining reader got %q", got)
 	}
 	busy := in.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("Well?")))
 	resp, err := p.Post(t.Context(), "/v1/agents/clerk/runs", busy)
@@ -85,7 +85,7 @@ func TestHeldForPeople(t *testing.T) {
 	first := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
 	second := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
 	if first.Reason != "tool_call" || first.ID == second.ID || second.ExpiresAt == "" {
-		t.Errorf("it asks %+v and %+v", first, second)
+		t.Errorf("the interrupts are %+v and %+v", first, second)
 	}
 	if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, first.ID, `{"decision":"edit","args":{"expression":"20+1"}}`); status != http.StatusOK {
 		t.Errorf("edit: %d %v", status, a)

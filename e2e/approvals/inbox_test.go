@@ -102,7 +102,7 @@ func (r *receiver) await(t *testing.T, want ...string) {
 		select {
 		case <-r.changed:
 		case <-ctx.Done():
-			t.Fatalf("it was told %q, want %q", got, want)
+			t.Fatalf("the receiver got %q, want %q", got, want)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestInbox(t *testing.T) {
 	}
 	decided, _ := p.ReadInboxEvents(t, cursor, 2)
 	if want := []string{"decided " + first, "decided " + second}; !slices.Equal(decided, want) && !slices.Equal(decided, []string{want[1], want[0]}) {
-		t.Errorf("behind the reconnect come %q", decided)
+		t.Errorf("after the reconnect the feed has %q", decided)
 	}
 	p.AwaitPending(t, "")
 	for i, channel := range []string{"batch", "link"} {

@@ -42,7 +42,7 @@ func TestAToolAsks(t *testing.T) {
 		})
 		ends := d.Finish(t)
 		if n := len(ends[0].Messages); n != 3 || ends[0].Messages[2].Content != "2" {
-			t.Fatalf("when it is asked the client has %+v", ends[0].Messages)
+			t.Fatalf("at the interrupt the client has %+v", ends[0].Messages)
 		}
 		last := ends[1].Messages
 		if n := len(last); n != 5 || last[n-1].Content != done {
@@ -134,7 +134,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	}
 	second := p.FollowThread(t, in).UntilInterrupt(t, "input_required")
 	if len(second) != 1 || second[0].Reason != "input_required" || second[0].ID == questions[0].ID || second[0].ToolCallID != questions[0].ToolCallID {
-		t.Fatalf("then it asks %+v", second)
+		t.Fatalf("the second interrupts are %+v", second)
 	}
 	if listed := p.AwaitInboxItem(t, in); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
 		t.Errorf("the inbox has %v", listed)
@@ -223,12 +223,12 @@ func TestAToolAsksLegacyClients(t *testing.T) {
 	value := kit.CustomValue[string](t, events[len(events)-2], "on_interrupt")
 	var asked kit.Interrupt
 	if err := json.Unmarshal([]byte(value), &asked); err != nil || asked.ID != kit.InterruptsOf(t, events)[0].ID || asked.Message != "Which color?" {
-		t.Fatalf("it asks %s (%v)", value, err)
+		t.Fatalf("the question is %s (%v)", value, err)
 	}
 	in.ForwardedProps = map[string]any{"command": map[string]any{"resume": `{"answer":"` + blue + `"}`, "interruptEvent": value}}
 	events = kit.Shared.RunAgent(t, legacy, in)
 	if kit.Outcome(events[len(events)-1]) != "success" || events[0].Member("runId") != in.RunID {
-		t.Errorf("it goes on to %s", events[len(events)-1].Data)
+		t.Errorf("the run ends with %s", events[len(events)-1].Data)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue}) {
 		t.Errorf("the model heard %q", got)

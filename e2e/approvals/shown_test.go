@@ -37,7 +37,7 @@ func TestOwnDecisionsAreSeen(t *testing.T) {
 			}
 			said = append(said, string(e.JSON))
 			if end, ok := e.Event.(*agui.RunFinished); ok && end.Outcome != nil && end.Outcome.Type == agui.OutcomeInterrupt {
-				t.Errorf("round %d: the question is asked again: %s", i, e.JSON)
+				t.Errorf("round %d: the interrupt is shown again: %s", i, e.JSON)
 			}
 		}
 		if !slices.ContainsFunc(said, func(e string) bool { return strings.Contains(e, "There you are.") }) {

@@ -80,7 +80,7 @@ func (r *observedRun) checkOutcome() error {
 		want = []string{"cancelled"}
 	}
 	if !slices.Contains(want, got) {
-		return fmt.Errorf("it ended with %s, want %s", last.Data, want)
+		return fmt.Errorf("the run ended with %s, want %s", last.Data, want)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (r *observedRun) checkContent(shown []kit.Message) error {
 		return err
 	}
 	if diff := cmp.Diff(want, kit.ByCall(slices.Clone(shown)), kit.IgnoreIDs); diff != "" {
-		return fmt.Errorf("messages (-said +shown):\n%s", diff)
+		return fmt.Errorf("messages (-sent +shown):\n%s", diff)
 	}
 	return nil
 }

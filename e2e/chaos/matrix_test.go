@@ -64,7 +64,7 @@ func (m *matrix) set(f fault, ph phase, c cell) {
 	}
 }
 
-// A brief phase is attempted until it was hit three times, or twelve times in total.
+// hits and tries bound the attempts to hit a brief phase.
 const hits, tries = 3, 12
 
 // run injects a fault in all phases: at once in runs that can pause, and one by one in brief phases

@@ -18,7 +18,7 @@ func TestCommandsDecide(t *testing.T) {
 	thread := kit.NewThreadOf(kit.Shared)
 	asks := kit.Shared.StartCommand(t, "run", "careful", prompt, "--thread", thread)
 	if out := asks.Finish(t, 3); out != "" || !strings.Contains(asks.ErrOut.String(), "waits for a decision: May calculate be called? calculate") {
-		t.Errorf("it says %q, %s", out, asks.ErrOut.String())
+		t.Errorf("the output is %q, %s", out, asks.ErrOut.String())
 	}
 	kit.Shared.StartCommand(t, "run", "careful", kit.Marked("And now?"), "--thread", thread).Finish(t, 3)
 
@@ -81,7 +81,7 @@ func TestCommandsOutliveTheServer(t *testing.T) {
 		last = e.ID
 	}
 	if all := strings.Join(types, " "); !strings.Contains(all, "MESSAGES_SNAPSHOT TEXT_MESSAGE_START") || !strings.HasSuffix(all, "RUN_FINISHED") {
-		t.Errorf("after the kill came %s", all)
+		t.Errorf("after the kill the output is %s", all)
 	}
 }
 

@@ -75,7 +75,7 @@ func decidesInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	page := runtime.Open(t, "careful", thread, "")
 	asked := page.Do(t, map[string]any{"say": kit.UserMessage(prompt)})
 	if len(asked.Interrupts) != 2 || len(asked.Messages) != 3 || asked.Messages[2].Content != "2" {
-		t.Fatalf("the page is asked %+v and shows %+v", asked.Interrupts, asked.Messages)
+		t.Fatalf("the page has the interrupts %+v and the messages %+v", asked.Interrupts, asked.Messages)
 	}
 	kill()
 	end := page.Do(t, map[string]any{"sameRun": sameRun, "decide": map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "100+1"}}})
@@ -109,7 +109,7 @@ func answersInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	page := runtime.Open(t, "clerk", thread, "pick_color")
 	called := page.Do(t, map[string]any{"say": kit.UserMessage(prompt)})
 	if called.Type != "tool" || !strings.Contains(string(called.Args), `"sky"`) {
-		t.Fatalf("the page is told %+v", called)
+		t.Fatalf("the page printed %+v", called)
 	}
 	kill()
 	blue := kit.Marked("blue")

@@ -67,11 +67,11 @@ func TestDeployToolsOfAQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, opened, goOn := setupQueueDeployment(t)
-			till := []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.WorkerSecret, "PERDURE_PROMOTE=false"}
+			settings := []string{"PERDURE_TASK_QUEUES=till", "PERDURE_TOOLS_ONLY=true", "PERDURE_SECRET_SHOP_TOKEN=" + kit.WorkerSecret, "PERDURE_PROMOTE=false"}
 			if !versioned {
-				till = append(till, "PERDURE_DEPLOYMENT=", "PERDURE_BUILD_ID=")
+				settings = append(settings, "PERDURE_DEPLOYMENT=", "PERDURE_BUILD_ID=")
 			}
-			old := []*kit.Process{d.startVersion(t, "till", "v1", till...), d.startVersion(t, "old", "v1")}
+			old := []*kit.Process{d.startVersion(t, "till", "v1", settings...), d.startVersion(t, "old", "v1")}
 			prompt, done := kit.Marked("Open the drawers."), kit.Marked("Open.")
 			open := func(n int) kit.Fixture {
 				return kit.Fixture{Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "open_drawer", Arguments: fmt.Sprintf(`{"number":%d}`, n)}}}}
@@ -83,7 +83,7 @@ func TestDeployToolsOfAQueue(t *testing.T) {
 			want := []string{"v1: old till", "v2: new till"}
 			if versioned {
 				want[1] = "v2: new new till"
-				d.startVersion(t, "new till", "v2", till...)
+				d.startVersion(t, "new till", "v2", settings...)
 			} else {
 				old = old[1:]
 			}

@@ -55,7 +55,7 @@ func TestDeployVersion(t *testing.T) {
 	early.finish(t)
 	got := d.trace(t, early.in)
 	if len(got) != 2 || got[1] != "v2: new" {
-		t.Errorf("a run in its first turn: worked on by %q, want it to move to v2 behind that", got)
+		t.Errorf("a run in its first turn: worked on by %q, want it to move to v2 after that", got)
 	}
 	back := d.startRun(t, 1)
 	d.rollBack(t, "v1")
@@ -126,10 +126,10 @@ func TestDeployDrain(t *testing.T) {
 	stays.finish(t)
 	d.wantTrace(t, "the run whose call went on", stays, "v1: leaving staying")
 	if n := len(stays.Invocations(2)); n != 2 {
-		t.Errorf("its answer was asked for %d times, want twice", n)
+		t.Errorf("its last turn was called %d times, want twice", n)
 	}
 	if n := len(ends.Invocations(2)); n != 1 {
-		t.Errorf("the answer that could end was asked for %d times", n)
+		t.Errorf("the model call that could end was made %d times", n)
 	}
 }
 

@@ -100,7 +100,7 @@ func finishSteady(t *testing.T, runs []steadyRun) {
 	}
 }
 
-// The leader of the log dies while streams are open, restarts, and then the next leader dies. Runs
+// killLogNodes kills the leader of the log while streams are open, restarts it, and then the next leader dies. Runs
 // continue and end on the remaining two nodes.
 func killLogNodes(t *testing.T, c *kit.Cluster, log []*kit.Server) {
 	t.Helper()
@@ -123,7 +123,7 @@ func killLogNodes(t *testing.T, c *kit.Cluster, log []*kit.Server) {
 	replicated(t, c)
 }
 
-// The log changes its leader several times while streams are open.
+// stepDown changes the leader of the log several times while streams are open.
 func stepDown(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)

@@ -61,7 +61,7 @@ func (o *outage) checkAfter(t *testing.T) {
 	kit.WantMessages(t, append(slices.Clone(o.pending.Messages), kit.AssistantMessage(o.want)), kit.ShownMessages(t, o.pending.Messages, events))
 	kit.WantSameEvents(t, "the run that was asked for meanwhile, at the other api", events, o.b.Run(t, o.pending))
 	if n := len(kit.SharedModel.Calls(t, o.pending.Messages[0].Content)); n != 1 {
-		t.Errorf("the run that was asked for meanwhile called the model %d times", n)
+		t.Errorf("the run requested meanwhile called the model %d times", n)
 	}
 	untilContent(t, o.runs, 1)
 	t.Logf("all runs went on after %s", time.Since(back).Round(time.Millisecond))
@@ -103,7 +103,7 @@ func (o *outage) wantReadsRefused(t *testing.T) {
 	for _, after := range []string{"", r.readers[0].Last()} {
 		resp, err := o.a.Get(t.Context(), kit.EventsPath(r.in), after)
 		if p := kit.ReadProblem(t, resp, err); p.Status != http.StatusServiceUnavailable || p.Code != "unavailable" || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("GET behind %q: %+v", after, p)
+			t.Errorf("GET after %q: %+v", after, p)
 		}
 	}
 }

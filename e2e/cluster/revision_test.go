@@ -61,7 +61,7 @@ func TestRevisionInMidRun(t *testing.T) {
 	}
 	f.Finish(t)
 	if got, want := instructions(t, in.Messages[0].Content), []string{before, before}; !slices.Equal(got, want) {
-		t.Errorf("the model was told %q, want %q", got, want)
+		t.Errorf("the model got %q, want %q", got, want)
 	}
 	if got := revisionOf(t, f.Events); got != first {
 		t.Errorf("readers are told of revision %s, want %s", got, first)
@@ -71,7 +71,7 @@ func TestRevisionInMidRun(t *testing.T) {
 	g := kit.Shared.FollowAgent(t, "/v1/agents/"+agent+"/runs", next)
 	g.Finish(t)
 	if got := instructions(t, next.Messages[1].Content); !slices.Equal(got, []string{after}) {
-		t.Errorf("in the next run the model was told %q, want %q", got, after)
+		t.Errorf("in the next run the model got %q, want %q", got, after)
 	}
 	if got := revisionOf(t, g.Events); got != second {
 		t.Errorf("readers of the next run are told of revision %s, want %s", got, second)
@@ -106,7 +106,7 @@ func TestEditedFile(t *testing.T) {
 		kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("I am."))
 		p.FollowAgent(t, "/v1/agents/edited/runs", in).Finish(t)
 		if got := instructions(t, in.Messages[0].Content); !slices.Equal(got, []string{want}) {
-			t.Errorf("the model was told %q, want %q", got, want)
+			t.Errorf("the model got %q, want %q", got, want)
 		}
 	}
 	file, edited, put := kit.Marked("from the file"), kit.Marked("edited"), kit.Marked("put")

@@ -35,7 +35,7 @@ func checkDesk(t *testing.T, p *kit.Endpoint) {
 		}
 		messages := kit.ShownMessages(t, in.Messages, f.Events)
 		if last := messages[len(messages)-1]; last.Content != want {
-			t.Errorf("to %q it says %q", said, last.Content)
+			t.Errorf("to %q the answer is %q", said, last.Content)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (s *orderStore) restart(t *testing.T) {
 }
 
 // effects returns what the store has done, in order.
-func (s *orderStore) effects(t *testing.T) (deeds []string) {
+func (s *orderStore) effects(t *testing.T) (effects []string) {
 	t.Helper()
 	resp, err := http.Get(s.url + "/journal")
 	if err != nil {
@@ -91,9 +91,9 @@ func (s *orderStore) effects(t *testing.T) (deeds []string) {
 		t.Fatal(err)
 	}
 	for _, d := range journal {
-		deeds = append(deeds, d.Did)
+		effects = append(effects, d.Did)
 	}
-	return deeds
+	return effects
 }
 
 // The order example does every step once or, if it fails, compensates in reverse order. It does so
@@ -144,7 +144,7 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 		}
 		messages := kit.ShownMessages(t, in.Messages, f.Events, kit.RetractWarning)
 		if text := messages[len(messages)-1].Content; !strings.HasPrefix(text, "I am a script. Parcel S-R-lamp-") || !strings.HasSuffix(text, "is on its way to Lisbon.") {
-			t.Errorf("%s: it says %q", c.said, text)
+			t.Errorf("%s: the answer is %q", c.said, text)
 		}
 	}
 }

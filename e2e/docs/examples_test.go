@@ -88,11 +88,11 @@ func TestExampleRefund(t *testing.T) {
 		then := g.Drive(t, p, kit.Script{URL: p.URL(runs), ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "r2", Parameters: map[string]any{"resume": resume}}}})
 		last := then.Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.Contains(text, "it was read") {
-			t.Errorf("%s: who was refused is told %q", g.Name, text)
+			t.Errorf("%s: after the rejection the answer is %q", g.Name, text)
 		}
 	}
 	if got := shop.refunds(t); len(got) != 0 {
-		t.Errorf("%v was refunded that nobody approved", got)
+		t.Errorf("%v was refunded without approval", got)
 	}
 
 	// The commands of the page.
@@ -111,7 +111,7 @@ func TestExampleRefund(t *testing.T) {
 		t.Errorf("%v was refunded", got)
 	}
 	if text := messages[len(messages)-1].Content; !strings.Contains(text, "A Pocket Guide to Tea") || !strings.Contains(text, `"amount":12.5`) {
-		t.Errorf("who was not asked about is told %q", text)
+		t.Errorf("without approval the answer is %q", text)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestExampleForm(t *testing.T) {
 		s.Runs = []kit.ScriptedRun{{RunID: "r2", Parameters: showForm, Answer: map[string]string{"show_form": `{"date":"Friday","guests":"4","name":"Ada"}`}}}
 		last := g.Drive(t, p, s).Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.HasPrefix(text, booked) {
-			t.Errorf("%s: the guest is told %q", g.Name, text)
+			t.Errorf("%s: the answer is %q", g.Name, text)
 		}
 	}
 
@@ -204,7 +204,7 @@ func (g *formClient) until(t *testing.T, text string) {
 		n, err := g.stdout.Read(buf)
 		g.heard += string(buf[:n])
 		if err != nil && !strings.Contains(g.heard, text) {
-			t.Fatalf("%v, waiting for %q behind %q", err, text, g.heard)
+			t.Fatalf("%v, waiting for %q after %q", err, text, g.heard)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestExampleResearch(t *testing.T) {
 		d := g.Drive(t, p, kit.Script{URL: p.URL(runs), Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
 		last := d.Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.Contains(text, fact) {
-			t.Errorf("%s is told %q", g.Name, text)
+			t.Errorf("%s got %q", g.Name, text)
 		}
 	}
 	in := kit.NewInput(question.Content)

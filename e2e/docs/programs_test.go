@@ -109,7 +109,7 @@ func TestProgramOfAnotherModule(t *testing.T) {
 		f.Finish(t)
 		asked, seen := kit.InterruptsOf(t, f.Events), len(f.Events)
 		if len(asked) != 1 || asked[0].Message != "Ship candlestick for 110 euros?" {
-			t.Fatalf("it asks %+v", asked)
+			t.Fatalf("the interrupts are %+v", asked)
 		}
 		w.restartWorker(t)
 		if status, a := kit.Decide(t, w.Endpoint, in.ThreadID, asked[0].ID, c.decision); status != http.StatusOK {

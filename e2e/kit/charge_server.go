@@ -60,6 +60,7 @@ func (s *ChargeServer) Agents(t *testing.T) string {
 	return dir
 }
 
+// ServeHTTP records a charge.
 func (s *ChargeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var c charge
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {

@@ -162,6 +162,7 @@ type StatusError struct {
 	Body   string
 }
 
+// Error returns the status and the beginning of the body.
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Body) }
 
 // isTransient reports whether the same request may succeed soon: no API serves, or the connection

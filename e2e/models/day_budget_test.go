@@ -74,7 +74,7 @@ func TestSoftBudgetOfADay(t *testing.T) {
 	first := kit.InterruptsOf(t, events)[0]
 	wantTokenQuestion(t, first, asked(120))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 0 {
-		t.Errorf("the model was called %d times before anybody was asked", n)
+		t.Errorf("the model was called %d times before the interrupt", n)
 	}
 	for range 2 { // repeated on purpose
 		if end := p.RunAs(t, bankKey, kit.NewInput(hello)); kit.Outcome(end[len(end)-1]) != "success" {

@@ -105,7 +105,7 @@ func (a *hostileAnswer) chunk(delta, finish, more string) bool {
 }
 
 func chunkOf(delta, finish, more string) string {
-	return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"villain","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` + more + "}\n\n"
+	return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"hostile","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` + more + "}\n\n"
 }
 
 // text sends a text, which is a JSON literal without its quotes.

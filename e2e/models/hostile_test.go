@@ -34,7 +34,7 @@ func TestHostile(t *testing.T) {
 	close(v.release)
 	neighbor.Finish(t)
 	if got := spokenIn(neighbor.Events); strings.ReplaceAll(got, ".", "") != kit.Mark+" I am the neighbor" || neighbor.Reconnects > 0 || v.countCall(neighbor.In.Messages[0].Content) != 1 {
-		t.Errorf("the neighbor said %q, after %d comebacks", got, neighbor.Reconnects)
+		t.Errorf("the concurrent run answered %q, after %d reconnects", got, neighbor.Reconnects)
 	}
 }
 
@@ -84,7 +84,7 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 				t.Fatalf("it ended with %.300s, want the code %q", end.Data, want.code)
 			}
 			if got := spokenIn(f.Events); want.code == "" && got != want.text {
-				t.Errorf("it said %.300q, want %q", got, want.text)
+				t.Errorf("the answer is %.300q, want %q", got, want.text)
 			}
 			for _, e := range f.Events {
 				if !utf8.Valid(e.Data) || len(e.Data) > 5<<20 {
@@ -111,7 +111,7 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		defer cancel()
 		f := p.NewUnrecordedFollower(ctx, in)
 		if err := f.Read(); err != nil || spokenIn(f.Events) != fineAnswer {
-			t.Fatalf("it said %.100q: %v", spokenIn(f.Events), err)
+			t.Fatalf("the answer is %.100q: %v", spokenIn(f.Events), err)
 		}
 		if got := f.Events[0].Member("threadId"); got != in.ThreadID {
 			t.Errorf("the thread %.50q became %.50q", in.ThreadID, got)
@@ -146,7 +146,7 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		active.Finish(t)
 		waits.Finish(t)
 		if got := spokenIn(waits.Events); got != fineAnswer {
-			t.Errorf("the run that waited said %q", got)
+			t.Errorf("the queued run answered %q", got)
 		}
 	})
 	t.Run("10 MB", func(t *testing.T) {

@@ -79,7 +79,7 @@ type meteredRequest struct {
 
 // answerPlan determines how a request is answered.
 type answerPlan struct {
-	pieces  int
+	chunks  int
 	pause   time.Duration
 	refuses bool
 	breaks  int // number of chunks before the connection breaks; -1 = never
@@ -91,12 +91,12 @@ func (m *meter) begin(thread, step string) (*billed, answerPlan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.random
-	p := answerPlan{pieces: 2 + r.IntN(14), pause: time.Duration(1+r.IntN(40)) * time.Millisecond, breaks: -1, tools: 1 + r.IntN(2)}
+	p := answerPlan{chunks: 2 + r.IntN(14), pause: time.Duration(1+r.IntN(40)) * time.Millisecond, breaks: -1, tools: 1 + r.IntN(2)}
 	switch r.IntN(20) {
 	case 0:
 		p.refuses = true
 	case 1:
-		p.breaks = r.IntN(p.pieces)
+		p.breaks = r.IntN(p.chunks)
 	case 2:
 		p.silent = true
 	}
@@ -128,7 +128,7 @@ func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 		m.callTools(a, b, p, req.Tools[0].Function.Name)
 		return
 	}
-	for i := range p.pieces {
+	for i := range p.chunks {
 		if !a.pace(i == p.breaks, p.pause) {
 			return
 		}

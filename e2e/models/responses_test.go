@@ -74,7 +74,7 @@ func (r *relay) requests(t *testing.T, containing string) []modelRequest {
 	for _, body := range r.containing(containing) {
 		var a modelRequest
 		if err := json.Unmarshal(body, &a); err != nil {
-			t.Fatalf("the model was asked %s: %v", body, err)
+			t.Fatalf("the request is %s: %v", body, err)
 		}
 		list = append(list, a)
 	}

@@ -29,7 +29,7 @@ func scriptTurns(t *testing.T, prompt string) {
 func wantTokenQuestion(t *testing.T, q kit.Interrupt, message string) {
 	t.Helper()
 	if q.Reason != "tool_call" || q.Message != message || q.ToolCallID == "" || !strings.Contains(string(q.ResponseSchema), "editedArgs") {
-		t.Errorf("people are asked %+v, want %q", q, message)
+		t.Errorf("the interrupt is %+v, want %q", q, message)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSoftLimit(t *testing.T) {
 	for _, m := range calls[len(calls)-1].Body.Messages {
 		for _, c := range m.ToolCalls {
 			if c.Function.Name != "calculate" {
-				t.Errorf("the model was told of a call of %s", c.Function.Name)
+				t.Errorf("the model got a call of %s", c.Function.Name)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func TestSoftLimitRejected(t *testing.T) {
 	whole.Until(t, kit.Event.Terminal)
 	result := whole.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
 	if !strings.Contains(result.Member("content"), why) {
-		t.Errorf("the question came to %s", result.Data)
+		t.Errorf("the run ended with %s", result.Data)
 	}
 	whole.Until(t, kit.Event.Terminal)
 	wantError(t, whole, "limit_tokens")

@@ -65,7 +65,7 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 	} {
 		bodies := relay.containing(step + " " + text)
 		if len(bodies) != 1 {
-			t.Fatalf("%s: the model is asked %d times", step, len(bodies))
+			t.Fatalf("%s: the model was called %d times", step, len(bodies))
 		}
 		if diff := cmp.Diff(want, formatOf(t, bodies[0])); diff != "" {
 			t.Errorf("%s is handed (-want +got):\n%s", step, diff)
@@ -86,7 +86,7 @@ func formatOf(t *testing.T, body []byte) string {
 		Gemini    json.RawMessage `json:"generationConfig,omitempty"`
 	}
 	if err := json.Unmarshal(body, &members); err != nil {
-		t.Fatalf("the model was asked %s: %v", body, err)
+		t.Fatalf("the request is %s: %v", body, err)
 	}
 	raw, err := json.Marshal(members)
 	if err != nil {

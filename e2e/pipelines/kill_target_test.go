@@ -123,7 +123,7 @@ func (s *killTarget) runUndisturbed(t *testing.T, agent string) {
 	s.undisturbed[agent], s.events[agent] = e.result(t), len(e.reader.Events)
 }
 
-// A kill may interrupt the calls of two branches, and the advance of their step.
+// cutByKill is the number of calls that a kill may interrupt: those of two branches, or the advance of their step.
 const cutByKill = 2
 
 // runKilledAt runs an agent with a kill after its n-th event.

@@ -206,11 +206,11 @@ func (e *pipelineRun) checkOnce(t *testing.T, cuts int) {
 			continue
 		}
 		if before, ok := keys[what]; ok && before != d.key || d.key == "" {
-			t.Errorf("%q was asked for under the keys %q and %q", what, before, d.key)
+			t.Errorf("%q was called with the keys %q and %q", what, before, d.key)
 		}
 		keys[what] = d.key
 		if d.tool == "pay" && asked[what] > 1 {
-			t.Errorf("%q is not idempotent, and was asked for %d times", what, asked[what])
+			t.Errorf("%q is not idempotent, and was called %d times", what, asked[what])
 		}
 	}
 	if again > cuts {

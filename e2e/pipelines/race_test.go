@@ -50,7 +50,7 @@ func (a response) wantSame(t *testing.T, again response) {
 	t.Helper()
 	taken := a.status == http.StatusOK
 	if taken != (again.status == http.StatusOK) || taken && again.answer["repeated"] != true {
-		t.Errorf("told %v at first, and %v when asked again: %v", a, again, again.answer)
+		t.Errorf("the first response is %v, and the repeated one %v: %v", a, again, again.answer)
 	}
 }
 
@@ -271,7 +271,7 @@ func raceInputAndREST(t *testing.T) string {
 		t.Errorf("the input: %d, the other one: %v", status, rejected)
 	}
 	if made := strings.Contains(body, `"content":"14"`); made == stands || stands != strings.Contains(body, "perdure.decision") {
-		t.Errorf("the other one was told %v, and who approved is shown %s", rejected, body)
+		t.Errorf("the other decision got %v, and the approving input %s", rejected, body)
 	}
 	return fmt.Sprint(status, " ", rejected)
 }

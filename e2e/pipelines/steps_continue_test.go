@@ -46,7 +46,7 @@ func TestContinuedPipelines(t *testing.T) {
 			}
 		})
 		e.checkOnce(t, kills*errandCount*2)
-		want.wantSame(t, fmt.Sprintf("errand %d", i), e.result(t))
+		want.wantSame(t, fmt.Sprintf("run %d", i), e.result(t))
 		e.checkFollower(t)
 		checkContinued(t, api.Endpoint, e.reader.In)
 	}

@@ -24,7 +24,7 @@ func (b *authorRun) check(t *testing.T, f *kit.Follower, kills int) {
 	for _, prompt := range slices.Concat(b.planned, b.told, b.wrote) {
 		n := len(kit.SharedModel.Calls(t, prompt))
 		if n == 0 {
-			t.Errorf("the model was never asked %q", prompt)
+			t.Errorf("the model did not get the prompt %q", prompt)
 		}
 		again += max(0, n-1)
 	}
@@ -72,7 +72,7 @@ func TestKillSteps(t *testing.T) {
 		f.Cut()
 		for n, e := range f.Events[1:] {
 			if e.ID <= f.Events[n].ID {
-				t.Errorf("run %d: event %s comes behind %s", i, e.ID, f.Events[n].ID)
+				t.Errorf("run %d: event %s comes after %s", i, e.ID, f.Events[n].ID)
 			}
 		}
 		question := kit.InterruptsOf(t, f.Events)[0]
@@ -123,7 +123,7 @@ func TestBranchesAsk(t *testing.T) {
 			f := kit.Shared.FollowThread(t, in)
 			f.UntilSuccess(t)
 			if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
-				t.Errorf("the model was asked %d times", n)
+				t.Errorf("the model was called %d times", n)
 			}
 		})
 	}

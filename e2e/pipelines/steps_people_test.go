@@ -34,7 +34,7 @@ func (e *pipelineRun) wantWork(t *testing.T, want ...string) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the tools were asked for (-want +got):\n%s", diff)
+		t.Errorf("tool calls (-want +got):\n%s", diff)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestHeldPipeline(t *testing.T) {
 	s.runUndisturbed(t, "maker")
 	got, want := e.result(t), s.undisturbed["maker"]
 	if diff := cmp.Diff(want.State, got.State) + cmp.Diff(want.Work, got.Work) + cmp.Diff(want.Messages, got.Messages); diff != "" {
-		t.Errorf("held it comes to something else (-asked +held):\n%s", diff)
+		t.Errorf("the held run has another outcome (-asked +held):\n%s", diff)
 	}
 	e.checkFollower(t)
 }
@@ -102,9 +102,9 @@ func TestSteeredPipeline(t *testing.T) {
 			told++
 		}
 	}
-	deeds := s.requestsOf(e.name)
-	if last := deeds[len(deeds)-1]; told != 1 || !slices.Equal(last.heard, []string{e.name, aside.Content}) {
-		t.Errorf("it is told %d times, and the model heard %q", told, last.heard)
+	requests := s.requestsOf(e.name)
+	if last := requests[len(requests)-1]; told != 1 || !slices.Equal(last.heard, []string{e.name, aside.Content}) {
+		t.Errorf("the message is in the conversation %d times, and the model got %q", told, last.heard)
 	}
 	e.checkFollower(t)
 }
@@ -196,7 +196,7 @@ func TestPipelineInPipelineAsks(t *testing.T) {
 		"keep note did do true prepare ORDER at once", "keep prepare ORDER at once", "keep prepare ORDER later",
 	}
 	if diff := cmp.Diff(asked, want.Work); diff != "" {
-		t.Errorf("the tools were asked for (-want +got):\n%s", diff)
+		t.Errorf("tool calls (-want +got):\n%s", diff)
 	}
 	e, kills := s.start(t, s.p, "outer"), 0
 	e.follow(t, func(n int) {

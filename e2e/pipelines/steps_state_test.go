@@ -38,7 +38,7 @@ steps:
 		t.Fatal(err)
 	}
 	if told.Snapshot.Mine != 8 || string(told.Snapshot.Steps["one"]) != "42" {
-		t.Errorf("the client is told %s", first.Data)
+		t.Errorf("the client got %s", first.Data)
 	}
 	then.UntilSuccess(t)
 	messages := kit.ShownMessages(t, in.Messages, append(asked.Events, then.Events...), kit.RetractWarning)

@@ -105,8 +105,8 @@ func TestTraceOfARun(t *testing.T) {
 	c := &kit.Traces{Arrived: make(chan struct{})}
 	collector := httptest.NewServer(c)
 	t.Cleanup(collector.Close)
-	w, halts := startJournalServer(t), newGates()
-	w.before = halts.before
+	w, g := startJournalServer(t), newGates()
+	w.before = g.before
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents = t.TempDir()
 	if err := os.WriteFile(filepath.Join(p.Agents, "all.yaml"), []byte(strings.ReplaceAll(traced, "http://JOURNAL", w.server.URL)), 0o600); err != nil {
@@ -124,7 +124,7 @@ func TestTraceOfARun(t *testing.T) {
 	one, zero, two := newTraceparent(), newTraceparent(), newTraceparent()
 	one.startRun(t, p.URL(agent), handing)
 	zero.startRun(t, p.URL(agent), busy)
-	opened := []*gate{halts.gate(order + " later"), halts.gate(other)}
+	opened := []*gate{g.gate(order + " later"), g.gate(other)}
 	for _, at := range opened {
 		select {
 		case <-at.reached:
@@ -171,7 +171,7 @@ func TestTraceOfARun(t *testing.T) {
 		}
 		for _, s := range own {
 			if parent := hex.EncodeToString(s.GetParentSpanId()); !known[parent] {
-				t.Errorf("%s is an orphan: nobody reports its parent %s", s.GetName(), parent)
+				t.Errorf("%s is an orphan: its parent %s is not exported", s.GetName(), parent)
 			}
 		}
 	}

@@ -1,13 +1,12 @@
-// Replayset chooses the histories that workflows/testdata/replay keeps, from those that the
-// end-to-end tests have saved. It keeps as few as cover every block of the workflows' code that any
-// of them covers, and every two commands that follow one another in any of them. Each is named
-// after its workflow and the function that it adds most blocks of.
+// Command replayset chooses the histories in workflows/testdata/replay from those that the
+// end-to-end tests have saved. It keeps a small set that covers every block of the workflows' code,
+// and every two consecutive commands, that any saved history covers. It names each history after
+// its workflow and the function of which it adds most blocks.
 //
 //	replayset SAVED KEPT
 //
-// It measures its own coverage, so it is built with -cover, as "make histories" does.
-//
-// Histories that do not replay, since they are of programs of other tests, are left out.
+// It measures its own coverage, so it must be built with -cover, as "make histories" does. It skips
+// histories that do not replay, since they belong to programs of other tests.
 package main
 
 import (
@@ -248,10 +247,10 @@ func (all functions) most(blocks, covered map[string]bool) string {
 	return strings.TrimPrefix(capital.ReplaceAllStringFunc(names[0], func(s string) string { return "-" + strings.ToLower(s) }), "-")
 }
 
-// identities name the machine and the processes that made a history.
+// identities matches the machine and the process in a history.
 var identities = regexp.MustCompile(`("identity":\s*)"[^"]*"`)
 
-// keep copies a history without the name of the machine.
+// keep copies a history without the names of machines.
 func keep(from, to string) error {
 	body, err := os.ReadFile(from)
 	if err != nil {

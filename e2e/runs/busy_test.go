@@ -144,6 +144,6 @@ func TestSteer(t *testing.T) {
 	want := []kit.Message{in.Messages[0], kit.AssistantMessage(long), aside, kit.AssistantMessage(turned)}
 	kit.WantMessages(t, want, kit.ShownMessages(t, in.Messages, f.Events))
 	if calls := kit.SharedModel.Calls(t, aside.Content); len(calls) != 1 {
-		t.Errorf("the model was told %d times", len(calls))
+		t.Errorf("the model was called %d times", len(calls))
 	}
 }

@@ -69,7 +69,7 @@ func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kill
 	for _, events := range [][]kit.Event{live.Events, again.Events} {
 		for i, e := range events[1:] {
 			if e.ID <= events[i].ID {
-				t.Errorf("event %s comes behind %s", e.ID, events[i].ID)
+				t.Errorf("event %s comes after %s", e.ID, events[i].ID)
 			}
 		}
 	}

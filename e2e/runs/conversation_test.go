@@ -23,7 +23,7 @@ func TestText(t *testing.T) {
 			t.Errorf("events %s, want %s", got, want)
 		}
 		if got := len(d.Events(0, "TEXT_MESSAGE_CONTENT")); got < 3 {
-			t.Errorf("the text came in %d pieces: it was not streamed", got)
+			t.Errorf("the text arrived in %d events: it was not streamed", got)
 		}
 	})
 }

@@ -122,7 +122,7 @@ func TestDeadModelServer(t *testing.T) {
 		t.Errorf("the call was attempted again: %s", message)
 	}
 	if strings.Contains(message+log, "sk-secret-12345678") {
-		t.Error("the key is told")
+		t.Error("the error has the key")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestMisspelledNames(t *testing.T) {
 	f := p.FollowAgent(t, "/v1/agents/clerk/runs", kit.NewInput(kit.Marked("What is 1+1?")))
 	f.Until(t, kit.IsCustom)
 	if notice := f.Events[len(f.Events)-1]; notice.Member("name") != "perdure.toolUnavailable" || !strings.Contains(string(notice.Data), `unknown tool \"calculat\"`) {
-		t.Errorf("the run says %s", notice.Data)
+		t.Errorf("the notice is %s", notice.Data)
 	}
 	f.Finish(t)
 	if last := f.Events[len(f.Events)-1]; last.Member("code") != "tool_unavailable" || !strings.Contains(last.Member("message"), `unknown tool "calculat"`) {

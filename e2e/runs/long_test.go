@@ -53,7 +53,7 @@ func TestLongRun(t *testing.T) {
 	}
 	told := kit.ShownMessages(t, next.Messages, f.Events)
 	if got, want := told[len(told)-1].Content, fmt.Sprintf("%d messages with %d characters", len(all)+1, weighed); got != want {
-		t.Errorf("the model was told %s, want %s", got, want)
+		t.Errorf("the model got %s, want %s", got, want)
 	}
 }
 

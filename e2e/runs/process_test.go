@@ -61,7 +61,7 @@ func TestSecondProcess(t *testing.T) {
 		t.Fatalf("the second process ended with %v, want exit status 1\n%s", err, out)
 	}
 	if text := string(out); !strings.Contains(text, "is in use by process") || strings.Count(strings.TrimSpace(text), "\n") > 0 {
-		t.Errorf("the second process says:\n%s", text)
+		t.Errorf("the second process prints:\n%s", text)
 	}
 	resp, err := kit.Shared.Get(t.Context(), "/readyz", "")
 	if err != nil {
@@ -98,7 +98,7 @@ func TestBadStart(t *testing.T) {
 				t.Fatalf("it ended with %v, want exit status %d\n%s", err, tt.status, out)
 			}
 			if text := string(out); !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tt.want) {
-				t.Errorf("it says:\n%s", text)
+				t.Errorf("the output is:\n%s", text)
 			}
 		})
 	}

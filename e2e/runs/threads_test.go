@@ -55,7 +55,7 @@ func wantModelTold(t *testing.T, question kit.Message, want ...kit.Message) {
 	t.Helper()
 	calls := kit.SharedModel.Calls(t, question.Content)
 	if len(calls) != 1 {
-		t.Fatalf("the model was asked %d times", len(calls))
+		t.Fatalf("the model was called %d times", len(calls))
 	}
 	var heard, told []string
 	for _, m := range calls[0].Body.Messages {

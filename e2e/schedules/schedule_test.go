@@ -278,7 +278,7 @@ func TestScheduleOfAThread(t *testing.T) {
 			}
 		}
 		if asked != i+1 {
-			t.Errorf("in run %d the model is asked %d times: %s", i, asked, fmt.Sprint(c.Body.Messages))
+			t.Errorf("in run %d the model has the prompt %d times: %s", i, asked, fmt.Sprint(c.Body.Messages))
 		}
 	}
 }

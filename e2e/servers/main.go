@@ -1,7 +1,10 @@
-// Command servers is Temporal and NATS for API and worker processes of their own: in the end-to-end
-// tests, which kill them, and in the bench.
+// Command servers runs Temporal and NATS in one process for separate API and worker processes. The
+// end-to-end tests, which kill it, and the bench use it.
 //
-//	servers [-temporal-port P] [-history-events N] DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
+//	servers [-temporal-port P] [-history-events N] DIR
+//
+// It prints {"temporal": …, "namespace": …, "nats": …} when both are ready, and exits when its
+// input ends.
 package main
 
 import (

@@ -149,10 +149,10 @@ func TestToolsOnTaskQueues(t *testing.T) {
 	f := g.FollowAgent(t, "/v1/agents/cashier/runs", kit.NewInput(prompt))
 	f.Finish(t)
 	if last := f.Events[len(f.Events)-1]; last.Member("code") != "tool_unavailable" {
-		t.Fatalf("the run that nobody can serve ends with %s", last.Data)
+		t.Fatalf("the run without a worker ends with %s", last.Data)
 	}
 	if len(s.drawers) > 0 {
-		t.Fatalf("somebody opened %q", s.drawers)
+		t.Fatalf("a worker opened %q", s.drawers)
 	}
 
 	s.rung = make(chan struct{})

@@ -118,6 +118,6 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if want := "/orders/" + kit.Mark + "%2F7?full=true"; len(s.uris) != 2 || s.uris[0] != want || s.uris[1] != want || s.keys[0] == "" || s.keys[0] != s.keys[1] {
-		t.Errorf("the shop was asked %q with keys %q", s.uris, s.keys)
+		t.Errorf("the shop got %q with keys %q", s.uris, s.keys)
 	}
 }
