@@ -1,12 +1,12 @@
-// What runs of CopilotKit in a browser, without its pictures: @copilotkit/core, installed in the working
-// directory, on one thread of one agent. It does what it is told, a JSON line each, and prints what it
-// sees; it judges nothing: that is done by who reads the lines.
+// A page with CopilotKit without a user interface: @copilotkit/core, installed in the working directory,
+// on one thread of one agent. It reads commands as JSON lines and prints what a page shows. It only reports;
+// the Go tests check.
 //
-//   arguments: the runtime's URL, the agent's name, the thread, and the name of a tool of the page
-//   in:  {say: message}   {decide: payload, sameRun}   every open question is answered so
-//        {result: content}   of the tool call that was printed last
-//   out: {type: "end", run, messages, interrupts} … when nothing goes on by itself
-//        {type: "tool", args}   the page's tool is called, and its result awaited
+//   arguments: the runtime's URL, the agent's name, the thread, and the name of the page's client tool
+//   in:  {say: message}   {decide: payload, sameRun}   decides every open interrupt
+//        {result: content}   of the last printed tool call
+//   out: {type: "end", run, messages, interrupts} … when the run has ended
+//        {type: "tool", args}   a call of the page's tool, which waits for its result
 //        {type: "console", text}
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
@@ -32,10 +32,10 @@ const handler = async (args) => {
   emit({ type: "tool", args });
   return (await told())?.result;
 };
-const tools = toolName ? [{ name: toolName, description: "Is the page's.", parameters: z.object({ of: z.string() }), handler }] : [];
+const tools = toolName ? [{ name: toolName, description: "The page's tool.", parameters: z.object({ of: z.string() }), handler }] : [];
 const core = new kit.CopilotKitCore({ agents__unsafe_dev_only: { [agentId]: agent }, tools });
 
-// As the adapters for React, Vue and Angular do it: the state is theirs, the events come from the agent.
+// As CopilotKit's adapters for React, Vue and Angular do: they own the state, the agent sends the events.
 const state = new kit.ɵInterruptState();
 let run;
 let asked = [];

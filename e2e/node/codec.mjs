@@ -3,7 +3,7 @@
 //
 //   {encode: event} → {bytes: base64}    {decode: base64} → {event}    either → {error}
 //
-// An answer has what was said on the console meanwhile, as {console: [text…]}.
+// An answer has the console messages of its job, as {console: [text…]}.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";

@@ -1,7 +1,7 @@
-// CopilotKit's runtime, installed in the working directory, with a stock HttpAgent in front of each
-// agent of an AG-UI server, on any free port until stdin ends. Prints {"url"}.
+// CopilotKit's runtime, installed in the working directory, with a stock HttpAgent for each agent of an
+// AG-UI server, on any free port until stdin ends. Prints {"url"}.
 //
-//   arguments: an agent's name, the URL of its run endpoint, and so on
+//   arguments: pairs of an agent's name and the URL of its run endpoint
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

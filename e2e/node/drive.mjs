@@ -1,11 +1,11 @@
 // Drives a stock HttpAgent, of the version installed in the working directory, and prints what it
-// sees as JSON lines. It judges nothing: that is done by who reads the lines.
+// sees as JSON lines. It only reports; the Go tests check.
 //
 //   in (stdin, one JSON document):
 //     {url, threadId, messages?, accept?, runs: [{runId, messages?, add?, answer?, resume?, parameters?}],
 //      reconnect?: {addresses, cuts?}}
-//   answer has, by the name of a tool, the result for each call of it that has none.
-//   resume is the payload that answers each pending interrupt.
+//   answer has a result by tool name, for each open call of the tool.
+//   resume is the payload that resolves each open interrupt.
 //   out: {type: "event", run, event} … {type: "end", run, outcome, error?, contentType?, messages, state, newMessages, pending}
 //        {type: "console", level, text}   {type: "unhandled", text}
 import { createRequire } from "node:module";
@@ -24,7 +24,7 @@ process.on("unhandledRejection", (reason) => emit({ type: "unhandled", text: wor
 const { HttpAgent } = createRequire(join(process.cwd(), "package.json"))("@ag-ui/client");
 const command = JSON.parse(await text(process.stdin));
 
-// Asking for another wire takes a class of one's own; the answer's type is told if it was asked for.
+// Another Accept header needs a subclass. It prints the response's content type.
 let contentType;
 const noting = async (...args) => {
   const response = await fetch(...args);
@@ -46,7 +46,7 @@ const agent = new Agent({
   ...(command.reconnect && { fetch: reconnecting(command.reconnect) }),
 });
 
-// results answers the open calls of tools.
+// results returns tool messages for the open tool calls.
 const results = (answer) => {
   const answered = new Set(agent.messages.map((message) => message.toolCallId));
   return agent.messages

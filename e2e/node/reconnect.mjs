@@ -1,8 +1,8 @@
-// A fetch for HttpAgent that comes back to a run whenever its connection ends before the run does.
-// The agent sees one response. It is handed whole frames only: half of one, left over from a cut,
-// is dropped, since the server sends it again behind the last event id.
+// A fetch for HttpAgent that reconnects to a run whenever its connection ends before the run does.
+// The agent sees one response, with whole frames only. A frame that a cut has truncated is dropped, since
+// the server sends it again after the last event id.
 //
-//   addresses: the file in which the server says where it listens; read again for each connection
+//   addresses: the file with the server's addresses; read again for each connection
 //   cuts:      the n-th connection is cut after so many bytes, anywhere in a frame; for tests
 import { readFile } from "node:fs/promises";
 
@@ -18,7 +18,7 @@ export function reconnecting({ addresses, cuts = [] }) {
     const events = `/v1/threads/${encodeURIComponent(threadId)}/runs/${encodeURIComponent(runId)}/events`;
     let lastId;
 
-    // A POST again, with the same run id and input, attaches; so it serves until there is an id.
+    // Without an event id it sends the POST again: the same run id and input attach to the run.
     const connect = async () =>
       lastId === undefined
         ? fetch((await base()) + new URL(url).pathname, init)
@@ -64,7 +64,7 @@ export function reconnecting({ addresses, cuts = [] }) {
   };
 }
 
-// whole yields the frames of one connection until it ends or allowance bytes have come.
+// whole yields the whole frames of one connection until it ends or has sent allowance bytes.
 async function* whole(response, allowance) {
   const decoder = new TextDecoder(); // one for each connection: a cut may be within a character
   const reader = response.body.getReader();
@@ -78,7 +78,7 @@ async function* whole(response, allowance) {
       for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) yield text.slice(0, end + 2);
     }
   } catch {
-    // A broken connection is one that ended.
+    // A broken connection has ended.
   } finally {
     await reader.cancel().catch(() => {});
   }

@@ -1,15 +1,15 @@
 // A stock HttpAgent, of the version installed in the working directory, as a filter: each line of stdin
-// is a stream of events and what the client had before, each line of stdout what became of it. It judges
-// nothing: that is done by who reads the lines.
+// is a stream of events with the client's earlier messages and state, each line of stdout the result. It
+// only reports; the Go tests check.
 //
 //   {messages?, state?, events: [event…], compact?}  or  {…, protobuf: the body in base64}
 //   → {error?, messages, state, invalid: [{event, text}…], complaints: [{event, text}…]}
 //
-//   compact:     the events as compactEvents makes them of the stream, for clients that keep and replay
-//   invalid:     what the package's schema of events refuses
-//   complaints:  what was said on the console
-//   event:       the place in the stream; of complaints, of the event that the client was last given. It
-//                gets them one by one; the binary wire in one piece, which leaves the place at -1
+//   compact:     compacts the stream with compactEvents, as clients do that keep and replay it
+//   invalid:     events that the package's schema refuses
+//   complaints:  console messages
+//   event:       the index in the stream; for complaints, of the last event that the client got. The binary
+//                wire is passed in one piece, and the index is -1
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -18,7 +18,7 @@ const require = createRequire(join(process.cwd(), "package.json"));
 const { HttpAgent, compactEvents } = require("@ag-ui/client");
 const EventSchemas = require("@ag-ui/core").EventSchemas ?? require("@ag-ui/core/schemas").EventSchemas;
 
-// What has been given of the present stream: one that was refused may still be under way.
+// The events that the client got of the current stream. A refused stream may still be active.
 let progress = { given: 0 };
 let complaints = [];
 const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
@@ -36,7 +36,7 @@ function respond({ events, compact, protobuf }) {
   const mine = progress;
   async function* frames() {
     for (const event of compact ? compactEvents(events) : events) {
-      await turn(); // until then the client has taken the event before in
+      await turn(); // the client has then processed the previous event
       mine.given++;
       yield encoder.encode(`data: ${JSON.stringify(event)}\n\n`);
     }

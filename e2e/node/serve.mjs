@@ -1,5 +1,5 @@
 // Serves the model server, installed in the working directory, on any free port until stdin ends.
-// Prints {"url"}. What it answers is added over its control API; only what no JSON can say is here.
+// Prints {"url"}. Tests add fixtures over its control API. The answers here cannot be written as JSON.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -13,7 +13,7 @@ server.on({ userMessage: /^echo / }, ({ messages }) => ({
 server.on({ userMessage: /^weigh / }, ({ messages }) => ({
   content: `${messages.length} messages with ${messages.reduce((sum, m) => sum + textOf(m).length, 0)} characters`,
 }));
-// Counts by a tool, one call a turn, from what it was told so far: asked again it says the same.
+// Counts with tool calls, one in each turn. The answer depends on the conversation only, so that a retry gets the same.
 const count = ({ messages }) => {
   const to = Number(/^count to (\d+)/.exec(textOf(messages.findLast((m) => m.role === "user")))[1]);
   const n = messages.filter((m) => m.role === "tool").length;
@@ -22,8 +22,8 @@ const count = ({ messages }) => {
 };
 server.on({ userMessage: /^count to / }, count, { latency: 30, chunkSize: 4 });
 
-// GET /calls?api=completions&containing=x: the requests in which somebody says x. The whole journal, which aimock would
-// give, grows with the suite.
+// GET /calls?api=completions&containing=x returns the requests with a message that contains x. aimock's own API returns
+// the whole journal, which grows with the tests.
 server.mount("/calls", {
   async handleRequest(req, res) {
     const asked = new URL(req.url, server.url).searchParams;

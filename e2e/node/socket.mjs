@@ -1,10 +1,10 @@
-// Follows a run over WebSockets, with the npm package ws and the reference client's own check of what
-// comes, and prints what it sees as JSON lines. It judges nothing: that is done by who reads the lines.
-// Whenever a socket ends before the run does, it goes on behind the last cursor on another one.
+// Follows a run over WebSockets with the npm package ws, checks the events with the reference client, and
+// prints them as JSON lines. It only reports; the Go tests check. Whenever a socket ends before the run
+// does, it continues after the last cursor on another one.
 //
 //   in (stdin, one JSON document):
-//     {addresses: the file in which the server says where it listens, agent, input,
-//      cut: the first socket is cut behind so many events}
+//     {addresses: the file with the server's addresses, agent, input,
+//      cut: the number of events after which the first socket is cut}
 //   out: {type: "event", run, cursor, event: as the server wrote it} …
 //        {type: "end", run, outcome, error?, sockets}   {type: "closed", code}   of the last socket
 import { createRequire } from "node:module";
@@ -33,7 +33,7 @@ let cursor;
 let count = 0;
 let over = false;
 
-// follow uses one socket and resolves to the code with which it ended.
+// follow reads one socket and resolves to its close code.
 async function follow() {
   const { api } = JSON.parse(await readFile(addresses, "utf8"));
   const socket = new WebSocket(api.replace(/^http/, "ws") + "/v1/ws", "ag-ui.perdure.v1");
@@ -62,15 +62,15 @@ async function follow() {
       say(JSON.stringify(end));
       socket.close();
     } else if (frame.type === "error") {
-      socket.close(); // and come back
+      socket.close(); // and reconnect
     }
   });
-  socket.on("error", () => {}); // it closes then
+  socket.on("error", () => {}); // the socket closes after an error
   return new Promise((resolve) => socket.on("close", resolve));
 }
 
 while (!over) {
-  const code = await follow().catch(() => undefined); // no addresses: nobody serves just now
+  const code = await follow().catch(() => undefined); // no addresses: no server runs
   if (over) say(JSON.stringify({ type: "closed", code }));
   else await pause(20);
 }
