@@ -54,8 +54,8 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	failures := failuresBefore(ctx) + 1
 	provider, model, _ := strings.Cut(of.model, "/")
 	attributes := []any{
-		"agent", in.Agent, "thread", in.Run.Thread, "run", in.Run.ID, "provider", provider, "model", model, "code", string(failure.Code),
-		"attempt", info.Attempt, "failures", fmt.Sprintf("%d of %d", failures, failAttempts),
+		"provider", provider, "model", model, "code", string(failure.Code),
+		"failures", fmt.Sprintf("%d of %d", failures, failAttempts),
 	}
 	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": providerMessage(failure)} {
 		if value != "" {
@@ -65,7 +65,7 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	if failure.Status != 0 {
 		attributes = append(attributes, "status", failure.Status)
 	}
-	logger := activity.GetLogger(ctx)
+	logger := logger(ctx)
 	if failure.Retryable() && failures < failAttempts {
 		logger.Warn("a model call failed and will be attempted again", append(attributes, "next", nextAttempt(info, failure.RetryAfter).String())...)
 		return err

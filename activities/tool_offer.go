@@ -118,7 +118,7 @@ func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stre
 		return err
 	}
 	until := info.ScheduledTime.Add(a.grace()).UTC()
-	activity.GetLogger(ctx).Warn("a run needs what is not available", "agent", s.Agent, "thread", s.Run.Thread, "run", s.Run.ID, "lacks", lacking.what(), "until", until)
+	logger(ctx).Warn("a run needs what is not available", "lacks", lacking.what(), "until", until)
 	// The end of the run, or the failure of the step, has the names.
 	if lacking.retry == 0 {
 		return err

@@ -107,6 +107,11 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	c.model("model", d.Model)
 	c.model("context.model", d.Context.Model)
 	c.steps("steps", d.Steps)
+	for i, p := range d.State.Predict {
+		if !c.fromElsewhere(p.Tool) {
+			c.unknown(fmt.Sprintf("state.predict[%d].tool", i), "tool", p.Tool, c.known.Tools)
+		}
+	}
 	for i, rule := range d.Approvals {
 		for j, p := range rule.Tools {
 			if at := fmt.Sprintf("approvals[%d].tools[%d]", i, j); strings.HasPrefix(p, serverPrefix) {

@@ -248,7 +248,7 @@ func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 	r := a.run
 	program, ok := p[r.in.Program]
 	if !ok {
-		return ending{outcome: runs.OutcomeError, code: runs.CodeProgramUnknown, message: "the worker does not have the agent's program"}
+		return ending{outcome: runs.OutcomeError, code: runs.CodeProgramUnknown, message: fmt.Sprintf("the worker does not have the agent's program %.64q", r.in.Program)}
 	}
 	err := program(ctx, a)
 	if a.doing != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -373,6 +374,16 @@ Perdure is ready.
 `, a.API, first, time.Now().Unix())
 }
 
+// withoutSecrets returns the scheme, host and path of a URL: a user, a query or a fragment may have
+// credentials.
+func withoutSecrets(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "an invalid URL"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 // providers describes which model providers can be used: scripted always, the others with an API
 // key or a base URL.
 func providers(getenv func(string) string) string {
@@ -380,7 +391,7 @@ func providers(getenv func(string) string) string {
 	for _, name := range []string{"openai", "anthropic", "gemini"} {
 		prefix := strings.ToUpper(name)
 		if base := getenv(prefix + "_BASE_URL"); base != "" {
-			name += " at " + base
+			name += " at " + withoutSecrets(base)
 		} else if getenv(prefix+"_API_KEY") == "" && (name != "gemini" || getenv("GOOGLE_API_KEY") == "") {
 			name += " (" + prefix + "_API_KEY not set)"
 		}

@@ -27,8 +27,8 @@ export interface Decision {
   decision: "approve" | "reject" | "edit" | "answer";
   /** With `edit`: the arguments that the tool is called with instead, all of them. */
   args?: Record<string, unknown>;
-  /** With `answer`: what stands in for the tool's result. */
-  content?: string;
+  /** With `answer`: what stands in for the tool's result; for a question, any JSON that fits its schema. */
+  content?: unknown;
   /** Why. */
   reason?: string;
   /**
