@@ -82,7 +82,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	for {
 		w := &walker{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
 		if err := w.walk(ctx); err != nil {
-			return runs.Advanced{}, a.tellLacking(ctx, in.Step, attempt, err)
+			return runs.Advanced{}, a.tellLacking(ctx, attempt, err)
 		}
 		next, err := w.finish(ctx, attempt)
 		if !errors.Is(err, stream.ErrStale) {

@@ -77,7 +77,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	case err != nil && cancelled(work, err):
 		n.Answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
-		return runs.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
+		return runs.ModelAnswer{}, a.failedCall(ctx, attempt, a.tellLacking(ctx, attempt, err))
 	}
 	// Earlier attempts and summaries were billed as well. The workflow learns of them by this
 	// answer only.

@@ -116,7 +116,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		result, outcome, err = tools.Failed(tooManyQuestions), runs.OutcomeError, nil
 	}
 	if err != nil {
-		return runs.ToolAnswer{}, a.tellLacking(ctx, in.Step, attempt, err)
+		return runs.ToolAnswer{}, a.tellLacking(ctx, attempt, err)
 	}
 	return finishTool(ctx, in, call, attempt, result, runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
 }

@@ -43,7 +43,7 @@ func ofModel(name string, err error) error {
 // failedCall writes a failed model call to the worker's log, and returns err. If Temporal makes no
 // further attempt, the log keeps the provider's message: RUN_ERROR shows it, and no history gets
 // it. Errors that are not a provider's, or not a failure of the step, are returned unchanged.
-func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt *stream.Attempt, err error) error {
+func (a *Activities) failedCall(ctx context.Context, attempt *stream.Attempt, err error) error {
 	failure, ok := errors.AsType[*llm.Error](err)
 	of, _ := errors.AsType[*modelError](err)
 	if !ok || of == nil || !ownFault(ctx, err) {

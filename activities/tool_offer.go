@@ -111,7 +111,7 @@ const CustomToolUnavailable = "perdure.toolUnavailable"
 // tellLacking reports what a step lacks in the worker's log, and to clients with an event, and
 // returns err. Other errors it returns unchanged. It reports in the first attempt only, because the
 // step may be attempted dozens of times. The event ends the attempt.
-func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stream.Attempt, err error) error {
+func (a *Activities) tellLacking(ctx context.Context, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)
 	if !ok || info.Attempt > 1 {

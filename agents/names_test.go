@@ -35,14 +35,14 @@ name: b
 model: scripted/own
 tools: ["agent:a"]
 `, ""},
-		"tool":     {"name: a\nmodel: openai/m\ntools:\n  - current_time\n  - calculat\n", `5: /tools/1: unknown tool "calculat" (did you mean "calculate"?)`},
-		"subagent": {"name: a\nmodel: openai/m\ntools: [\"agent:publishd\"]\n", `3: /tools/0: unknown agent "publishd" (did you mean "published"?)`},
-		"handoff":  {"name: a\nmodel: openai/m\ntools: [\"handoff:nobody\"]\n", `3: /tools/0: unknown agent "nobody"`},
-		"server":   {"name: a\nmodel: openai/m\ntools: [\"mcp:shop/*\"]\n", `3: /tools/0: unknown MCP server "shop"`},
-		"provider": {"name: a\nmodel: opnai/m\n", `2: /model: unknown model provider "opnai" (did you mean "openai"?)`},
-		"script":   {"name: a\nmodel: scripted/dmeo\n", `2: /model: unknown script "dmeo" (did you mean "demo"?)`},
-		"summary":  {"name: a\nmodel: openai/m\ncontext: {maxTokens: 2000, policy: summarize, model: nobody/m}\n", `3: /context/model: unknown model provider "nobody"`},
-		"approval": {"name: a\nmodel: openai/m\ntools: [\"*\"]\napprovals:\n  - tools: [calcluate]\n", `5: /approvals/0/tools/0: unknown tool "calcluate" (did you mean "calculate"?)`},
+		"tool":       {"name: a\nmodel: openai/m\ntools:\n  - current_time\n  - calculat\n", `5: /tools/1: unknown tool "calculat" (did you mean "calculate"?)`},
+		"subagent":   {"name: a\nmodel: openai/m\ntools: [\"agent:publishd\"]\n", `3: /tools/0: unknown agent "publishd" (did you mean "published"?)`},
+		"handoff":    {"name: a\nmodel: openai/m\ntools: [\"handoff:nobody\"]\n", `3: /tools/0: unknown agent "nobody"`},
+		"server":     {"name: a\nmodel: openai/m\ntools: [\"mcp:shop/*\"]\n", `3: /tools/0: unknown MCP server "shop"`},
+		"provider":   {"name: a\nmodel: opnai/m\n", `2: /model: unknown model provider "opnai" (did you mean "openai"?)`},
+		"script":     {"name: a\nmodel: scripted/dmeo\n", `2: /model: unknown script "dmeo" (did you mean "demo"?)`},
+		"summary":    {"name: a\nmodel: openai/m\ncontext: {maxTokens: 2000, policy: summarize, model: nobody/m}\n", `3: /context/model: unknown model provider "nobody"`},
+		"approval":   {"name: a\nmodel: openai/m\ntools: [\"*\"]\napprovals:\n  - tools: [calcluate]\n", `5: /approvals/0/tools/0: unknown tool "calcluate" (did you mean "calculate"?)`},
 		"prediction": {"name: a\nmodel: openai/m\ntools: [calculate]\nstate: {predict: [{key: x, tool: calcluate, argument: expression}]}\n", `4: /state/predict/0/tool: unknown tool "calcluate" (did you mean "calculate"?)`},
 		"steps": {`name: a
 model: openai/m
