@@ -17,7 +17,7 @@ import (
 )
 
 // This file is the activity that advances a pipeline or the steps of a program. Package
-// agents/pipeline decides what comes next; it is pure. The activity gives it the state, the
+// agents/pipeline finds the next action; it is pure. The activity gives it the state, the
 // conversation and the event, and writes what it decides. active_step.go begins the next step,
 // outcome.go reads how the last one ended, environment.go has the variables of expressions, done.go
 // and stored_advance.go what the log keeps for later steps.

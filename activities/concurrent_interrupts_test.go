@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// says has somebody decide about a question some time after the run's beginning, by its words.
-// asked are all that are open then.
+// says decides the interrupt with the message question, some time after the run began. The messages
+// of all interrupts that are open then go into asked.
 func (e *fixture) says(t *testing.T, after time.Duration, question string, asked *[]string) {
 	e.env.RegisterDelayedCallback(func() {
 		r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)

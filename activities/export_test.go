@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"go.temporal.io/sdk/activity"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/runs"
 )
 
 func init() {
@@ -21,3 +24,13 @@ var ShownArgs = shownArgs
 
 // CanonicalDigest is for tests.
 var CanonicalDigest = canonicalDigest
+
+// OfferedSubagents returns the names of the subagents that the model of a child is offered.
+func (a *Activities) OfferedSubagents(ctx context.Context, d *agents.Definition, child *runs.Child) ([]string, error) {
+	all, err := a.delegates(ctx, d, child)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Agent)
+	}
+	return names, err
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // Temporal's test environment tells a workflow at once that an activity is cancelled, and lets its
-// attempt go on. If that fails later, since somebody has taken its lane over, two goroutines wait
+// attempt go on. If that attempt fails later, because another one has taken its lane over, two goroutines wait
 // for the next attempt until the process ends.
 func TestMain(m *testing.M) {
 	const environment = "go.temporal.io/sdk/internal.(*testWorkflowEnvironmentImpl)."

@@ -112,8 +112,8 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 	}
 }
 
-// A summary is made once: a retry of the call does not pay for it again, and the turns behind it
-// are told it.
+// A summary is made once: a retry of the model call does not pay for it again, and later turns send
+// it to the model.
 func TestSummaryIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	summaries, failed := 0, false

@@ -264,8 +264,8 @@ func FuzzDecodeInput(f *testing.F) {
 	})
 }
 
-// What a later version may have added does not make an input invalid; whoever runs the server is
-// told.
+// Members that a later protocol version may have added do not make an input invalid. StripInput
+// returns them, so that the server can log them.
 func TestStripInput(t *testing.T) {
 	t.Parallel()
 	in, err := DecodeInput([]byte(`{"threadId":"t","runId":"r","protocolVersion":"1.7","later":{},` +

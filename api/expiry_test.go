@@ -29,8 +29,8 @@ func expiring(expires *atomic.Pointer[time.Time]) callers {
 	}
 }
 
-// A stream ends with the credentials that it was asked for with, before its run; whoever has new
-// ones goes on where it was cut. The client has not gone away, so nothing is cancelled.
+// A stream ends when the credentials of its request expire, also before its run ends. A client with
+// new credentials continues after its last event. The run is not cancelled.
 func TestStreamEndsWithItsCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]

@@ -77,8 +77,8 @@ func (n *node) asks(agent, thread, run string) string {
 	return last.Agent + " " + string(last.OnNewInput)
 }
 
-// Behind a hand-off who asks for the agent that has handed over has the other one, on that thread
-// alone, until a third one is asked for.
+// After a handoff, an input for the first agent goes to the agent that has the thread. This holds for
+// that thread only, until a client names a third agent.
 func TestRunsBehindAHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// neighbor is a run of somebody else, in the middle of a word. Whatever a test does to the node,
-// its viewer sees all of it, and nothing else.
+// neighbor is a run of another client, in the middle of a message. Whatever a test does to the node,
+// the viewer of this run receives all of its events, and no others.
 type neighbor struct {
 	viewer *watched
 	goOn   func()
@@ -349,8 +349,8 @@ func TestHostileRequests(t *testing.T) {
 	b.isUntouched()
 }
 
-// A node sends as many streams as it may, over whatever transport. Whoever comes then begins
-// nothing.
+// A node sends at most Config.Streams streams, over all transports together. A request beyond that is
+// refused, and starts no run.
 func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Streams = 2 })

@@ -23,8 +23,8 @@ func (o *inboxFixture) tells(call, id string, what inbox.EventType, decisions ..
 	}
 }
 
-// What was decided and never carried out, since the run behind it failed, stands all the same:
-// whoever comes late is told so by the audit.
+// A decision that was never carried out, because the next run failed, is still in force. The audit
+// shows it to a client that decides later.
 func TestDecidedAndNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -62,8 +62,7 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}
 }
 
-// For what is decided there is no link to be had, and a link from before says what stands to
-// whoever looks at it.
+// The API makes no link for a decided interrupt. The page of an earlier link shows the decision.
 func TestNoLinksForWhatIsDecided(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)

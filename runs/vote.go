@@ -125,7 +125,7 @@ func (c *Interrupt) votesOfOthers(by string) []Decision {
 }
 
 // tallies counts the votes for each proposal: the model's arguments first, then the edit, if
-// somebody votes for one.
+// an approver votes for one.
 func (c *Interrupt) tallies() []Tally {
 	count := func(args string) Tally {
 		missing := c.missing(args)

@@ -15,7 +15,7 @@ import (
 )
 
 // WaitTimeout bounds every wait. It is generous, since tests reach it only when they fail.
-var WaitTimeout = 90*time.Second + OutageLength
+var WaitTimeout = 45*time.Second + OutageLength
 
 // Program is the perdure binary under test.
 var Program string

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -106,7 +107,13 @@ func TestRunContinuesAsNew(t *testing.T) {
 	done := kit.Marked("Enough.")
 	fixtures[turns-1].Response = kit.Response{Content: done}
 	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, fixtures...)
-	f := kit.Shared.FollowAgent(t, "/v1/agents/tireless/runs", in)
+	f := kit.Shared.NewFollower(t, in)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.WaitTimeout) // 400 turns on a slow machine
+	defer cancel()
+	f.Agent, f.Ctx = "/v1/agents/tireless/runs", ctx
+	if err := f.Connect(); err != nil {
+		t.Fatal(err)
+	}
 	f.Finish(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if n := len(messages); n != 2*turns || messages[n-1].Content != done {

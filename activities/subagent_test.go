@@ -219,3 +219,25 @@ func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
 		t.Errorf("the conversation is %+v", got)
 	}
 }
+
+// The depth of subagents counts agents. A branch of a pipeline has a lane of its own, but hands no
+// work on.
+func TestBranchesDoNotCountForTheDepthOfSubagents(t *testing.T) {
+	t.Parallel()
+	e := setupSubagents(t, nil, []*agents.Definition{{Name: "b", Model: "test/b"}})
+	for name, tt := range map[string]struct {
+		child *runs.Child
+		want  int
+	}{
+		"the run's own agent":                   {nil, 1},
+		"a subagent below branches":             {&runs.Child{Lanes: []int{0, 1, 2, 0}, Depth: 1}, 1},
+		"the last subagent that may hand on":    {&runs.Child{Lanes: []int{0, 0}, Depth: runs.MaxDepth - 2}, 1},
+		"a subagent at the bound of the depth":  {&runs.Child{Lanes: []int{0, 0, 0}, Depth: runs.MaxDepth - 1}, 0},
+		"the same, below branches of pipelines": {&runs.Child{Lanes: []int{0, 1, 0, 0, 2}, Depth: runs.MaxDepth - 1}, 0},
+	} {
+		got, err := e.acts.OfferedSubagents(t.Context(), e.agent, tt.child)
+		if err != nil || len(got) != tt.want {
+			t.Errorf("%s is offered %q, %v; want %d", name, got, err, tt.want)
+		}
+	}
+}
