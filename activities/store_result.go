@@ -44,6 +44,6 @@ func (a *Activities) storeResult(ctx context.Context, run stream.Run, said runs.
 	// The digest is that of a result over HTTP, so a client may send both without a conflict.
 	content, digest := stream.ClientResult(m)
 	content.Channel = "signal"
-	p, err := a.Log.ProposeDecision(ctx, run, digest, content)
+	p, err := a.Log.ProposeResult(ctx, run, digest, content)
 	return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}, err
 }

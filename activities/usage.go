@@ -232,7 +232,8 @@ func (c *modelCall) free(err error) bool {
 func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	u := n.Usage
 	output := max(value(u.Output), prompt.TextTokens(said))
-	u.Output, u.Calls = &output, 1
+	total := value(u.Input) + output
+	u.Output, u.Total, u.Calls = &output, &total, 1
 	u = a.priced(n.Model, u)
 	u.Estimated = &runs.Estimate{Calls: 1, Input: value(u.Input), Output: output, Cost: value(u.Cost)}
 	return u

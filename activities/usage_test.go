@@ -68,6 +68,7 @@ func (e *fixture) inRun(id, message string) agui.Event {
 // charged is what the last event of a run reports.
 type charged struct {
 	input, output int64 // with the estimated part
+	total         int64 // of the entries that have one
 	cut           snapshot.EstimatedUsage
 }
 
@@ -89,6 +90,9 @@ func chargedBy(t *testing.T, last agui.Event) (c charged) {
 		}
 		if u.OutputTokens != nil {
 			c.output += *u.OutputTokens
+		}
+		if u.TotalTokens != nil {
+			c.total += *u.TotalTokens
 		}
 	}
 	if cut := metadata["perdure.usage.estimated"]; cut != nil {
@@ -276,8 +280,8 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	})
 	events, _ := e.run("hello")
 	got := chargedBy(t, events[len(events)-1])
-	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 {
-		t.Errorf("the run is charged %+v, want an estimate of one call", got)
+	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 || got.total != got.input+got.output {
+		t.Errorf("the run is charged %+v, want an estimate of one call with its total", got)
 	}
 	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || thread.Estimated == nil || thread.Estimated.Calls != 1 {

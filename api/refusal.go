@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,14 +52,25 @@ func errRunIDReused(run stream.Run) *problem.Problem {
 	return problem.New(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
 }
 
+// otherEdit returns the 409 other_edit for an input with a vote that cannot be counted. None of the
+// input's decisions was counted.
+func (s *Server) otherEdit(ctx context.Context, in *acceptedInput, thread loadedThread, app *temporal.ApplicationError) error {
+	var vote runs.Decision
+	if err := app.Details(&vote); err != nil {
+		return fmt.Errorf("api: submit: %w", err)
+	}
+	return s.decisions.OtherEdit(ctx, thread.Snapshot, in.input.Resume, vote)
+}
+
 // refusedBy returns the problem for the error with which a thread's workflow refuses an offered
 // run. It returns other errors unchanged: they become a 503. The package dispatch lists the types
 // of refusals; each one needs a case here.
-func refusedBy(run stream.Run, err error) error {
+func (s *Server) refusedBy(ctx context.Context, in *acceptedInput, thread loadedThread, err error) error {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {
 		return err
 	}
+	run := in.run
 	switch app.Type() {
 	case runs.ErrorBusy:
 		p := problem.New(http.StatusConflict, "busy", fmt.Sprintf("another run of the thread %.100q is active", run.Thread.ID))
@@ -69,6 +81,8 @@ func refusedBy(run stream.Run, err error) error {
 		return interruptedBy(app)
 	case runs.ErrorMissingResults:
 		return missingResults(app)
+	case runs.ErrorOtherEdit:
+		return s.otherEdit(ctx, in, thread, app)
 	case runs.ErrorRunIDReused:
 		return errRunIDReused(run)
 	case runs.ErrorQueueFull:

@@ -364,7 +364,7 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 		return s.steerInstead(ctx, in, thread, admitted, proposal, active)
 	}
 	if err != nil {
-		return false, refusedBy(in.run, err)
+		return false, s.refusedBy(ctx, in, thread, err)
 	}
 	// The workflow has counted the decisions, but a quorum needs more votes.
 	if taken.Open {

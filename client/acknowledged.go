@@ -40,3 +40,20 @@ func (a *acknowledged) query(thread, waitFor string) url.Values {
 	}
 	return q
 }
+
+// addTo adds the parameter waitFor to the query of a list: the stored cursor of a thread, or "" for
+// the latest of all threads.
+func (a *acknowledged) addTo(q url.Values, thread string) url.Values {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	latest := a.cursors[thread]
+	if thread == "" {
+		for _, cursor := range a.cursors {
+			latest = max(latest, cursor)
+		}
+	}
+	if latest != "" {
+		q.Set("waitFor", latest)
+	}
+	return q
+}

@@ -93,10 +93,10 @@ type ApprovalPage struct {
 }
 
 // Approvals returns a page of the approvals of all threads: the open ones, oldest first, or the
-// decided ones, last decided first.
+// decided ones, last decided first. The page shows the decisions that this client has made.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter, p Paging) (Document[ApprovalPage], error) {
 	q := p.query("agent", f.Agent, "tool", f.Tool, "thread", f.Thread, "olderThan", f.OlderThan, "assignee", f.Assignee, "status", f.Status)
-	return document[ApprovalPage](ctx, c, get("/v1/approvals", q))
+	return document[ApprovalPage](ctx, c, get("/v1/approvals", c.acknowledged.addTo(q, f.Thread)))
 }
 
 // ApprovalEvent is a change of an approval.

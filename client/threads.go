@@ -53,17 +53,17 @@ func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thr
 
 // Thread returns the summary of one thread.
 func (c *Client) Thread(ctx context.Context, thread string) (Document[Thread], error) {
-	return document[Thread](ctx, c, get(threadPath(thread), nil))
+	return document[Thread](ctx, c, get(threadPath(thread), c.acknowledged.query(thread, "")))
 }
 
 // Messages returns a page of the messages of a thread, in order.
 func (c *Client) Messages(ctx context.Context, thread string, p Paging) (Document[Page[agui.Message]], error) {
-	return document[Page[agui.Message]](ctx, c, get(threadPath(thread)+"/messages", p.query()))
+	return document[Page[agui.Message]](ctx, c, get(threadPath(thread)+"/messages", c.acknowledged.addTo(p.query(), thread)))
 }
 
 // State returns the state of a thread, any JSON value.
 func (c *Client) State(ctx context.Context, thread string) (json.RawMessage, error) {
-	answer, err := document[struct{ State json.RawMessage }](ctx, c, get(threadPath(thread)+"/state", nil))
+	answer, err := document[struct{ State json.RawMessage }](ctx, c, get(threadPath(thread)+"/state", c.acknowledged.query(thread, "")))
 	return answer.Value.State, err
 }
 
@@ -84,7 +84,7 @@ type ThreadRun struct {
 
 // Runs returns a page of the runs of a thread, newest first.
 func (c *Client) Runs(ctx context.Context, thread string, p Paging) (Document[Page[ThreadRun]], error) {
-	return document[Page[ThreadRun]](ctx, c, get(threadPath(thread)+"/runs", p.query()))
+	return document[Page[ThreadRun]](ctx, c, get(threadPath(thread)+"/runs", c.acknowledged.addTo(p.query(), thread)))
 }
 
 // DeleteThread cancels the active run of a thread, and deletes the thread with all of its content.

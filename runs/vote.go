@@ -19,6 +19,43 @@ func (w *Interrupts) Contradicts(decisions []Decision) bool {
 	})
 }
 
+// ConflictingVote returns the vote that keeps one of the decisions from being counted: an edit to
+// other arguments, by another person. The vote names the call. nil = there is none.
+func (w *Interrupts) ConflictingVote(decisions []Decision) *Decision {
+	for _, d := range decisions {
+		c := w.Find(d.CallID)
+		if c == nil || c.Decision != nil || c.Approval == nil || !d.Approves() {
+			continue
+		}
+		if conflict := c.otherEdit(d.By, c.editOf(d)); conflict != nil {
+			vote := *conflict
+			vote.CallID = d.CallID
+			return &vote
+		}
+	}
+	return nil
+}
+
+// editOf returns the digest of the arguments to which a decision edits the call's; "" = it leaves
+// those of the model.
+func (c *Interrupt) editOf(d Decision) string {
+	if d.Args == c.Approval.Args {
+		return ""
+	}
+	return d.Args
+}
+
+// otherEdit returns the vote of another person than by for an edit to arguments other than edit;
+// nil = there is none.
+func (c *Interrupt) otherEdit(by, edit string) *Decision {
+	for i := range c.Votes {
+		if v := &c.Votes[i]; v.By != by && edit != "" && v.Args != "" && v.Args != edit {
+			return v
+		}
+	}
+	return nil
+}
+
 // DecideAll takes the decisions about calls for which about is true.
 func (w *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
 	for _, d := range decisions {
@@ -92,23 +129,21 @@ func (c *Interrupt) recorded(d Decision) DecisionResult {
 // undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d is
 // the decision, and remembers only what the whole quorum remembers.
 func (c *Interrupt) vote(d *Decision) (result DecisionResult, open bool) {
-	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
-	if d.Args != c.Approval.Args {
-		v.Args = d.Args
-	}
+	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember, Args: c.editOf(*d)}
 	repeats := func(cast Decision) bool { return cast.By == v.By && cast.isRepeatedBy(v) }
 	if at := slices.IndexFunc(c.Votes, repeats); at >= 0 {
 		cast := c.Votes[at]
 		return DecisionResult{Recorded: &cast, Missing: c.missing(v.Args), Proposals: c.tallies()}, true
 	}
+	if other := c.otherEdit(v.By, v.Args); other != nil {
+		conflict := *other
+		return DecisionResult{Error: ErrorOtherEdit, Recorded: &conflict}, true
+	}
 	others := c.votesOfOthers(v.By)
 	agree, remember := 1, d.Remember
 	for _, other := range others {
-		switch {
-		case other.Args == v.Args:
+		if other.Args == v.Args {
 			agree, remember = agree+1, remember.narrowest(other.Remember)
-		case other.Args != "" && v.Args != "":
-			return DecisionResult{Error: ErrorOtherEdit, Recorded: &other}, true
 		}
 	}
 	if agree >= c.Approval.quorum() {

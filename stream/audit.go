@@ -58,6 +58,11 @@ func (l *Log) Audit(ctx context.Context, t Thread) iter.Seq2[*Record, error] {
 	return l.recordsUnder(ctx, l.ThreadSubject(t)+".*."+string(LaneAudit))
 }
 
+// AuditOf yields the audit entries of the thread of a record, in their order.
+func (l *Log) AuditOf(ctx context.Context, r *Record) iter.Seq2[*Record, error] {
+	return l.recordsUnder(ctx, r.thread+".*."+string(LaneAudit))
+}
+
 // AuditAll yields the audit entries of all threads of all tenants, for the restore of the inbox.
 func (l *Log) AuditAll(ctx context.Context) iter.Seq2[*Record, error] {
 	return l.recordsUnder(ctx, l.prefix+".*.*.*."+string(LaneAudit))

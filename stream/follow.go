@@ -135,28 +135,27 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	feed.push(r)
 }
 
-// attach registers a reader at the thread's feed, and returns the follower's position. The feed
+// attach registers a reader at the feed of a thread, by its subject, and returns the follower's position. The feed
 // gets every record of the thread after that position.
-func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
-	key := f.log.ThreadSubject(t)
+func (f *Follower) attach(thread string) (fd *feed, at uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fd = f.feeds[key]
+	fd = f.feeds[thread]
 	if fd == nil {
 		fd = &feed{ended: f.ended, evicted: f.at}
-		f.feeds[key] = fd
+		f.feeds[thread] = fd
 	}
 	fd.readers++
 	return fd, f.at
 }
 
 // detach removes a reader. The last one frees the feed with its records.
-func (f *Follower) detach(t Thread, fd *feed) {
+func (f *Follower) detach(thread string, fd *feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fd.readers--
 	if fd.readers == 0 {
-		delete(f.feeds, f.log.ThreadSubject(t))
+		delete(f.feeds, thread)
 	}
 }
 
@@ -179,7 +178,7 @@ func (f *Follower) reached(seq uint64) bool { return f.position() >= seq }
 type Tail struct {
 	follower *Follower
 	feed     *feed
-	thread   Thread
+	thread   string      // subject of the thread
 	token    string      // of the run; "" = all runs of the thread
 	subject  string      // filter of the records that are read
 	idle     *time.Timer // reused by every call of Next
@@ -192,15 +191,20 @@ func (f *Follower) Log() *Log { return f.log }
 // Tail attaches to a run. It misses no record that is written after it returns, so attach before
 // the run is started. The caller closes the Tail.
 func (f *Follower) Tail(run Run) *Tail {
-	return f.tail(run.Thread, Token(run.ID), f.log.RunSubject(run)+".>")
+	return f.tail(f.log.ThreadSubject(run.Thread), Token(run.ID), f.log.RunSubject(run)+".>")
 }
 
 // ThreadTail attaches to all runs of a thread. The caller closes the Tail.
 func (f *Follower) ThreadTail(thread Thread) *Tail {
-	return f.tail(thread, "", f.log.ThreadSubject(thread)+".>")
+	subject := f.log.ThreadSubject(thread)
+	return f.tail(subject, "", subject+".>")
 }
 
-func (f *Follower) tail(thread Thread, token, subject string) *Tail {
+// TailOf attaches to all runs of the thread of a record. The caller closes the Tail.
+func (f *Follower) TailOf(r *Record) *Tail { return f.tail(r.thread, "", r.thread+".>") }
+
+// tail attaches to a thread, by its subject. token is that of the run that is read; "" = all runs.
+func (f *Follower) tail(thread, token, subject string) *Tail {
 	fd, at := f.attach(thread)
 	t := &Tail{follower: f, feed: fd, thread: thread, token: token, subject: subject, idle: time.NewTimer(time.Hour), at: at}
 	t.idle.Stop()
@@ -216,7 +220,7 @@ func (t *Tail) Log() *Log { return t.follower.log }
 
 // Has reports whether a record belongs to the run, or the thread, that is read.
 func (t *Tail) Has(r *Record) bool {
-	return r.OfThread(t.thread) && (t.token == "" || r.run == t.token)
+	return r.thread == t.thread && (t.token == "" || r.run == t.token)
 }
 
 // Close detaches the reader from its feed. It must be called exactly once.
@@ -335,7 +339,7 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 // record that exists, so catchUp reads the whole thread and filters. During an outage it returns
 // nothing and a pause, because a reader at the feed would wait as well.
 func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
-	part, err := t.follower.part(ctx, t.follower.log.ThreadSubject(t.thread)+".>", t.at+1, evicted)
+	part, err := t.follower.part(ctx, t.thread+".>", t.at+1, evicted)
 	if errors.Is(err, ErrUnavailable) && !isPermanent(err) && ctx.Err() == nil {
 		return news{at: t.at, again: time.After(longestPause)}, nil
 	}

@@ -16,8 +16,9 @@ import (
 // This file has what clients propose to a run: its input, messages that steer it, decisions about
 // its interrupts, and the request to cancel it. The API writes the proposal to the log before it
 // calls the workflow, which gets only the sequence and the digest (a Proposal). So Temporal's
-// history has no content. Each proposal is the only record of its lane, with expected sequence 0: a
-// client that repeats a request gets the same proposal.
+// history has no content. A client that repeats a request gets the same proposal: an input or a tool
+// result is the only record of a lane that its digest names, and the decisions of one caller about
+// one interrupt share a lane, whose last record is the caller's last word.
 
 // Input is the input of a run: the client's RunAgentInput without messages, and what the messages
 // mean for the conversation. It is the result of a proposal. For messages that steer an active run,
@@ -119,10 +120,51 @@ type Remembered struct {
 	Args string `json:"args,omitempty"`
 }
 
-// ProposeDecision writes a decision about a tool call of a run once: for the same digest it returns
-// the existing proposal.
-func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
+// ProposeResult writes the result of a client tool call of a run once: for the same digest it
+// returns the existing proposal, whoever the caller is.
+func (l *Log) ProposeResult(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
 	return l.propose(ctx, run, digest, d)
+}
+
+// ProposeDecision writes a caller's decision about an interrupt, d.By and d.CallID. If the last
+// decision of this caller about this interrupt has the same digest, it returns that proposal. A
+// caller who returns to an earlier decision gets a new one, with its own time and channel.
+func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
+	p := Proposal{Digest: hex.EncodeToString(digest[:])}
+	body, err := json.Marshal(d)
+	if err != nil {
+		return Proposal{}, fmt.Errorf("stream: encode decision: %w", err)
+	}
+	subject := l.LaneSubject(run, decisionLane(d))
+	if body, err = l.shrink(ctx, subject, body); err != nil {
+		return Proposal{}, err
+	}
+	for {
+		last, err := l.Last(ctx, subject)
+		if err != nil {
+			return Proposal{}, err
+		}
+		if last != nil && last.Step == p.Digest {
+			p.Seq = last.Seq
+			return p, nil
+		}
+		s := stamp{kind: KindProposal, step: p.Digest, writer: newWriter("")}
+		p.Seq, err = l.append(ctx, message(subject, s, nil, body), s, lastSeq(last))
+		if !errors.Is(err, ErrFenced) { // fenced: a concurrent decision of the same caller came first
+			return p, err
+		}
+	}
+}
+
+// decisionLane returns the lane of the decisions of one caller about one interrupt. All anonymous
+// callers of a tenant are one caller.
+func decisionLane(d *Decision) Lane {
+	var by auth.Principal
+	if d.By != nil {
+		by = *d.By
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "decision\x00%s\x00%s\x00%s\x00%d", by.Tenant, by.Subject, d.CallID, d.Question))
+	return Lane(proposalPrefix + hex.EncodeToString(sum[:16]))
 }
 
 // Decision returns the decision of the proposal with a sequence. The error is ErrLogLost if the log
@@ -142,22 +184,22 @@ func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
 	return &d, nil
 }
 
-// DecisionIn returns the decision that is proposed at a sequence of a thread. nil = the record is
-// not a decision of this thread, or does not exist: unlike for Decision, the sequence may come from
-// a client.
-func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decision, error) {
+// ProposedDecision returns the proposal record with a sequence, and its decision. Both are nil if the
+// record is no proposal of a decision, or does not exist: unlike for Decision, the sequence may come
+// from a client. The caller checks the record's tenant or thread.
+func (l *Log) ProposedDecision(ctx context.Context, seq uint64) (*Record, *Decision, error) {
 	if seq == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	rec, err := l.At(ctx, seq)
-	if err != nil || rec == nil || rec.thread != l.ThreadSubject(thread) || !rec.Lane.IsProposal() {
-		return nil, err
+	if err != nil || rec == nil || !rec.Lane.IsProposal() {
+		return nil, nil, err
 	}
-	var d Decision
-	if err := rec.Result(ctx, &d); err != nil || d.CallID == "" { // the input of a run has no call
-		return nil, err
+	d := new(Decision)
+	if err := rec.Result(ctx, d); err != nil || d.CallID == "" { // the input of a run has no call
+		return nil, nil, err
 	}
-	return &d, nil
+	return rec, d, nil
 }
 
 // propose writes a proposal to the lane of its digest, with expected sequence 0. If the lane has a

@@ -171,6 +171,11 @@ func (r *Record) RunToken() string { return r.run }
 // OfThread reports whether the record belongs to a thread.
 func (r *Record) OfThread(t Thread) bool { return r.thread == r.log.ThreadSubject(t) }
 
+// OfTenant reports whether the record belongs to a thread of a tenant.
+func (r *Record) OfTenant(tenant string) bool {
+	return strings.HasPrefix(r.thread, r.log.prefix+"."+Token(tenant)+".")
+}
+
 // Shared reports whether the record has events that change what lanes share (see Lane.Shares). The
 // header has this flag, so snapshots need not read the lines of other records.
 func (r *Record) Shared() bool { return r.shared }

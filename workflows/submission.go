@@ -105,6 +105,10 @@ func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	case then == runs.OpenQueue || t.successor != nil:
 		return false, nil
 	}
+	// A vote that cannot be counted refuses the input before any of its decisions counts.
+	if vote := w.ConflictingVote(in.Decisions); vote != nil {
+		return false, temporal.NewApplicationError("others vote for an edit to other arguments", runs.ErrorOtherEdit, *vote)
+	}
 	next := t.run.in.HandedOver.Redirect(*in.Offer)
 	next.Resume, next.Queue, next.Fire = w, t.queue, cmp.Or(in.Offer.Fire, t.run.in.Fire)
 	body, err := runs.Encode(next)

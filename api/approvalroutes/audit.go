@@ -31,6 +31,9 @@ func (s *Routes) showAudit(c *gin.Context) {
 	if err == nil {
 		status, err = approvalStatus(c)
 	}
+	if err == nil {
+		err = s.awaitAudit(c)
+	}
 	var all []*inbox.History
 	if err == nil {
 		all, err = inbox.ReadHistory(c.Request.Context(), s.find.Log, thread)
@@ -65,4 +68,13 @@ func approvalStatus(c *gin.Context) (inbox.Status, error) {
 		return "", problem.BadRequest("invalid_input", "", "status must be open or decided")
 	}
 	return status, nil
+}
+
+// awaitAudit blocks until the audit and the inbox show the decision of the parameter waitFor, if the
+// request has it.
+func (s *Routes) awaitAudit(c *gin.Context) error {
+	if s.inbox == nil {
+		return nil
+	}
+	return s.find.AwaitAudit(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, s.inbox.Index, c.Query("waitFor"))
 }

@@ -34,6 +34,9 @@ type approvals struct {
 // of the tenant sees all of them; assignee filters and protects nothing.
 func (s *Routes) listApprovals(c *gin.Context) {
 	status, err := approvalStatus(c)
+	if err == nil {
+		err = s.awaitAudit(c)
+	}
 	if err != nil {
 		s.Refuse(c, err)
 		return

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -30,10 +31,11 @@ type Asked struct {
 // was refused or failed.
 type Outcome struct {
 	Decided
-	// proposal is the record of the decision, if the thread continues with it; 0 = the log shows no
-	// effect yet.
-	proposal uint64
-	Err      error
+	// proposal is the record of the decision; 0 = it has none of its own. continues tells that the
+	// thread continues with the decision.
+	proposal  uint64
+	continues bool
+	Err       error
 }
 
 // Decide makes one decision about an interrupt of a thread, for the caller in ctx. It blocks until
@@ -83,7 +85,7 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 	}
 	for i, a := range all {
 		if answer := &answers[i]; answer.Err == nil {
-			answer.Cursor = s.find.EffectCursor(now, answer.proposal)
+			answer.Cursor = s.find.EffectCursor(now, answer.proposal, answer.continues)
 		}
 		s.removeFromInbox(ctx, thread, now, a.ID, answers[i].Err)
 	}
@@ -136,9 +138,9 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all [
 			continue
 		}
 		answers[n].Decided, answers[n].Err = s.outcome(ctx, id, d, taken.Results[n])
-		// The thread continues, so the log will show the effect of this proposal.
-		if taken.Results[n].Settled {
-			answers[n].proposal = d.Input
+		answers[n].proposal, answers[n].continues = d.Input, taken.Results[n].Settled
+		if stands := taken.Results[n].Recorded; stands != nil { // the audit has that one
+			answers[n].proposal = stands.Input
 		}
 	}
 	return answers
@@ -173,9 +175,7 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 	case runs.ErrorExpired:
 		return Decided{}, errTooLate(before.recordedAs(id))
 	case runs.ErrorOtherEdit:
-		p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
-		p.Recorded = before.recordedAs(id)
-		return Decided{}, p
+		return Decided{}, errOtherEdit(before.recordedAs(id))
 	default:
 		return Decided{}, NoApproval(id)
 	}
@@ -273,6 +273,32 @@ func errDecided(stands *Decided) *problem.Problem {
 		detail += " by " + stands.By
 	}
 	p := problem.New(http.StatusConflict, "decided", detail)
+	p.Recorded = stands
+	return p
+}
+
+// OtherEdit returns the 409 other_edit for an input whose resume has a vote that cannot be counted.
+// vote is the other person's, and names the call.
+func (s *Service) OtherEdit(ctx context.Context, thread *snapshot.Snapshot, resume []agui.ResumeEntry, vote runs.Decision) error {
+	at := slices.IndexFunc(resume, func(e agui.ResumeEntry) bool {
+		question := interruptByID(thread.Interrupts, e.InterruptID)
+		return question != nil && question.ToolCallID == vote.CallID
+	})
+	if at < 0 {
+		return fmt.Errorf("api: the input has no decision about the call %q", vote.CallID)
+	}
+	stands, err := s.readStanding(ctx, vote)
+	if err != nil {
+		return err
+	}
+	p := errOtherEdit(stands.recordedAs(resume[at].InterruptID))
+	p.Pointer = fmt.Sprintf("/resume/%d/payload", at)
+	return p
+}
+
+// errOtherEdit returns the 409 other_edit: an approver votes for an edit to other arguments.
+func errOtherEdit(stands *Decided) *problem.Problem {
+	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
 	p.Recorded = stands
 	return p
 }

@@ -87,7 +87,7 @@ func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolRe
 		}
 		answer, err := s.tryResult(ctx, now, stream.Run{Thread: thread, ID: now.RunID}, m, channel)
 		if err == nil && answer.Cursor == "" {
-			answer.Cursor = s.find.EffectCursor(now, 0)
+			answer.Cursor = s.find.EffectCursor(now, 0, false)
 		}
 		p, ok := errors.AsType[*problem.Problem](err)
 		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || try == resultTries {
@@ -113,7 +113,7 @@ func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run str
 	}
 	said, digest := stream.ClientResult(m)
 	said.By, said.Channel = request.Requester(ctx), channel
-	p, err := s.find.Log.ProposeDecision(ctx, run, digest, said)
+	p, err := s.find.Log.ProposeResult(ctx, run, digest, said)
 	if err != nil {
 		return AcceptedResult{}, err
 	}
@@ -132,7 +132,7 @@ func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run str
 	case r.Error == "":
 		answer := AcceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}
 		if r.Settled {
-			answer.Cursor = s.find.EffectCursor(now, p.Seq)
+			answer.Cursor = s.find.EffectCursor(now, p.Seq, true)
 		}
 		return answer, nil
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
@@ -18,14 +19,19 @@ import (
 const effectPatience = 5 * time.Second
 
 // EffectCursor returns the cursor of an acknowledgement, for waitFor. proposal is the record of the
-// decision if the thread continues with it. 0 means that the log will show no effect yet, for
-// instance because a quorum needs more votes; then the cursor is the position of the thread, and
-// nothing waits for it.
-func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64) string {
+// decision, 0 = it has none of its own; then nothing waits for the cursor. continues tells that the
+// thread continues with the decision. Otherwise the thread shows no effect yet, for instance because
+// a quorum needs more votes, and only the audit and the inbox wait for the cursor. The index of the
+// cursor's position has this difference.
+func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64, continues bool) string {
 	if proposal == 0 {
-		proposal = now.Seq
+		return f.Log.CursorAt(now.Seq).String()
 	}
-	return f.Log.CursorAt(proposal).String()
+	c := f.Log.CursorAt(proposal)
+	if continues {
+		c.Index = stream.MaxIndex
+	}
+	return c.String()
 }
 
 // AwaitEffect blocks until the log shows that the thread continues with the decision at a cursor,
@@ -41,11 +47,38 @@ func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor
 	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
-// waitUntil blocks until the snapshot of a thread meets a condition of the decision at a cursor. It
-// fails only if text is not a cursor, or with the cause of ctx. A cursor of another log, a record
-// that is not a decision, a timeout and a failure of the log end the wait without an error, because
-// a late effect is no reason to refuse a reader. The latter two are logged.
+// AwaitAudit blocks until the audit of a thread has the decision at a cursor, and the inbox shows it,
+// or for effectPatience. A decision of another tenant is not waited for. "" = no cursor, and no wait.
+// Errors are those of AwaitEffect.
+func (f *Finder) AwaitAudit(ctx context.Context, tenant string, index *inbox.Index, cursor string) error {
+	return f.await(ctx, tenant, cursor, func(ctx context.Context, _ stream.Cursor, proposal *stream.Record, said *stream.Decision) error {
+		if said.Kind == stream.DecisionToolResult { // the audit has approvals and questions only
+			return nil
+		}
+		history, err := inbox.AwaitDecision(ctx, f.Follower, proposal)
+		if err != nil {
+			return err
+		}
+		return index.Await(ctx, tenant, history)
+	})
+}
+
+// waitUntil blocks until the snapshot of a thread meets a condition of the decision at a cursor, if
+// the thread continues with it.
 func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
+	return f.await(ctx, thread.Tenant, text, func(ctx context.Context, cursor stream.Cursor, proposal *stream.Record, said *stream.Decision) error {
+		if cursor.Index == 0 || !proposal.OfThread(thread) {
+			return nil
+		}
+		return f.Snapshots.Await(ctx, f.Follower, thread, func(now *snapshot.Snapshot) bool { return met(now, said) })
+	})
+}
+
+// await calls wait with the proposal at a cursor and its decision, within effectPatience. It fails
+// only if text is not a cursor, or with the cause of ctx. A cursor of another log, a record that is
+// not a decision of the tenant, a timeout and a failure of the log end the wait without an error,
+// because a late effect is no reason to refuse a reader. The latter two are logged.
+func (f *Finder) await(ctx context.Context, tenant, text string, wait func(context.Context, stream.Cursor, *stream.Record, *stream.Decision) error) error {
 	if text == "" {
 		return nil
 	}
@@ -59,12 +92,12 @@ func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text strin
 	patient, cancel := context.WithTimeout(ctx, effectPatience)
 	defer cancel()
 	defer context.AfterFunc(f.Closed, cancel)()
-	said, err := f.Log.DecisionIn(patient, thread, cursor.Seq)
-	if err == nil && said != nil {
-		err = f.Snapshots.Await(patient, f.Follower, thread, func(now *snapshot.Snapshot) bool { return met(now, said) })
+	proposal, said, err := f.Log.ProposedDecision(patient, cursor.Seq)
+	if err == nil && said != nil && proposal.OfTenant(tenant) {
+		err = wait(patient, cursor, proposal, said)
 	}
 	if err != nil && ctx.Err() == nil {
-		f.Logger.WarnContext(ctx, "a reader is answered before the log shows a decision that was acknowledged", "thread", thread.ID, "error", err)
+		f.Logger.WarnContext(ctx, "a reader is answered before the log shows a decision that was acknowledged", "error", err)
 	}
 	return context.Cause(ctx)
 }

@@ -1,5 +1,5 @@
 // Package lookup finds threads and runs in the log for the handlers of the API, and waits until the
-// log shows what an acknowledgement promised. It reads only.
+// log, or the inbox, shows what an acknowledgement promised. It reads only.
 package lookup
 
 import (

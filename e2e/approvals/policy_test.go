@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/runs"
 )
 
@@ -30,6 +31,12 @@ func askPanel(t *testing.T, p *kit.Endpoint, prompt string) (kit.Input, []kit.In
 // vote approves a call as an API does that has authenticated the approver.
 func vote(t *testing.T, p *kit.Endpoint, in kit.Input, callID, by string) runs.DecisionResult {
 	t.Helper()
+	return decideAs(t, p, in, runs.Decision{CallID: callID, Kind: runs.DecisionApprove, Digest: by, By: by})
+}
+
+// decideAs sends a decision to the workflow as an API does that has authenticated the approver.
+func decideAs(t *testing.T, p *kit.Endpoint, in kit.Input, d runs.Decision) runs.DecisionResult {
+	t.Helper()
 	c, err := p.DialTemporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -37,14 +44,14 @@ func vote(t *testing.T, p *kit.Endpoint, in kit.Input, callID, by string) runs.D
 	defer c.Close()
 	handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: runs.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
-		Args: []any{runs.Decide{Decisions: []runs.Decision{{CallID: callID, Kind: runs.DecisionApprove, Digest: by, By: by}}}},
+		Args: []any{runs.Decide{Decisions: []runs.Decision{d}}},
 	})
 	var taken runs.Decided
 	if err == nil {
 		err = handle.Get(t.Context(), &taken)
 	}
 	if err != nil || len(taken.Results) != 1 {
-		t.Fatalf("%s votes: %v %v", by, taken, err)
+		t.Fatalf("%s votes: %v %v", d.By, taken, err)
 	}
 	return taken.Results[0]
 }
@@ -109,6 +116,70 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("notice %d is number %d", i, n.Number)
 		}
 	}
+}
+
+// TestVotesAreRecordedAsCast: the audit and the inbox show each vote at once to a reader with the
+// cursor of its answer, also the vote of an approver who returns to an earlier one. An input whose
+// vote is refused counts nothing.
+func TestVotesAreRecordedAsCast(t *testing.T) {
+	t.Parallel()
+	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
+	kit.ScriptCalculations(t, prompt, done, "7+7")
+	in, questions := askPanel(t, kit.Shared.Endpoint, prompt)
+	id := questions[0].ID
+	var before time.Time
+	for i, decision := range []string{`{"decision":"approve"}`, `{"decision":"edit","args":{"expression":"7+70"}}`, `{"decision":"approve"}`} {
+		status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, id, decision)
+		cursor, _ := answer["cursor"].(string)
+		if status != http.StatusOK || answer["missing"] != 1.0 || answer["repeated"] != nil || cursor == "" {
+			t.Fatalf("vote %d: %d %v", i, status, answer)
+		}
+		for _, path := range []string{"/v1/threads/" + in.ThreadID + "/approvals?waitFor=" + cursor, "/v1/approvals?thread=" + in.ThreadID + "&waitFor=" + cursor} {
+			cast := decisionsOf(t, path, id)
+			if len(cast) != 1 || !strings.Contains(decision, cast[0].Decision) || !cast[0].At.After(before) {
+				t.Errorf("%s after vote %d: %+v, want the vote %s after %s", path, i, cast, decision, before)
+			}
+		}
+		before = decisionsOf(t, "/v1/threads/"+in.ThreadID+"/approvals", id)[0].At
+	}
+
+	decideAs(t, kit.Shared.Endpoint, in, runs.Decision{CallID: questions[0].ToolCallID, Kind: runs.DecisionEdit, Args: "other", Digest: "bob", By: "bob"})
+	then := in
+	then.RunID, then.Resume = "run-2", []any{map[string]any{
+		"interruptId": id, "status": "resolved", "payload": map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "7+70"}},
+	}}
+	resp, err := kit.Shared.Post(t.Context(), panel, then)
+	if refusal := kit.ReadProblem(t, resp, err); refusal.Status != http.StatusConflict || refusal.Code != runs.ErrorOtherEdit || refusal.Counted || refusal.Pointer != "/resume/0/payload" {
+		t.Errorf("an input with a vote for other arguments is refused with %+v", refusal)
+	}
+
+	status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, id, `{"decision":"reject","reason":"no"}`)
+	if status != http.StatusOK {
+		t.Fatalf("reject: %d %v", status, answer)
+	}
+	waitFor := "&waitFor=" + answer["cursor"].(string)
+	for _, path := range []string{"/v1/approvals?status=decided&thread=" + in.ThreadID, "/v1/threads/" + in.ThreadID + "/approvals?status=decided"} {
+		if got := decisionsOf(t, path+waitFor, id); len(got) == 0 || got[len(got)-1].Reason != "no" {
+			t.Errorf("%s: decisions %+v, want the rejection at their end", path, got)
+		}
+	}
+	if open := decisionsOf(t, "/v1/approvals?thread="+in.ThreadID+waitFor, id); open != nil {
+		t.Errorf("the inbox still has the interrupt, with %+v", open)
+	}
+}
+
+// decisionsOf returns the decisions of an interrupt in a list of approvals; nil = the list does not
+// have the interrupt.
+func decisionsOf(t *testing.T, path, id string) []inbox.Decision {
+	t.Helper()
+	var page struct{ Items []inbox.Approval }
+	kit.Shared.GetJSON(t, path, &page)
+	for _, a := range page.Items {
+		if a.ID == id {
+			return a.Decisions
+		}
+	}
+	return nil
 }
 
 // An approval with remember covers waiting and later calls of the tool on the thread, also over a

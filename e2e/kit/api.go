@@ -108,6 +108,7 @@ type problem struct {
 	Detail    string `json:"detail"`
 	Pointer   string `json:"pointer"`
 	ActiveRun string `json:"activeRun"`
+	Counted   bool   `json:"counted"`
 }
 
 // ReadProblem returns the problem in the response to a refused request.

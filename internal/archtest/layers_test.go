@@ -66,7 +66,7 @@ var layers = []layer{
 	{"api/request", []string{"api/problem", "agui", "stream", "internal/auth", "internal/process/telemetry", "github.com/gin-gonic/gin"}},
 	{"api/agentroutes", []string{"api/problem", "api/request", "agents", "agents/catalog", "agui", "github.com/gin-gonic/gin", "github.com/aymanbagabas/go-udiff"}},
 	{"api/scheduleroutes", []string{"api/problem", "api/request", "agents/catalog", "runs", "stream", "internal/auth", "internal/control/schedules", "github.com/gin-gonic/gin", "golang.org/x/sync/errgroup", "go.temporal.io/..."}},
-	{"api/lookup", []string{"api/problem", "stream", "stream/snapshot"}},
+	{"api/lookup", []string{"api/problem", "stream", "stream/snapshot", "internal/approvals/inbox"}},
 	{"api/commands", []string{"api/lookup", "api/problem", "api/request", "agui", "runs", "stream", "stream/snapshot", "internal/control/dispatch", "go.temporal.io/..."}},
 	{"api/silence", []string{"api/lookup", "agui", "runs", "stream", "internal/control/dispatch", "go.temporal.io/..."}},
 	{"api/decisions", []string{"api/commands", "api/lookup", "api/problem", "api/request", "agents", "agents/catalog", "agents/pipeline", "agui", "runs", "stream", "stream/snapshot", "internal/auth", "internal/approvals/inbox"}},

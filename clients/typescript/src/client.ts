@@ -70,6 +70,8 @@ export interface ApprovalFilter {
   limit?: number;
   /** `nextCursor` of the page before. Without it, or undefined, the first page. */
   cursor?: string | undefined;
+  /** The `cursor` of a decision's answer: the page shows that decision. */
+  waitFor?: string | undefined;
 }
 
 export interface ApprovalPage {

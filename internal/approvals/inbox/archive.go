@@ -129,7 +129,7 @@ func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 		x.decided = map[string][]*archived{}
 	}
 	items := x.decided[tenant]
-	at, found := slices.BinarySearchFunc(items, d.place, func(a *archived, place string) int { return strings.Compare(a.place, place) })
+	at, found := slices.BinarySearchFunc(items, d.place, byArchivePlace)
 	switch {
 	case d.ID == "" && found:
 		items = slices.Delete(items, at, at+1)
@@ -137,6 +137,17 @@ func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 		items = slices.Insert(items, at, d)
 	}
 	x.decided[tenant] = items
+}
+
+// byArchivePlace compares a decided interrupt with a place, for binary searches.
+func byArchivePlace(a *archived, place string) int { return strings.Compare(a.place, place) }
+
+// has reports whether the archive of a tenant, by its token, has the interrupt at a place.
+func (x *archive) has(tenant, place string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, found := slices.BinarySearchFunc(x.decided[tenant], place, byArchivePlace)
+	return found
 }
 
 // decodeArchived returns the decided interrupt of an entry. Its ID is empty if the key was deleted;

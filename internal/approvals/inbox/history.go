@@ -3,7 +3,9 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/stream"
@@ -12,9 +14,14 @@ import (
 // ReadHistory reads the audit of a thread, and groups it by interrupt, in the order in which the
 // interrupts were opened. It includes open interrupts.
 func ReadHistory(ctx context.Context, l *stream.Log, t stream.Thread) ([]*History, error) {
+	return group(ctx, l.Audit(ctx, t))
+}
+
+// group groups the entries of an audit by interrupt.
+func group(ctx context.Context, entries iter.Seq2[*stream.Record, error]) ([]*History, error) {
 	var all []*History
 	known := map[string]*History{}
-	for rec, err := range l.Audit(ctx, t) {
+	for rec, err := range entries {
 		if err != nil {
 			return nil, err
 		}
@@ -31,6 +38,36 @@ func ReadHistory(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Histor
 		p.add(&e.Event)
 	}
 	return all, nil
+}
+
+// AwaitDecision blocks until the audit of a thread has the decision of a proposal, and returns its
+// interrupt. It fails with the cause of ctx, with stream.ErrInterrupted when the follower stops, and
+// with a failure of the log.
+func AwaitDecision(ctx context.Context, f *stream.Follower, proposal *stream.Record) (*History, error) {
+	tail := f.TailOf(proposal)
+	defer tail.Close()
+	for {
+		all, err := group(ctx, f.Log().AuditOf(ctx, proposal))
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range all {
+			if h.has(proposal) {
+				return h, nil
+			}
+		}
+		if _, err := tail.Next(ctx, time.Hour); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// has reports whether the decision of a proposal is one of the interrupt's. The time is compared
+// too, because an approver may return to an earlier vote.
+func (p *History) has(proposal *stream.Record) bool {
+	return slices.ContainsFunc(p.Decisions, func(d Decision) bool {
+		return d.Digest != "" && strings.HasPrefix(proposal.Step, d.Digest) && d.At.Equal(proposal.Time)
+	})
 }
 
 // ByID returns the interrupt with an ID; nil = the history does not have it.

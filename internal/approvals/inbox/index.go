@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unique"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -34,6 +35,7 @@ type Index struct {
 // item is an open interrupt. It is kept small because a node holds all of them.
 type item struct {
 	place string
+	at    time.Time       // of the event that it shows
 	raw   json.RawMessage // the Approval, as clients get it
 	facts facts
 }
@@ -139,7 +141,7 @@ func decode(entry jetstream.KeyValueEntry, place string) *item {
 	if json.Unmarshal(entry.Value(), &p) != nil || json.Unmarshal(p.Approval, &a) != nil {
 		return nil
 	}
-	it := &item{place: strings.Clone(place), raw: slices.Clone(p.Approval), facts: factsOf(&a)}
+	it := &item{place: strings.Clone(place), at: p.At, raw: slices.Clone(p.Approval), facts: factsOf(&a)}
 	it.facts.share()
 	return it
 }
@@ -173,6 +175,46 @@ func (x *Index) Decided(tenant string, q Filter, after string, limit int) (page 
 		page, last = append(page, d.Reference), d.place
 	}
 	return page, "", nil
+}
+
+// Await blocks until the lists of a tenant show what the audit has about an interrupt: an open one
+// with the event's votes, or a resolved one in the archive only. It fails with the cause of ctx.
+func (x *Index) Await(ctx context.Context, tenant string, h *History) error {
+	for {
+		open, archived := x.Changed(), x.archive.Changed()
+		if x.shows(token(tenant), h) {
+			return nil
+		}
+		select {
+		case <-open:
+		case <-archived:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// shows reports whether the lists are as new as an interrupt's audit, or newer.
+func (x *Index) shows(tenant string, h *History) bool {
+	if h.Status != StatusOpen {
+		resolved := h.Events[len(h.Events)-1].At
+		return x.pendingAt(tenant, placeOf(h.RequestedAt, h.ID)) == nil &&
+			(time.Since(resolved) > Archived || x.archive.has(tenant, placeOf(resolved, h.ID)))
+	}
+	it := x.pendingAt(tenant, placeOf(h.RequestedAt, h.ID))
+	return it == nil || !it.at.Before(h.Events[len(h.Events)-1].At)
+}
+
+// pendingAt returns the open interrupt at a place; nil = there is none.
+func (x *Index) pendingAt(tenant, place string) *item {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	items := x.pending[tenant]
+	at, found := slices.BinarySearchFunc(items, place, byPlace)
+	if !found {
+		return nil
+	}
+	return items[at]
 }
 
 // Current reports whether the index follows the bucket. If not, the index has an earlier state.

@@ -13,7 +13,7 @@ import (
 // refusals are the types of errors by which a workflow refuses an offer. Any other application
 // error means that the workflow closed before it handled the offer.
 var refusals = []string{
-	runs.ErrorBusy, runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorRunIDReused, runs.ErrorQueueFull,
+	runs.ErrorBusy, runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorRunIDReused, runs.ErrorQueueFull, runs.ErrorOtherEdit,
 }
 
 // Refusal returns the type of the error by which a workflow has refused an offer, one of

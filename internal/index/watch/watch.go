@@ -50,6 +50,9 @@ type Watch struct {
 	wait   sync.WaitGroup
 	// current is whether the copy is loaded and no failure of its watch is known.
 	current atomic.Bool
+
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next change; nil = nobody waits for one. Guarded by mu
 }
 
 const (
@@ -89,6 +92,27 @@ func (w *Watch) Stop() {
 // Current reports whether the watch receives changes. If not, the copy has an earlier state. A
 // watch that has failed silently counts as current until two checks have found it behind.
 func (w *Watch) Current() bool { return w.current.Load() }
+
+// Changed returns a channel that is closed when the copy has taken another change, or was loaded
+// again.
+func (w *Watch) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed == nil {
+		w.changed = make(chan struct{})
+	}
+	return w.changed
+}
+
+// notifyChanged closes the channel of Changed.
+func (w *Watch) notifyChanged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
 
 // follow runs one watch of nats.go after the other until ctx ends. It calls loaded after the first
 // load.
@@ -177,12 +201,14 @@ func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEn
 				loading.Done(ctx, revision)
 				loading = nil
 				w.current.Store(true)
+				w.notifyChanged()
 				loaded()
 				continue
 			case loading != nil:
 				loading.Take(entry)
 			default:
 				w.copy.Take(ctx, entry)
+				w.notifyChanged()
 			}
 			revision = max(revision, entry.Revision())
 		}
