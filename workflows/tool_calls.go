@@ -172,27 +172,25 @@ func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	return &waits
 }
 
-// next takes the next call that may start; ok is false if there is none. Calls of a busy sequence
-// are skipped: onEnd starts them on the lane that their predecessor frees. A suspended subagent
-// restarts also in a cancelled turn, to compensate.
-func (t *toolCalls) next() (c call, ok bool) {
-	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || t.ctx.Err() == nil) })
-	if at < 0 {
-		return call{}, false
-	}
-	c = t.calls[at]
-	t.calls = slices.Delete(t.calls, at, at+1)
-	t.busy[c.sequence] = c.sequence > 0
-	return c, true
+// next returns the index in calls of the next call that may start; -1 = there is none. Calls of a
+// busy sequence are skipped: onEnd starts them on the lane that their predecessor frees. After a
+// failure or a cancel only suspended subagents start, because they may have something to compensate
+// for.
+func (t *toolCalls) next() int {
+	stopped := t.err != nil || t.cancelled || t.ctx.Err() != nil
+	return slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || !stopped) })
 }
 
 // start starts the next call on a lane, if one may start: as a child workflow, on the tool's task
 // queue, or as an activity on the workflow's own queue.
 func (t *toolCalls) start(lane int) {
-	c, ok := t.next()
-	if !ok {
+	at := t.next()
+	if at < 0 {
 		return
 	}
+	c := t.calls[at]
+	t.calls = slices.Delete(t.calls, at, at+1)
+	t.busy[c.sequence] = c.sequence > 0
 	in, summary := t.request(c, lane), "tool"
 	if c.id != "" {
 		summary = "tool: " + c.tool
@@ -304,6 +302,10 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.isForSubagent() {
 			t.dropped = append(t.dropped, droppedCall{c, lane})
 		}
+		if t.next() >= 0 { // on a new lane: on this one a late attempt may still write
+			t.run.log.ProvideLanes(len(t.run.log.Lanes) + 1)
+			t.start(len(t.run.log.Lanes) - 1)
+		}
 		return
 	}
 	t.run.log.Lanes[lane], t.run.pipeline.chained = done.Seq, done.Advanced
@@ -322,7 +324,5 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 		t.addQuestion(c, done)
 	}
 	t.cancelled = t.cancelled || done.Outcome == runs.OutcomeCancelled
-	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
-		t.start(lane)
-	}
+	t.start(lane)
 }
