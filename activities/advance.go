@@ -51,7 +51,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	if err != nil {
 		return runs.Advanced{}, err
 	}
-	if in.After, err = a.succeedFailedStep(ctx, place, in); err != nil {
+	if in.After, err = a.openAfterFailure(ctx, place, in); err != nil {
 		return runs.Advanced{}, err
 	}
 	// The model calls of the failed step are counted here, because its activity returned no answer.
@@ -91,10 +91,10 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	}
 }
 
-// succeedFailedStep returns the last record of the lane after which this step writes. If the step before
-// has failed, its activity may never have opened it: comeBehind opens it, with its steered
-// messages, and voids what an unfinished attempt left.
-func (a *Activities) succeedFailedStep(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
+// openAfterFailure returns the last record of the lane after which this step writes. If the step
+// before has failed, its activity may never have opened it. Then openAfterFailure opens it, with its
+// steered messages, and retracts what an unfinished attempt left.
+func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
 		return in.After, nil

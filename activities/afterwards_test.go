@@ -30,7 +30,7 @@ func TestLastWordsWaitForTheLog(t *testing.T) {
 		}
 		<-time.After(2 * time.Second)
 		if !errors.Is(context.Cause(last), stream.ErrUnavailable) {
-			t.Errorf("11 s after the step: %v, want that the log is out of reach", context.Cause(last))
+			t.Errorf("11 s after the step: %v, want that the log is unavailable", context.Cause(last))
 		}
 	})
 }

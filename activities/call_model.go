@@ -112,8 +112,8 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
 // It does not call the model if a cancel was requested (stream.ErrCancelled), or if people have to
 // approve more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
-// also if it fails. summarizes tells that the step may have had a summary made, whose usage then
-// counts as well.
+// once the request was made, also if it failed. summarizes reports whether the agent may have made a
+// summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	run := runOf(in.Run)
 	// The cancel may be older than the worker's subscription to announcements.
@@ -173,7 +173,8 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	if n.Gate, err = a.gate(ctx, definition, conversation); err != nil {
 		return summarizes, err
 	}
-	// All that may fail without the provider has been done. From here on events are emitted.
+	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
+	// events are emitted.
 	n.Predict(definition.State.Predict)
 	// The key is the same for all attempts, so a provider that supports it does not bill a retry.
 	req.IdempotencyKey = run.Identify("model", in.ID)
@@ -184,7 +185,8 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: req.Model})
 	c := a.newModelCall(attempt, definition.Model, chat)
 	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.Add(ctx, chunk) }))
-	// A cancelled call also finishes with a done record, so it needs no last note.
+	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
+	// last note.
 	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
 	return summarizes, err
 }

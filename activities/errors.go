@@ -57,7 +57,7 @@ func fail(ctx context.Context, err error) error {
 	switch {
 	// ErrOver wraps ErrFenced, so it comes first.
 	case errors.Is(err, stream.ErrOver):
-		return temporal.NewNonRetryableApplicationError("the step is in other hands", runs.ErrorFenced, nil)
+		return temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
 	case errors.Is(err, stream.ErrFenced):
 		return failure("another attempt has taken the step over", runs.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
@@ -84,7 +84,7 @@ func fail(ctx context.Context, err error) error {
 	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
-		return failure("the log is out of reach", "log_unavailable", false)
+		return failure("the log is unavailable", "log_unavailable", false)
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure("the step took too long", "timeout", last)
 	}
@@ -159,7 +159,7 @@ func root(err error) error {
 // failTool returns the error for Temporal of a tool whose server is unavailable. The delay that the
 // server asked for is bounded, because a step must not sleep for days.
 func failTool(e *tools.UnavailableError, last bool) error {
-	return temporal.NewApplicationErrorWithOptions("what a tool reaches for is not available", "tool_unavailable", temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions("the server of a tool is unavailable", "tool_unavailable", temporal.ApplicationErrorOptions{
 		NonRetryable: last, NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	})
 }

@@ -15,12 +15,8 @@ import (
 )
 
 // This file ends runs. The thread's workflow schedules Finish as the last activity of each run:
-// first as a local activity and, unless that is fenced, again as an activity with unlimited
-// attempts, because a run must end.
-
-// This file ends runs. The thread's workflow schedules Finish as the last activity of each run,
-// first as a local activity and, if that fails, as an activity with unlimited attempts: a run must
-// end.
+// first as a local activity, and if that fails (except with runs.ErrorFenced or runs.ErrorLogLost)
+// as an activity with unlimited attempts, because a run must end.
 
 // Finish is run.finish.v1: it writes the terminal record of a run. First it takes over every lane
 // whose step did not finish, so that late attempts are fenced, and counts the model calls of those

@@ -15,7 +15,7 @@ import (
 )
 
 // This file asks people whether a run may exceed a soft limit. The workflow notices the limit and
-// schedules AskLimit; the interrupt is an approval of a call to the reserved tool
+// schedules RaiseLimit; the interrupt is an approval of a call to the reserved tool
 // pipeline.ApproveTool, so decisions about it work like those about tool calls.
 
 // RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only

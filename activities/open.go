@@ -8,11 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// This file writes the lifecycle events with which a step begins. No activity writes an event
-// alone, so the record that begins a step also ends the step that is still open.
-
-// This file writes the lifecycle events with which a step begins. AG-UI allows one open step, so
-// the record that begins a step also ends the one before it.
+// This file writes the lifecycle events with which a step begins. AG-UI allows one open step, and no
+// activity writes an event alone, so the record that opens a step also closes the one before it.
 
 // opening returns what the first record of a run says of it. Snapshots.OpenRun fills in the
 // conversation.

@@ -28,7 +28,7 @@ import (
 //     end of the run.
 //
 // All of them compute the same usage from the same records, so a retry changes nothing.
-// stream.Log.Spoken returns what the log has of each attempt on a lane.
+// stream.Log.AttemptOutputs returns what the log has of each attempt on a lane.
 
 // callNote is what the log knows of a model call that has not finished. It is stored as JSON in
 // records of the attempt.

@@ -247,13 +247,13 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	case s.Set != nil:
 		t.report(at, "belongs to steps that do something outside of the state")
 	case s.Compensates():
-		t.report(at, "stands beside those of the branches, and only one may be")
+		t.report(at, "is not allowed, because the step's branches have compensations already")
 	}
 	if c.Name != "" {
 		t.report(at+".name", "must not be: what compensates has that of its step")
 	}
 	if c.Parallel != nil || c.Map != nil {
-		t.report(at, "must not run steps beside one another")
+		t.report(at, "must not contain parallel or map")
 		return
 	}
 	inside := sc.without("round").with("error")
@@ -261,7 +261,7 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	t.step(at, c, inside)
 	eachStep([]Step{*c}, func(inner *Step) {
 		if inner.Parallel != nil || inner.Map != nil {
-			t.report(at, "must not run steps beside one another, as %q does", inner.Name)
+			t.report(at, "must not contain parallel or map, as %q does", inner.Name)
 		}
 	})
 }

@@ -71,9 +71,9 @@ func TestStepErrors(t *testing.T) {
 		{"compensation with a name", "  - name: x\n    tool: pay\n    compensate: {name: y, tool: pay}\n", `a.yaml:7: steps[0].compensate.name must not be: what compensates has that of its step`},
 		{"compensation of a compensation", "  - name: x\n    tool: pay\n    compensate: {tool: pay, compensate: {tool: pay}}\n", `a.yaml:7: steps[0].compensate.compensate must not stand in what compensates itself`},
 		{"compensation of a change", "  - name: x\n    set: {/y: 1}\n    compensate: {tool: pay}\n", `a.yaml:7: steps[0].compensate belongs to steps that do something outside of the state`},
-		{"compensation by branches", "  - name: x\n    tool: pay\n    compensate: {parallel: [{name: y, tool: pay}]}\n", `a.yaml:7: steps[0].compensate must not run steps beside one another`},
-		{"compensation by branches further in", "  - name: x\n    tool: pay\n    compensate: {route: [{steps: [{name: y, parallel: [{name: z, tool: pay}]}]}]}\n", `a.yaml:7: steps[0].compensate must not run steps beside one another, as "y" does`},
-		{"compensation by branches when it fails", "  - name: x\n    tool: pay\n    compensate: {tool: pay, onError: {steps: [{name: y, map: {items: state.x, steps: [{name: z, tool: pay}]}}]}}\n", `a.yaml:7: steps[0].compensate must not run steps beside one another, as "y" does`},
+		{"compensation by branches", "  - name: x\n    tool: pay\n    compensate: {parallel: [{name: y, tool: pay}]}\n", `a.yaml:7: steps[0].compensate must not contain parallel or map`},
+		{"compensation by branches further in", "  - name: x\n    tool: pay\n    compensate: {route: [{steps: [{name: y, parallel: [{name: z, tool: pay}]}]}]}\n", `a.yaml:7: steps[0].compensate must not contain parallel or map, as "y" does`},
+		{"compensation by branches when it fails", "  - name: x\n    tool: pay\n    compensate: {tool: pay, onError: {steps: [{name: y, map: {items: state.x, steps: [{name: z, tool: pay}]}}]}}\n", `a.yaml:7: steps[0].compensate must not contain parallel or map, as "y" does`},
 		{"step of a map in the place of failures", "  - name: m\n    map: {items: state.x, steps: [{name: y, route: [{steps: [{name: error, tool: pay}]}]}]}\n", `a.yaml:6: steps[0].map.steps[0].route[0].steps[0].name "error" is where the list of the map has why an item has failed`},
 		{"cyclic alias", "  - &s {name: x, steps: [*s]}\n", "a.yaml:5: steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps must be at most 12 deep"},
 	}

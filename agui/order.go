@@ -35,7 +35,7 @@ const (
 
 // The rules for producers, which a Guard checks in addition.
 const (
-	// RuleUndescribed: an event contains only what the protocol defines.
+	// RuleUndefined: an event contains only what the protocol defines.
 	RuleUndefined Rule = "undescribed"
 	// RuleVersion: the declared version is one that this package supports.
 	RuleVersion Rule = "version"

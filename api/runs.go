@@ -28,8 +28,11 @@ import (
 // This file is the path of an input, top to bottom. Middleware has authenticated the caller
 // (authenticate) and refused unknown query parameters (checkQuery) before startRun is called. Then:
 //
-//	authorize ─► decode ─► validate ─► follow ─► existing ─► load ─► resolve ─► admit ─► propose ─► start ─► show
-//	                                             └──────────── again, if the thread changed ────────────┘
+//	authorize ─► decode ─► validate ─► follow ─► wait ─► existing ─► load ─► resolve ─► admit ─► propose ─► start ─► show
+//	                                                     └──────────── again, if the thread changed ────────────┘
+//
+// wait is AwaitDecision of the finder, for waitFor; propose is ProposeInput of the log. After show,
+// abandon cancels the run if its client is gone and wanted that.
 //
 // A run frame on a WebSocket takes the same path from authorize to start (socket_run.go).
 //
@@ -276,13 +279,14 @@ func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (load
 }
 
 // resolution is what an input says about the interrupts and the client tool calls of its thread.
-// The zero value says nothing.
+// The zero value has no decisions.
 type resolution struct {
-	// decisions are about open interrupts and client tool calls. They are in the log as proposals;
-	// the workflow takes or refuses them together with the input.
+	// decisions are about open interrupts and client tool calls. Those about interrupts are in the
+	// log as proposals; the content of a tool result is in the input. The workflow takes or refuses
+	// them together with the input.
 	decisions []runs.Decision
-	// answers are the contents of those decisions, which the log keeps with the input, so that a
-	// client can be told if a concurrent decision stands instead. late are answers to interrupts
+	// answers are the contents of the decisions about interrupts. The log keeps them with the input,
+	// so that a client can be told if a concurrent decision stands instead. late are answers to interrupts
 	// that were resolved earlier; they change nothing.
 	answers, late []stream.LateAnswer
 	// onlyLate tells that all of the input's answers are late. Its run shows which decisions stand.

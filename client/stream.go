@@ -51,7 +51,7 @@ type reader[E any] struct {
 
 const streamType = "text/event-stream"
 
-// errOver, errAsk and errStopped are ends of a connection that are no failures: the stream has
+// errOver, errMayBeOver and errStopped are ends of a connection that are no failures: the stream has
 // ended, the server must be asked whether it has, or the caller has ended the iteration.
 var (
 	errOver      = errors.New("the stream is over")

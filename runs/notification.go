@@ -36,7 +36,7 @@ const (
 	EventExpired   NotificationEvent = "expired"
 )
 
-// NotificationsInput starts TypeNotices.
+// NotificationsInput is the input of TypeNotifications.
 type NotificationsInput struct {
 	Thread     Ref         `json:"thread"`
 	Interrupts *Interrupts `json:"interrupts"`

@@ -111,7 +111,7 @@ func (a *Attempt) ended(ctx context.Context) error {
 }
 
 // Note sets the attempt's note, which becomes the result of the next frame's record. A newer note
-// replaces an earlier one; [Log.Spoken] returns the newest. Note does not wait for the log: call
+// replaces an earlier one; [Log.AttemptOutputs] returns the newest. Note does not wait for the log: call
 // Flush before a side effect that the note must precede.
 func (a *Attempt) Note(v any) error {
 	body, err := json.Marshal(v)

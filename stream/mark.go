@@ -26,7 +26,7 @@ import (
 var ErrStale = errors.New("stream: the state was changed meanwhile")
 
 // mark is the compare-and-swap condition of a record: the subject of the run's marks, and the
-// sequence of the last mark that the step has seen (behind; 0 = none).
+// sequence of the last mark that the step has seen (after; 0 = none).
 type mark struct {
 	subject string
 	after   uint64

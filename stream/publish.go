@@ -24,7 +24,7 @@ var (
 	ErrOver = fmt.Errorf("%w: the step is over", ErrFenced)
 	// ErrUnavailable tells that the log does not answer. The same call may succeed later, and a
 	// write may have reached the log.
-	ErrUnavailable = errors.New("stream: the log is out of reach")
+	ErrUnavailable = errors.New("stream: the log is unavailable")
 	// ErrLogLost tells that the log lacks a record that was acknowledged, for instance after a
 	// restore from an older copy.
 	ErrLogLost = errors.New("stream: the log lacks acknowledged records")

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrGone tells that the record of a cursor was purged with its thread.
-var ErrGone = errors.New("stream: what the cursor stands behind was purged")
+var ErrGone = errors.New("stream: the records before the cursor were purged")
 
 // Purge removes the blobs of a thread, lists the thread as purged, and removes its records. The
 // records are last, because they name the blobs: a caller that is interrupted calls Purge again. No

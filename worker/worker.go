@@ -82,7 +82,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	}
 	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "worker")
 	if len(cfg.Unknown) > 0 {
-		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
+		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
 	}
 	// Mistakes in files are reported before the worker waits for NATS and Temporal.
 	folder, err := openFolder(cfg)

@@ -280,7 +280,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 			waits.Notified = max(waits.Notified, s.Interrupts.Notified)
 		}
 		if !waits.Fits(r.in) {
-			return false, limit(runs.CodeLimitParallelTools, "the run waits for more people than it can"), true
+			return false, limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 		}
 		return false, ending{outcome: waits.Outcome(), waits: waits}, true
 	case f.fan.Next < f.fan.Count && !failed:

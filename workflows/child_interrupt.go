@@ -132,7 +132,7 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	r, hold := c.run, *a.announcement
 	a.announcement = nil
 	hold.After = r.log.Interrupts
-	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
+	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "announce interrupts"))
 	var seq uint64
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, hold).Get(ctx, &seq); err != nil {
 		c.fails(err)

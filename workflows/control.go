@@ -59,7 +59,7 @@ func (t *thread) validateSteer(in runs.Steer) error {
 	case said.Has(in.Input):
 		return nil
 	case len(said.Steered) >= maxSteered, !t.fits(t.queue, runs.Steering{Steered: append(slices.Clip(said.Steered), in.Input), Told: said.Told}):
-		return temporal.NewApplicationError("too much has been said to this run", runs.ErrorTooMuchSteering)
+		return temporal.NewApplicationError("the run has reached its limit of steering messages", runs.ErrorTooMuchSteering)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (transitions) Enabled(context.Context, slog.Level) bool { return true }
 func (h transitions) WithAttrs([]slog.Attr) slog.Handler { return h }
 
 func (h transitions) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "a run takes a transition that it should not" {
+	if r.Message == "invalid phase transition" {
 		r.Attrs(func(a slog.Attr) bool { h.t.Errorf("%s: %s", r.Message, a); return true })
 	}
 	return nil

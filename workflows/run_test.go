@@ -194,7 +194,7 @@ func TestCancelBeforeTheFirstStep(t *testing.T) {
 // by a late attempt of its own execution, and then nobody else would end the run.
 func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 	t.Parallel()
-	fenced := temporal.NewNonRetryableApplicationError("the step is in other hands", runs.ErrorFenced, nil)
+	fenced := temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
 	for _, c := range []struct {
 		finish error
 		want   runs.Result

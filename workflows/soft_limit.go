@@ -60,7 +60,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.holdIfFits(waits):
-		return limit(runs.CodeLimitParallelTools, "the run waits for more people than it can"), true
+		return limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}

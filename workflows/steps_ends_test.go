@@ -194,7 +194,7 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 			return nil
 		}
 		refused++
-		return temporal.NewApplicationError("the log is out of reach", "log_unavailable")
+		return temporal.NewApplicationError("the log is unavailable", "log_unavailable")
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if refused != 4 {

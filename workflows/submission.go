@@ -97,7 +97,7 @@ func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	case t.closing || t.frees(in):
 		return true, nil
 	case t.successor == nil && w.IsResolved() && w.Contradicts(in.Decisions):
-		return false, temporal.NewApplicationError("others have decided, and the thread goes on", runs.ErrorBusy, runs.Active{RunID: t.run.in.Run.ID})
+		return false, temporal.NewApplicationError("another decision has resolved the interrupts, and the thread continues", runs.ErrorBusy, runs.Active{RunID: t.run.in.Run.ID})
 	case t.successor != nil && in.OnBusy != runs.OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", runs.ErrorBusy, runs.Active{RunID: t.successor.Run.ID})
 	case in.Offer == nil || then == runs.OpenReject:

@@ -48,7 +48,7 @@ func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) 
 // logs it, and makes it all the same: an execution that failed here would lose its run.
 func (t *thread) enter(ctx workflow.Context, next phase) {
 	if !t.phase.mayBecome(next) {
-		workflow.GetLogger(ctx).Error("a run takes a transition that it should not", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
+		workflow.GetLogger(ctx).Error("invalid phase transition", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
 	}
 	t.phase = next
 }
@@ -133,8 +133,8 @@ func (t *thread) resume(ctx workflow.Context) {
 }
 
 // closeSuspended forgets the interrupts of suspended children. If interrupted is true, the run has
-// ended with them, and waitsBehind has returned them. Otherwise no decision can take effect: they
-// are cancelled, and approvers are notified of that.
+// ended with them, and afterEnd keeps them. Otherwise no decision can take effect: they are
+// cancelled, and approvers are notified of that.
 func (t *thread) closeSuspended(ctx workflow.Context, interrupted bool) {
 	i := &t.run.interrupts
 	if !interrupted {
@@ -166,8 +166,9 @@ func (t *thread) next() *runs.Input {
 	return &next
 }
 
-// upsertSearchAttributes sets the search attributes of a run that was queued: continue-as-new has copied those of
-// the run before it. Runs that were not queued have theirs from the API's start request.
+// upsertSearchAttributes sets the search attributes of a run that did not start the workflow: it was
+// queued, or continues after interrupts, and continue-as-new has copied those of the run before it.
+// The API's start request sets those of the other runs.
 func (t *thread) upsertSearchAttributes(ctx workflow.Context) error {
 	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil

@@ -131,7 +131,7 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return ending{outcome: runs.OutcomeCancelled}, true
 	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(waits):
-		return limit(runs.CodeLimitParallelTools, "the run waits for more people than it can"), true
+		return limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 	}
 	return ending{}, false
 }
@@ -275,7 +275,7 @@ func (t *toolCalls) recordDropped() {
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(t.ctx)
 	defer cancel()
-	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, "write down"))
+	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, "record decision"))
 	for _, c := range left {
 		in := t.request(c.call, c.lane)
 		in.Cancelled, in.Compensates = true, true

@@ -7,7 +7,7 @@
 // A Narrator takes the chunks of one completion. It emits text, reasoning and tool calls as they
 // arrive, and ends with the step's result (narrator.go; reasoning in thinking.go; predicted state
 // in prediction.go and argument.go). It also tells the workflow which calls are subagents and
-// handoffs (narrator_handover.go; their tools in delegate.go and handoff.go). A Reporter emits the
+// handoffs (agent_calls.go; their tools in subagent.go and handoff.go). A Reporter emits the
 // progress that a tool or a provider reports.
 //
 // The package writes to no lane itself: it uses the attempt, or the emit function, of its caller.

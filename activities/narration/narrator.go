@@ -17,7 +17,7 @@ import (
 )
 
 // Narrator turns the chunks of one completion into AG-UI events on a lane, and collects the step's
-// result. The caller creates one for each attempt, sets what the model was offered, calls Tell for
+// result. The caller creates one for each attempt, sets what the model was offered, calls Add for
 // each chunk, and Finish once. A step without a model calls Propose instead. IDs derive from the
 // run and the step, not from the attempt or the provider, so all attempts use the same ones:
 // clients replace what a failed attempt has shown.
@@ -32,12 +32,13 @@ type Narrator struct {
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string
 	// attempt writes the events; nil if only Propose is used. offered are the names of tools that
-	// the workflow may know, Clients the client tools that the model was offered.
+	// the workflow may know.
 	attempt *stream.Attempt
 	offered []string
+	// Clients are the client tools that the model was offered.
 	Clients []llm.Tool
 	// Subagents are the subagents that the model may call, Handoffs the agents to which it may hand
-	// the thread over. They are those that OfferDelegates and OfferHandoffs have returned.
+	// the thread over: the results of OfferSubagents and OfferHandoffs.
 	Subagents []Subagent
 	Handoffs  []Handoff
 	// Gate decides which calls need an approval; nil = none.
@@ -94,8 +95,9 @@ func (n *Narrator) SetSpecs(offered []tools.Tool) {
 	}
 }
 
-// setQueue sets the task queue and the sequence of a call. Calls with the same sequence number are made
-// one after the other. The workflow gets numbers, because names are of no use to it and take room.
+// setQueue sets the task queue and the sequence of a call. Calls with the same sequence number are
+// made one after the other. The workflow gets a number instead of the name, to keep its payload
+// small.
 func (n *Narrator) setQueue(call *runs.Call) {
 	spec := n.places[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
@@ -142,7 +144,7 @@ func (n *Narrator) Add(ctx context.Context, chunk llm.Chunk) error {
 	case llm.ActivityPatch:
 		return n.show(ctx, func(r *Reporter) error { return r.patchActivity(c.Name, c.Patch) })
 	case llm.Finish:
-		// Events end in Finish: a completion may break off without this chunk.
+		// Finish, not this chunk, closes open messages: a completion may end without it.
 		n.Answer.Finish = string(c.Reason)
 	}
 	if len(events) == 0 {
@@ -269,19 +271,20 @@ func (n *Narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
-		waits := n.workflowCall(call)
-		n.markSubagent(call, &waits)
-		if waits.Client || waits.Approval != nil {
+		c := n.workflowCall(call)
+		n.markSubagent(call, &c)
+		if c.Client || c.Approval != nil {
 			n.Answer.WaitCount++
 		}
-		if waits.Placed() {
+		if c.Placed() {
 			n.Answer.OrderedCount++
 		}
-		// Beyond runs.MaxCalls or runs.MaxInterrupts the workflow gets the number of calls only.
-		// Further calls are known by their index; too many interrupts end the run.
+		// After runs.MaxCalls calls or runs.MaxInterrupts interrupts, further calls are not in
+		// Answer.Calls, and CallCount has the number of all calls. The workflow identifies those
+		// calls by their index; a run with too many interrupts ends.
 		if n.Answer.CallCount == 0 && len(n.Answer.Calls) < runs.MaxCalls && n.Answer.WaitCount <= runs.MaxInterrupts {
-			n.Answer.Calls = append(n.Answer.Calls, waits)
-			n.markHandoff(call, waits, i)
+			n.Answer.Calls = append(n.Answer.Calls, c)
+			n.markHandoff(call, c, i)
 		} else {
 			n.Answer.CallCount = len(n.calls)
 		}
@@ -311,7 +314,7 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 		encoded, err = json.Marshal(n.Answer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("activities: encode answer: %w", err)
+		return nil, fmt.Errorf("narration: encode answer: %w", err)
 	}
 	return encoded, nil
 }
@@ -355,7 +358,7 @@ func (n *Narrator) toolName(tool string) string {
 // Propose makes the message of a step that no model writes: one tool call of the tool step, the
 // approval or the limit. It emits nothing. It returns the ID of the call, the events that show it,
 // and the result, which the caller writes together in one record. Answer has the call. Call it
-// once, instead of Tell and Finish.
+// once, instead of Add and Finish.
 func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui.Event, result *stream.Result, err error) {
 	call := &toolCall{id: n.run.Identify("call", n.step+"/0"), name: tool}
 	call.providerID = call.id

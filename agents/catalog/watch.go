@@ -56,7 +56,7 @@ type loading struct {
 	last    map[string]Publication
 }
 
-// gather begins a load, see [watch.Copy].
+// gather begins a load, see [watch.Receiver].
 func (c *Catalog) gather() watch.Loading { return &loading{c, map[string]Publication{}} }
 
 // Take implements [watch.Loading].
@@ -76,7 +76,7 @@ func (l *loading) Done(ctx context.Context, _ uint64) {
 	l.catalog.tell()
 }
 
-// follow applies a change of the bucket, see [watch.Copy].
+// follow applies a change of the bucket, see [watch.Receiver].
 func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
 	if name, p, ok := decode(change); ok { // an operator may have deleted a key: that changes nothing here
 		c.take(name, p, c.load(ctx, name, p.Revision))

@@ -36,7 +36,7 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	if s == nil || s.Agent == nil || s.Agent.Name != "" {
-		return nil, fmt.Errorf("%w: no agent stands at %q", ErrCursor, path)
+		return nil, fmt.Errorf("%w: step %q has no inline agent", ErrCursor, path)
 	}
 	name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "~")
 	return d.Inline(name, s.Agent), nil
@@ -164,5 +164,5 @@ func (p openStep) inner() (list, error) {
 	case s.Loop != nil:
 		return list{s.Loop.Steps, p.path + "/" + strconv.Itoa(f.Round), p.name}, nil
 	}
-	return list{}, fmt.Errorf("%w: nothing stands in %q", ErrCursor, p.path)
+	return list{}, fmt.Errorf("%w: step %q has no inner steps", ErrCursor, p.path)
 }

@@ -37,7 +37,7 @@ func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, 
 	var gone *serviceerror.NotFound
 	switch {
 	case errors.As(err, &app) && app.Type() == runs.ErrorTooMuchSteering:
-		return problem.New(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
+		return problem.New(http.StatusTooManyRequests, "too_much_steering", "the run has reached its limit of steering messages")
 	// A workflow that is about to close refuses updates too: to the client its run has ended.
 	case errors.As(err, &gone), errors.As(err, &app):
 		return notActive(thread)

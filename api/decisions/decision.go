@@ -262,7 +262,7 @@ func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now
 		return
 	}
 	if err := s.index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
-		s.find.Logger.WarnContext(ctx, "an approval that waits no more stays listed", "thread", thread.ID, "approval", id, "error", err)
+		s.find.Logger.WarnContext(ctx, "could not remove a resolved interrupt from the inbox", "thread", thread.ID, "approval", id, "error", err)
 	}
 }
 

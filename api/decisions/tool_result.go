@@ -235,7 +235,7 @@ func errUnknownCall(id string) *problem.Problem {
 
 // errAbandonedCall returns the 410 for a call without a result with which the thread has continued.
 func errAbandonedCall(id string) *problem.Problem {
-	return problem.New(http.StatusGone, "abandoned", fmt.Sprintf("the thread has gone on without the result of the tool call %.200q", id))
+	return problem.New(http.StatusGone, "abandoned", fmt.Sprintf("the thread has continued without the result of the tool call %.200q", id))
 }
 
 // errAnswered returns the 409 for a call that has another result, which it contains unless it is

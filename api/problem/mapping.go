@@ -38,7 +38,7 @@ func Of(err error) *Problem {
 	case errors.Is(err, schedules.ErrUnknown):
 		return Unknown("schedule", "") // scheduleroutes adds the name
 	case errors.Is(err, schedules.ErrChanged):
-		return New(http.StatusConflict, "schedule_changed", "somebody else has changed the schedule meanwhile; look at it again")
+		return New(http.StatusConflict, "schedule_changed", "the schedule has changed since: read it, and try again")
 	case errors.Is(err, stream.ErrInvalidCursor):
 		return InvalidCursor(err)
 	case errors.Is(err, stream.ErrLogReplaced):
@@ -46,7 +46,7 @@ func Of(err error) *Problem {
 	case errors.Is(err, stream.ErrGone):
 		return New(http.StatusGone, "gone", "the thread that the cursor is of was deleted; attach anew")
 	case errors.Is(err, inbox.ErrGone):
-		return New(http.StatusGone, "gone", "what came behind the cursor may not be kept any more; list what is pending, and follow from there")
+		return New(http.StatusGone, "gone", "events after this cursor may have been removed: list the open approvals, and follow from the new cursor")
 	case errors.As(err, &missing) && missing.Revision == "":
 		return Unknown("agent", missing.Agent)
 	case missing != nil: // errors.As has set missing in the case above

@@ -249,7 +249,7 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.open[id] != nil:
-		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket; what it stands for goes on")
+		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket; the first subscription continues")
 		p.Pointer = "/id"
 		return p
 	case len(s.open) >= s.PerSocket:

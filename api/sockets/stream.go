@@ -199,7 +199,7 @@ func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view
 	if errors.Is(err, io.EOF) {
 		return err
 	}
-	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
+	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe after the last cursor")
 }
 
 // subscription is the streams.Transport of one stream of a WebSocket. It needs no heartbeats,

@@ -58,7 +58,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	}
 	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "api")
 	if len(cfg.Unknown) > 0 {
-		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
+		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
 	}
 	// Definitions and authentication are checked before the connections, so that a mistake in them
 	// is reported without the wait for NATS and Temporal.

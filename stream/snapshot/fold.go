@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// fold adds the records of a thread, in the order of the log, to a snapshot. It is the one function
-// that decides what a record means for the conversation; models, the API and readers use its
-// results. It is used by one goroutine, for one result.
+// fold adds the records of a thread, in the order of the log, to a snapshot. No other code
+// decides what a record means for the conversation; models, the API and readers use its results. It
+// is used by one goroutine, for one result.
 //
 // Lists in the base are shared with other snapshots. So the fold never writes to an element of a
 // list that it has not cloned, and appends only to clipped lists.

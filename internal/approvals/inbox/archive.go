@@ -87,7 +87,7 @@ type archiving struct {
 	all     map[string]map[string]*archived
 }
 
-// load begins a load of the archive, see [watch.Copy].
+// load begins a load of the archive, see [watch.Receiver].
 func (x *archive) load() watch.Loading { return &archiving{x, map[string]map[string]*archived{}} }
 
 // Take implements [watch.Loading].
@@ -117,7 +117,7 @@ func (l *archiving) Done(context.Context, uint64) {
 	l.archive.decided = sorted
 }
 
-// apply adds one change of the bucket to the archive, see [watch.Copy].
+// apply adds one change of the bucket to the archive, see [watch.Receiver].
 func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, d := decodeArchived(change)
 	if d == nil {

@@ -63,7 +63,7 @@ type loading struct {
 	all   map[string]map[string]*item
 }
 
-// load begins a load of the index, see [watch.Copy].
+// load begins a load of the index, see [watch.Receiver].
 func (x *Index) load() watch.Loading { return &loading{x, map[string]map[string]*item{}} }
 
 // byPlace compares an item with a place, for binary searches.
@@ -98,7 +98,7 @@ func (l *loading) Done(_ context.Context, revision uint64) {
 	l.index.pending, l.index.revision = sorted, revision
 }
 
-// apply adds one change of the bucket to the index, see [watch.Copy].
+// apply adds one change of the bucket to the index, see [watch.Receiver].
 func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, place, ok := split(change.Key())
 	if !ok {

@@ -68,7 +68,7 @@ type loading struct {
 	tenants map[string]*tenant
 }
 
-// load begins a load of the index, see [watch.Copy].
+// load begins a load of the index, see [watch.Receiver].
 func (x *Index) load() watch.Loading { return &loading{x, map[string]*tenant{}} }
 
 // Take implements [watch.Loading].
@@ -104,7 +104,7 @@ func (l *loading) Done(context.Context, uint64) {
 	l.index.tenants = l.tenants
 }
 
-// apply applies one change of the bucket to the index, see [watch.Copy].
+// apply applies one change of the bucket to the index, see [watch.Receiver].
 func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	of, token, ok := split(change.Key())
 	if !ok {

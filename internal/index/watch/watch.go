@@ -44,10 +44,10 @@ type Loading interface {
 // Watch keeps one copy current. Begin starts its only lasting goroutine, and Stop ends it. It is
 // safe for concurrent use.
 type Watch struct {
-	source Source
-	copy   Receiver
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
+	source   Source
+	receiver Receiver
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
 	// current is whether the copy is loaded and no failure of its watch is known.
 	current atomic.Bool
 
@@ -70,7 +70,7 @@ func Begin(ctx context.Context, s Source, c Receiver) (*Watch, error) {
 		s.Check = check
 	}
 	live, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := &Watch{source: s, copy: c, stop: stop}
+	w := &Watch{source: s, receiver: c, stop: stop}
 	loaded := make(chan struct{})
 	w.wait.Go(func() { w.follow(live, sync.OnceFunc(func() { close(loaded) })) })
 	select {
@@ -82,7 +82,7 @@ func Begin(ctx context.Context, s Source, c Receiver) (*Watch, error) {
 	}
 }
 
-// Stop ends the watch and waits for its goroutine: after Stop returns, no function of the Copy is
+// Stop ends the watch and waits for its goroutine: after Stop returns, no function of the Receiver is
 // called.
 func (w *Watch) Stop() {
 	w.stop()
@@ -181,7 +181,7 @@ func unwatch(updates jetstream.KeyWatcher) {
 // ends, or when the watch was behind at two consecutive checks: one check may just precede an
 // update in flight.
 func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded func()) {
-	loading, revision, missed := w.copy.Load(), uint64(0), false
+	loading, revision, missed := w.receiver.Load(), uint64(0), false
 	looks := time.NewTicker(w.source.Check)
 	defer looks.Stop()
 	for {
@@ -207,7 +207,7 @@ func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEn
 			case loading != nil:
 				loading.Take(entry)
 			default:
-				w.copy.Take(ctx, entry)
+				w.receiver.Take(ctx, entry)
 				w.notifyChanged()
 			}
 			revision = max(revision, entry.Revision())

@@ -24,7 +24,8 @@ import (
 var ErrHelp = pflag.ErrHelp
 
 // Config is the configuration of a process. Fields that the process does not read have their zero
-// values. After Load it is not changed; it is safe for concurrent use.
+// values. The program completes Temporal after Load. From then on the Config is not changed, and it
+// is safe for concurrent use.
 type Config struct {
 	// Addr is the address of the API, host:port; port 0 = any free one.
 	Addr string

@@ -70,7 +70,7 @@ type loading struct {
 	workers map[string]notice
 }
 
-// load begins a load of the board, see [watch.Copy].
+// load begins a load of the board, see [watch.Receiver].
 func (b *Board) load() watch.Loading { return &loading{b, map[string]notice{}} }
 
 // Take implements [watch.Loading].
@@ -83,7 +83,7 @@ func (l *loading) Done(context.Context, uint64) {
 	l.board.workers = l.workers
 }
 
-// apply applies one change of the bucket to the board, see [watch.Copy].
+// apply applies one change of the bucket to the board, see [watch.Receiver].
 func (b *Board) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

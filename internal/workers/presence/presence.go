@@ -353,10 +353,10 @@ func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 	}
 	sweeping, cancel := context.WithTimeout(ctx, sweepPatience)
 	defer cancel()
-	unnoted, err := p.sweep(sweeping, worker)
+	swept, err := p.sweep(sweeping, worker)
 	if err != nil { // heartbeat timeouts find the rest
-		p.logger.WarnContext(ctx, "could not ask for all that a dead worker was handed", "worker", worker, "error", err)
+		p.logger.WarnContext(ctx, "the sweep for the attempts of a dead worker failed", "worker", worker, "error", err)
 	}
-	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens), "unnoted", unnoted)
+	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens), "swept", swept)
 	return true
 }
