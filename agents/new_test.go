@@ -150,14 +150,14 @@ func TestGoSaysWhatYAMLSays(t *testing.T) {
 	}
 }
 
-// The page's first example stands there in Go too, as it is compiled here.
+// The first example of the page on pipelines is in Go on another page, and is compiled here.
 func TestGoOfThePage(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/guides/pipelines.md")
+	page, err := os.ReadFile("../docs/guides/pipelines-in-go.md")
 	if err != nil {
 		t.Fatal(err)
 	}
