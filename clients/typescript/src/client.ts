@@ -23,7 +23,7 @@ export interface Approval {
   /** Times are in RFC 3339. */
   requestedAt: string;
   expiresAt?: string;
-  /** A subject, or `role:name`; none: whoever may use the thread. */
+  /** Subjects, or `role:name`; empty: every caller that may use the thread. */
   approvers: string[];
   /** The path of the step that asks, in a pipeline. */
   step?: string;
