@@ -304,8 +304,8 @@ func failureEnding(f pipeline.Failure) ending {
 	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 
-// limit returns the ending of a run or step that has reached a limit. code is one of
-// runs.CodeLimit….
+// limit returns the ending of a run or step that has reached a limit. code is a code of package runs
+// for limits, such as runs.CodeLimitSubagents.
 func limit(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }

@@ -22,7 +22,7 @@ func invalidDefinition(err error) *Problem {
 	return p
 }
 
-// definitionErrors returns all agents.DefinitionErrors among the errors that agents.Parse has
+// definitionErrors returns every agents.DefinitionError among the errors that agents.Parse has
 // joined, in their order.
 func definitionErrors(err error) []*agents.DefinitionError {
 	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what is joined is looked at one by one
