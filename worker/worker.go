@@ -70,8 +70,8 @@ func Main(a Additions) {
 }
 
 // Run runs the worker until ctx ends; other workers then continue its runs. args and environ are
-// those of the command worker. It writes its log, and nothing else, to out. It blocks, and returns
-// nil after help was printed.
+// those of the command worker. It writes its log, and nothing else, to out. It blocks. It returns nil
+// when ctx has ended, also while the worker still waits for its servers, and after help was printed.
 func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {
@@ -84,6 +84,13 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
 	}
+	working := false
+	defer func() {
+		if stopped := ctx.Err() != nil && !working; stopped && err != nil {
+			logger.InfoContext(ctx, "stopped before it worked", "error", err)
+			err = nil // a stop that was requested is no failure
+		}
+	}()
 	// Mistakes in files are reported before the worker waits for NATS and Temporal.
 	folder, err := openFolder(cfg)
 	if err != nil {
@@ -164,6 +171,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if err != nil {
 		return err
 	}
+	working = true
 	// From here on the Temporal workers poll in goroutines of their own; Run only waits.
 	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
 	<-ctx.Done()

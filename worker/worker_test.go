@@ -5,19 +5,34 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProcess is the environment variable with which the test binary runs Main instead of the tests.
+const asProcess = "WORKER_TEST_AS_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		os.Args = os.Args[:1]
+		Main(Additions{})
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestHelpEndsWell(t *testing.T) {
 	t.Parallel()
@@ -36,6 +51,53 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	err := Run(t.Context(), Additions{}, nil, environ, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// SIGTERM ends the process with status 0 while it waits for NATS or for Temporal, also if the server
+// accepts the connection and sends nothing.
+func TestSIGTERMWhileItWaits(t *testing.T) {
+	t.Parallel()
+	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	defer func() { nats.Shutdown(); nats.WaitForShutdown() }()
+	if !nats.ReadyForConnections(10 * time.Second) {
+		t.Fatal("nats-server is not ready")
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for name, environ := range map[string][]string{
+		"NATS":     {"NATS_URL=nats://" + silent.Addr().String()},
+		"Temporal": {"NATS_URL=" + nats.ClientURL(), "TEMPORAL_ADDRESS=" + silent.Addr().String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
+			cmd.Env = append(environ, asProcess+"=1", "TEMPORAL_CONFIG_FILE=none")
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := silent.Accept() // the process waits for the server's answer
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			begun := time.Now()
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			err = cmd.Wait()
+			if took := time.Since(begun); err != nil || took > 3*time.Second || !strings.Contains(out.String(), "stopped before it worked") {
+				t.Errorf("ended with %v after %s:\n%s", err, took, out.String())
+			}
+		})
 	}
 }
 

@@ -38,9 +38,9 @@ func main() {
 // attribute fails.
 var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun"}
 
-// run serves the API until ctx ends, and then lets open requests end. It writes its log, and
-// nothing else, to out. If the first argument is "probe", it only checks a node with the same
-// configuration.
+// run serves the API until ctx ends, and then lets open requests end. If ctx ends before the API
+// serves, run returns nil soon. It writes its log, and nothing else, to out. If the first argument is
+// "probe", it only checks a node with the same configuration.
 func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
 	asks := len(args) > 0 && args[0] == "probe"
 	if asks {
@@ -60,6 +60,13 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
 	}
+	serving := false
+	defer func() {
+		if stopped := ctx.Err() != nil && !serving; stopped && err != nil {
+			logger.InfoContext(ctx, "stopped before it served", "error", err)
+			err = nil // a stop that was requested is no failure
+		}
+	}()
 	// Definitions and authentication are checked before the connections, so that a mistake in them
 	// is reported without the wait for NATS and Temporal.
 	folder := &agents.Folder{}
@@ -125,6 +132,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	serving = true
 	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents))
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")

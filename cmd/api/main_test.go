@@ -2,19 +2,33 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProcess is the environment variable with which the test binary runs main instead of the tests.
+const asProcess = "API_TEST_AS_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		os.Args = os.Args[:1]
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestHelpEndsWell(t *testing.T) {
 	t.Parallel()
@@ -61,13 +75,34 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	}
 }
 
-func TestStopsWhileItWaits(t *testing.T) {
+// SIGTERM ends the process with status 0 while it waits for NATS. One attempt to connect takes up to 5 s
+// if the server accepts the connection and sends nothing; the process does not wait for its end.
+func TestSIGTERMWhileItWaits(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := run(ctx, nil, []string{"NATS_URL=nats://127.0.0.1:1", "TEMPORAL_CONFIG_FILE=none"}, &bytes.Buffer{})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = []string{asProcess + "=1", "NATS_URL=nats://" + silent.Addr().String(), "PERDURE_ADDR=127.0.0.1:0", "TEMPORAL_CONFIG_FILE=none"}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := silent.Accept() // the process waits for the server's first line
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	begun := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	if took := time.Since(begun); err != nil || took > 3*time.Second || !strings.Contains(out.String(), "stopped before it served") {
+		t.Errorf("ended with %v after %s:\n%s", err, took, out.String())
 	}
 }
 

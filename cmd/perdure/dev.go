@@ -69,11 +69,7 @@ one directory. After a crash, start it again with the same directory: every run 
 				return fmt.Errorf("--log-level: %w", err)
 			}
 			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
-			err := runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if toldToEnd := cmd.Context().Err() != nil && errors.Is(err, context.Canceled); toldToEnd {
-				err = nil // a signal during the start is no failure
-			}
-			return err
+			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
@@ -102,7 +98,8 @@ type addresses struct {
 }
 
 // runDev starts everything in the order of dependencies, waits until ctx ends, and stops everything
-// in the opposite order. out is for the user, errOut for the log.
+// in the opposite order. If ctx ends during the start, it stops what has started and returns nil. out is
+// for the user, errOut for the log.
 func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.Writer) (err error) {
 	cfg, err := config.Load(config.Dev, nil, environ, out)
 	if err != nil {
@@ -113,6 +110,13 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		debug.SetGCPercent(400) // the embedded Temporal server produces much garbage and keeps little memory
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
+	ready := false
+	defer func() {
+		if stopped := ctx.Err() != nil && !ready; stopped && err != nil {
+			logger.InfoContext(ctx, "stopped before it was ready", "error", err)
+			err = nil // a stop that was requested is no failure
+		}
+	}()
 	tel, err := telemetry.Start(ctx, "perdure", cfg.Getenv)
 	if err != nil {
 		return err
@@ -182,6 +186,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer func() { _ = os.Remove(file) }()
+	ready = true
 	announce(out, o, where, folder.Agents, cfg.Getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")

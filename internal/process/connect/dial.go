@@ -17,7 +17,7 @@ import (
 )
 
 // Connections are dialed with two layers of repetition. The functions dialNATS and dialTemporal
-// make one attempt, bounded by attemptTimeout, and mark permanent errors. retry repeats them until
+// make one attempt, bounded by attemptTimeout and ctx, and mark permanent errors. retry repeats them until
 // Config.ConnectTimeout. After that the client libraries reconnect by themselves.
 
 // Connections are the open connections of a process. The caller of Dial owns them and calls Close.
@@ -64,7 +64,7 @@ func (c *Connections) Close() {
 	c.NATS.Close()
 }
 
-// attemptTimeout bounds one attempt: a healthy server answers within milliseconds.
+// attemptTimeout bounds one attempt with one server: a healthy server answers within milliseconds.
 const attemptTimeout = 5 * time.Second
 
 // retry repeats attempt until it succeeds, fails permanently, or ctx ends. The error has the cause
@@ -72,8 +72,6 @@ const attemptTimeout = 5 * time.Second
 func retry[T any](ctx context.Context, server string, logger *slog.Logger, attempt func(context.Context) (T, error)) (T, error) {
 	var last error
 	once := func() (T, error) {
-		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-		defer cancel()
 		connection, err := attempt(ctx)
 		last = err
 		return connection, err

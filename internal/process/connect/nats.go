@@ -47,15 +47,40 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 			logger.Error("NATS reports an error", "server", nc.ConnectedUrlRedacted(), "error", err, "subject", subject)
 		}),
 	)
-	nc, err := nats.Connect(cfg.NATS.URL, options...)
+	nc, err := connectNATS(ctx, cfg.NATS.URL, options)
 	if err != nil {
 		return nil, permanent(fmt.Errorf("%s: %w", redacted(cfg.NATS.URL), err))
 	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
 	if err := askJetStream(ctx, nc, cfg.Stream.Stream); err != nil {
 		defer nc.Close()
 		return nil, fmt.Errorf("%s: %w", nc.ConnectedUrlRedacted(), err)
 	}
 	return nc, nil
+}
+
+// connectNATS is nats.Connect with a context. If ctx ends first, the attempt ends in the background
+// within attemptTimeout for each server, and its connection is closed.
+func connectNATS(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
+	var nc *nats.Conn
+	var err error
+	connected := make(chan struct{})
+	go func() {
+		defer close(connected)
+		nc, err = nats.Connect(url, options...)
+	}()
+	select {
+	case <-connected:
+		return nc, err
+	case <-ctx.Done():
+		go func() {
+			if <-connected; err == nil {
+				nc.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
 }
 
 // redacted removes users, passwords and tokens from server URLs that are separated by commas.

@@ -23,6 +23,8 @@ const longestRedial = time.Second
 // seconds after its creation, and a worker that polls before that fails. A process that may not
 // describe the namespace is accepted.
 func dialTemporal(ctx context.Context, o client.Options, logger *slog.Logger) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
 	o.Logger = sdklog.NewStructuredLogger(logger)
 	pace := backoff.DefaultConfig
 	pace.MaxDelay = longestRedial
