@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ type Names struct {
 	Servers   []string // MCP servers
 	Providers []string // model providers; nil = all count as known
 	Scripts   []string // scripts of the provider scripted
+	Programs  []string // agents that are Go workflow functions
 	// Others are patterns of names of any kind that other workers have.
 	Others []string
 }
@@ -54,13 +56,13 @@ func (f *Folder) Names() Names {
 func (n Names) With(more Names) Names {
 	return Names{
 		Tools: slices.Concat(n.Tools, more.Tools), Agents: slices.Concat(n.Agents, more.Agents), Servers: slices.Concat(n.Servers, more.Servers),
-		Providers: slices.Concat(n.Providers, more.Providers), Scripts: slices.Concat(n.Scripts, more.Scripts), Others: slices.Concat(n.Others, more.Others),
+		Providers: slices.Concat(n.Providers, more.Providers), Scripts: slices.Concat(n.Scripts, more.Scripts), Programs: slices.Concat(n.Programs, more.Programs), Others: slices.Concat(n.Others, more.Others),
 	}
 }
 
-// CheckNames reports names in the folder's agents that neither the folder nor known has. The error
-// is a *DefinitionError, or several joined: each has the position, and a suggestion if a known name
-// is similar.
+// CheckNames reports names in the folder's agents and scripts that neither the folder nor known has.
+// The error is a *DefinitionError, or several joined: each has the position, and a suggestion if a
+// known name is similar.
 func (f *Folder) CheckNames(known Names) error {
 	known = known.With(f.Names())
 	var wrong []error
@@ -74,7 +76,57 @@ func (f *Folder) CheckNames(known Names) error {
 			wrong = append(wrong, e)
 		}
 	}
+	for _, script := range f.Scripts {
+		for _, e := range f.unknownCalls(script, known) {
+			wrong = append(wrong, e)
+		}
+	}
 	return errors.Join(wrong...)
+}
+
+// unknownCalls returns an error for each call of an unknown tool in a script. The tools of clients,
+// of MCP servers and of subagents are known by the agents that use the script, so a script that no
+// agent of the folder uses is not checked.
+func (f *Folder) unknownCalls(s *Script, known Names) []*DefinitionError {
+	patterns, used := f.offeredTo(scriptedProvider + "/" + s.Name)
+	if !used {
+		return nil
+	}
+	c := &nameCheck{known: known}
+	for i, turn := range s.Turns {
+		for j, step := range turn.Steps {
+			for k, call := range step.Calls {
+				if !fromElsewhere(patterns, call.Tool) {
+					c.unknown(fmt.Sprintf("turns[%d].steps[%d].calls[%d].tool", i, j, k), "tool", call.Tool, known.Tools)
+				}
+			}
+		}
+	}
+	for _, e := range c.found {
+		e.File = s.Place.File
+		e.Line, e.Column = s.Place.find(e.Key)
+	}
+	return c.found
+}
+
+// offeredTo returns the tool patterns of the agents of the folder that use a model, inline agents
+// included, and whether there are any. The agents of a program may have any client tools.
+func (f *Folder) offeredTo(model string) (patterns []string, used bool) {
+	offer := func(more ...string) { patterns, used = append(patterns, more...), true }
+	for _, d := range f.Agents {
+		if d.Model == model {
+			offer(d.Tools...)
+		}
+		if d.Model == model && d.Workflow != "" {
+			offer(ClientPrefix + "*")
+		}
+		eachStep(d.Steps, func(s *Step) {
+			if a := s.Agent; a != nil && a.Name == "" && cmp.Or(a.Model, d.Model) == model {
+				offer(a.Tools...)
+			}
+		})
+	}
+	return patterns, used
 }
 
 // find returns the position of a key such as tools[2]: that of the entry, else that of the nearest
@@ -104,11 +156,14 @@ func (p Place) find(key string) (line, column int) {
 func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	c := &nameCheck{d: d, known: known}
 	c.tools("tools", d.Tools)
+	if d.Workflow != "" {
+		c.unknown("workflow", "program", d.Workflow, known.Programs)
+	}
 	c.model("model", d.Model)
 	c.model("context.model", d.Context.Model)
 	c.steps("steps", d.Steps)
 	for i, p := range d.State.Predict {
-		if !c.fromElsewhere(p.Tool) {
+		if !fromElsewhere(c.d.Tools, p.Tool) {
 			c.unknown(fmt.Sprintf("state.predict[%d].tool", i), "tool", p.Tool, c.known.Tools)
 		}
 	}
@@ -116,7 +171,7 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 		for j, p := range rule.Tools {
 			if at := fmt.Sprintf("approvals[%d].tools[%d]", i, j); strings.HasPrefix(p, serverPrefix) {
 				c.tool(at, p)
-			} else if !strings.Contains(p, "*") && !c.fromElsewhere(p) {
+			} else if !strings.Contains(p, "*") && !fromElsewhere(c.d.Tools, p) {
 				c.unknown(at, "tool", p, c.known.Tools)
 			}
 		}
@@ -126,7 +181,7 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 
 // nameCheck collects the unknown names of a definition.
 type nameCheck struct {
-	d     *Definition
+	d     *Definition // nil for a script
 	known Names
 	found []*DefinitionError
 }
@@ -137,7 +192,10 @@ func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
 	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, knows) {
 		return
 	}
-	e := &DefinitionError{Agent: c.d.Name, Key: key}
+	e := &DefinitionError{Key: key}
+	if c.d != nil {
+		e.Agent = c.d.Name
+	}
 	e.Reason = fmt.Sprintf("%s: unknown %s %.80q%s", e.Pointer(), kind, name, suggestion(name, candidates))
 	c.found = append(c.found, e)
 }
@@ -192,7 +250,7 @@ func (c *nameCheck) step(at string, s *Step) {
 		c.tools(at+".agent.tools", a.Tools)
 		c.model(at+".agent.model", a.Model)
 	}
-	if s.Tool != "" && !c.fromElsewhere(s.Tool) {
+	if s.Tool != "" && !fromElsewhere(c.d.Tools, s.Tool) {
 		c.unknown(at+".tool", "tool", s.Tool, c.known.Tools)
 	}
 	c.steps(at+".steps", s.Steps)
@@ -214,11 +272,11 @@ func (c *nameCheck) step(at string, s *Step) {
 	}
 }
 
-// fromElsewhere reports whether a tool of a step or rule may be a client tool, a subagent, a
-// handoff, or a tool of an MCP server. Client tools are known only at run time; the others are
-// checked where the agent lists its tools.
-func (c *nameCheck) fromElsewhere(tool string) bool {
-	return slices.ContainsFunc(c.d.Tools, func(p string) bool {
+// fromElsewhere reports whether a tool may be a client tool, a subagent, a handoff, or a tool of an
+// MCP server, by the tool patterns of its agent. Client tools are known only at run time; the others
+// are checked where the agent lists its tools.
+func fromElsewhere(patterns []string, tool string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
 		prefix, name, _ := strings.Cut(p, ":")
 		switch prefix + ":" {
 		case ClientPrefix:

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-var knownNames = agents.BuiltIn().With(agents.Names{Agents: []string{"published"}, Others: []string{"own_*"}})
+var knownNames = agents.BuiltIn().With(agents.Names{Agents: []string{"published"}, Programs: []string{"invoice"}, Others: []string{"own_*"}})
 
 func TestUnknownNamesAreToldWithTheirPlace(t *testing.T) {
 	t.Parallel()
@@ -29,12 +29,46 @@ url: https://mcp.example
 ---
 kind: script
 name: own
-turns: [{steps: [{say: hi}]}]
+turns:
+  - steps:
+      - calls: [{tool: calculate}, {tool: own_tool}, {tool: a}, {tool: transfer_to_published}, {tool: shop_buy}, {tool: pick}]
+---
+kind: script
+name: unused
+turns: [{steps: [{calls: [{tool: of_an_agent_that_is_published_later}]}]}]
 ---
 name: b
 model: scripted/own
-tools: ["agent:a"]
+tools: ["agent:a", "handoff:published", "mcp:shop/*"]
+---
+name: c
+steps: [{name: one, agent: {instructions: x, model: scripted/own, tools: ["client:pick"]}}]
+---
+name: d
+model: scripted/asks
+workflow: invoice
+---
+kind: script
+name: asks
+turns: [{steps: [{calls: [{tool: tool_of_the_client}]}]}]
+---
+name: e
+workflow: own_program
 `, ""},
+		"script's call": {`name: a
+model: scripted/own
+---
+kind: script
+name: own
+turns:
+  - steps:
+      - calls:
+          - tool: calculate
+          - tool: calculat
+      - calls: [{tool: pick}]
+`, `10: /turns/0/steps/0/calls/1/tool: unknown tool "calculat" (did you mean "calculate"?)
+11: /turns/0/steps/1/calls/0/tool: unknown tool "pick"`},
+		"program":    {"name: a\nworkflow: invoce\n", `2: /workflow: unknown program "invoce" (did you mean "invoice"?)`},
 		"tool":       {"name: a\nmodel: openai/m\ntools:\n  - current_time\n  - calculat\n", `5: /tools/1: unknown tool "calculat" (did you mean "calculate"?)`},
 		"subagent":   {"name: a\nmodel: openai/m\ntools: [\"agent:publishd\"]\n", `3: /tools/0: unknown agent "publishd" (did you mean "published"?)`},
 		"handoff":    {"name: a\nmodel: openai/m\ntools: [\"handoff:nobody\"]\n", `3: /tools/0: unknown agent "nobody"`},

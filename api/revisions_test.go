@@ -165,7 +165,9 @@ func (l lacks) Missing(tools []string) []string {
 	return slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return !slices.Contains(l, tool) })
 }
 
-func (lacks) Known() agents.Names { return agents.Names{Tools: []string{"charge"}} }
+func (lacks) Known() agents.Names {
+	return agents.Names{Tools: []string{"charge"}, Programs: []string{"invoice"}}
+}
 
 func (lacks) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
@@ -222,6 +224,13 @@ func TestWarningsOfAPublication(t *testing.T) {
 		`/model: unknown model provider "opnai" (did you mean "openai"?)` + elsewhere,
 	}
 	if w := put("c", "name: c\nmodel: opnai/m\ntools: [chrage, \"agent:nobody\", \"agent:b\", \"mcp:shp/buy\"]\n"); !slices.Equal(w, want) {
+		t.Errorf("warnings are\n%q, want\n%q", w, want)
+	}
+	if w := put("e", "name: e\nworkflow: invoice\n"); w != nil {
+		t.Errorf("a known program is warned of: %q", w)
+	}
+	want = []string{`/workflow: unknown program "invoce" (did you mean "invoice"?)`}
+	if w := put("f", "name: f\nworkflow: invoce\n"); !slices.Equal(w, want) {
 		t.Errorf("warnings are\n%q, want\n%q", w, want)
 	}
 	want = []string{`/steps/0/agent/model: unknown script "offers"` + elsewhere}

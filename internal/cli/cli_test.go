@@ -375,6 +375,12 @@ func TestDefinitions(t *testing.T) {
 	run(t, nil, "", "agents", "validate", other).want(t, exitUsage, "",
 		other+`:3: /tools/0: unknown tool "calculat" (did you mean "calculate"?)`+"\n"+other+`:3: /tools/2: unknown tool "reserve"`)
 	run(t, nil, "", "agents", "validate", other, "--known", "reserve,calc*").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
+	program := filepath.Join(t.TempDir(), "program.yaml")
+	if err := os.WriteFile(program, []byte("name: p\nworkflow: invoice\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, nil, "", "agents", "validate", program).want(t, exitUsage, "", program+`:2: /workflow: unknown program "invoice"`)
+	run(t, nil, "", "agents", "validate", program, "--known", "invoice").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
 	if got := run(t, nil, "", "agents", "validate", other, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"pointer": "/tools/0"`) {
 		t.Errorf("validate --json: %+v", got)
 	}

@@ -21,7 +21,7 @@ func (e *environment) validateAgents() *cobra.Command {
 with its file, line and column, and ends with exit code 2.
 
 Names of tools, agents, MCP servers, model providers and scripts must be defined in the given files, in files next to them,
-or built in. With --url, agents of the server are known too.`,
+or built in. With --url, agents of the server are known too. Tools and programs in Go are known only by --known.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found := &agents.Folder{}

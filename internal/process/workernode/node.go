@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,7 +164,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		a.Presence = n.presence
 	}
 	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), offers); err != nil {
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), offers, cfg.programs()); err != nil {
 		return nil, errors.Join(err, n.withdraw(ctx))
 	}
 	for _, w := range newWorkers(cfg, a) {
@@ -205,6 +207,14 @@ func options(cfg Config) worker.Options {
 		}
 	}
 	return o
+}
+
+// programs returns the names of the programs that this worker executes, for its announcement.
+func (cfg *Config) programs() []string {
+	if cfg.Queues.ToolsOnly {
+		return nil
+	}
+	return slices.Collect(maps.Keys(cfg.Programs))
 }
 
 // stopTimeout returns how long activities may take after Stop.

@@ -56,7 +56,7 @@ func startWith(t *testing.T, l *stream.Log, worker string, specs ...tools.Spec) 
 
 func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, worker, func() []Offer { return offers })
+	a, err := Start(t.Context(), l, worker, func() []Offer { return offers }, []string{"order", "invoice"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +74,9 @@ func TestAnnouncements(t *testing.T) {
 	defer b.Stop()
 	if got := b.Missing([]string{"charge", "refund"}); !slices.Equal(got, []string{"refund"}) {
 		t.Errorf("at once, %q are missing", got)
+	}
+	if got := b.Known(); !slices.Equal(got.Tools, []string{"charge"}) || !slices.Equal(got.Programs, []string{"invoice", "order"}) {
+		t.Errorf("known are %+v", got)
 	}
 	two := start(t, l, "host.two-2-Y", "charge", "refund")
 	until(t, b)

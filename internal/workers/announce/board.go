@@ -33,7 +33,7 @@ type Board struct {
 // notice is the last announcement of a worker, and when this process received it. find compares
 // that time with lasting: the expiry of a key by the bucket's TTL is not sent to watches.
 type notice struct {
-	tools []Tool
+	names
 	heard time.Time
 }
 
@@ -94,7 +94,7 @@ func (b *Board) apply(_ context.Context, change jetstream.KeyValueEntry) {
 // counts as no announcement.
 func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.Time) {
 	delete(workers, entry.Key())
-	var announced []Tool
+	var announced names
 	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &announced) == nil {
 		workers[entry.Key()] = notice{announced, now}
 	}
@@ -113,16 +113,32 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-// Known returns the names that workers announce, of tools and MCP servers; a name may occur more
-// than once.
+// Known returns the names that workers announce, of tools, MCP servers and programs; a name may occur
+// more than once.
 func (b *Board) Known() agents.Names {
 	var known agents.Names
-	for _, t := range b.find(func(Tool) bool { return true }) {
-		if known.Tools = append(known.Tools, t.Name); t.Server != "" {
-			known.Servers = append(known.Servers, t.Server)
+	for _, n := range b.current() {
+		for _, t := range n.Tools {
+			if known.Tools = append(known.Tools, t.Name); t.Server != "" {
+				known.Servers = append(known.Servers, t.Server)
+			}
 		}
+		known.Programs = append(known.Programs, n.Programs...)
 	}
 	return known
+}
+
+// current returns the announcements that have not expired.
+func (b *Board) current() []names {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []names
+	for _, n := range b.workers {
+		if b.now().Sub(n.heard) < lasting {
+			all = append(all, n.names)
+		}
+	}
+	return all
 }
 
 // announced reports whether a worker announces a tool.

@@ -1,10 +1,11 @@
-// Package announce publishes which tools workers have, for API nodes and for other workers.
+// Package announce publishes which tools and programs workers have, for API nodes and for other
+// workers.
 //
 //	worker ──names of its tools, every 10 s──► bucket ──watch──► Board of API and worker
 //	       ──schemas of arguments, once──────► bucket ──by digest──┘
 //
-// It decides nothing. An agent with a tool that no worker announces is published with a warning,
-// since its worker may start later. Runs of such an agent wait some time for one.
+// It decides nothing. An agent with a tool or a program that no worker announces is published with a
+// warning, since its worker may start later. Runs of such an agent wait some time for the tool.
 package announce
 
 import (
@@ -13,12 +14,18 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// bucket has one key for each worker, with the tools of that worker. schemas has the schemas of
+// bucket has one key for each worker, with its announced names. schemas has the schemas of
 // arguments and the descriptions of tools, under their digests.
 const (
 	bucket  = "tools"
 	schemas = "tool_schemas"
 )
+
+// names are what one worker announces: the value of its key in the bucket.
+type names struct {
+	Tools    []Tool   `json:"tools"`
+	Programs []string `json:"programs,omitempty"` // agents that are Go workflow functions
+}
 
 // Tool is what a worker announces about one of its tools.
 type Tool struct {

@@ -50,14 +50,9 @@ func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 // find lists the announced tools for which wanted returns true, once for each worker. It ignores
 // announcements that have expired.
 func (b *Board) find(wanted func(Tool) bool) []Tool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	var found []Tool
-	for _, n := range b.workers {
-		if b.now().Sub(n.heard) >= lasting {
-			continue
-		}
-		for _, t := range n.tools {
+	for _, n := range b.current() {
+		for _, t := range n.Tools {
 			if wanted(t) {
 				found = append(found, t)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,8 +21,9 @@ type Announcement struct {
 	kv    jetstream.KeyValue
 	shelf schemaStore
 	key   string
-	// offers lists the tools of the worker now.
-	offers func() []Offer
+	// offers lists the tools of the worker now. programs are its programs, sorted.
+	offers   func() []Offer
+	programs []string
 	// written is the announcement that was written last.
 	written []byte
 	// due is when to write said again, unless the tools change before that.
@@ -30,10 +32,10 @@ type Announcement struct {
 	wait sync.WaitGroup
 }
 
-// Start announces the tools of a worker until Stop, which the caller must call. It returns after
-// the first announcement was written. offers lists the tools; Start calls it every second from a
-// goroutine, because the tools of MCP servers change.
-func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer) (*Announcement, error) {
+// Start announces the tools and programs of a worker until Stop, which the caller must call. It
+// returns after the first announcement was written. offers lists the tools; Start calls it every
+// second from a goroutine, because the tools of MCP servers change.
+func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer, programs []string) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 	}
 	a := &Announcement{
 		kv: kv, shelf: schemaStore{kv: schemas, stored: map[string]bool{}},
-		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers,
+		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers, programs: slices.Sorted(slices.Values(programs)),
 	}
 	if err := a.announce(ctx); err != nil {
 		return nil, err
@@ -55,16 +57,16 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 	return a, nil
 }
 
-// announce writes the tools of the worker if they have changed, or if the last announcement is due
+// announce writes the names of the worker if they have changed, or if the last announcement is due
 // for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
-	announced := []Tool{}
+	announced := names{Tools: []Tool{}, Programs: a.programs}
 	for _, o := range a.offers() {
 		t, err := a.shelf.describe(ctx, o)
 		if err != nil {
 			return err
 		}
-		announced = append(announced, t)
+		announced.Tools = append(announced.Tools, t)
 	}
 	body, err := json.Marshal(announced)
 	if err != nil {
