@@ -9,12 +9,13 @@ import (
 )
 
 // begin prepares a call: it returns the session, a progress token, and a progress whose goroutine
-// reports to report. The session is nil if the server is unavailable. Otherwise the caller must
-// call finish.
+// reports to report. The session is nil if the server is unavailable or the Server is stopped.
+// Otherwise the caller must call finish.
 func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, string, *progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session == nil {
+	// After Stop, run needs a moment to detach the session. A call that begins in between is not made.
+	if s.session == nil || s.life.Err() != nil {
 		return nil, "", nil
 	}
 	s.next++

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,10 @@ var unavailableStatuses = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
+// deleteTimeout bounds the DELETE with which the SDK ends a session. Calls that Stop has cancelled, and
+// Stop itself, wait for it. Some servers answer it only after their active calls have ended.
+const deleteTimeout = 500 * time.Millisecond
+
 // RoundTrip implements [http.RoundTripper].
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if egress.HostOf(req.URL) == t.host {
@@ -56,6 +61,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		for name, value := range headers {
 			req.Header.Set(name, value)
 		}
+	}
+	if req.Method == http.MethodDelete {
+		ctx, cancel := context.WithTimeout(req.Context(), deleteTimeout)
+		defer cancel() // nobody reads the body of the response
+		req = req.WithContext(ctx)
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {

@@ -394,6 +394,39 @@ func TestStopEndsCalls(t *testing.T) {
 	}
 }
 
+// Stop does not wait for a server that does not answer the end of the session.
+func TestStopDoesNotWaitForTheServer(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	p := newPlayground()
+	inner := withSessions(t, p.serve(t, nil))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			<-over
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		close(over)
+		p.end()
+		server.Close()
+	})
+	c := connect(t, url(server.URL))
+	c.log.await(t, connected, 1)
+	go func() {
+		<-p.begun
+		c.Stop()
+	}()
+	begun := time.Now()
+	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
+		t.Errorf("the model hears %q", got)
+	}
+	c.Stop()
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("the call and Stop took %s", took)
+	}
+}
+
 func TestNewToolsAreSeen(t *testing.T) {
 	t.Parallel()
 	_, server := web(t, nil)

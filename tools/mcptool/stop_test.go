@@ -1,0 +1,25 @@
+package mcptool
+
+import (
+	"context"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A call that begins between Stop and the end of the session is not made, so nothing was done.
+func TestNoCallBeginsAfterStop(t *testing.T) {
+	t.Parallel()
+	life, end := context.WithCancel(t.Context())
+	s := &Server{life: life, session: &mcp.ClientSession{}, watched: map[string]*progress{}}
+	session, token, p := s.begin(nil, &tool{own: "echo"})
+	if session == nil {
+		t.Fatal("a call before Stop is not made")
+	}
+	s.finish(token, p)
+	end()
+	if session, token, p := s.begin(nil, &tool{own: "echo"}); session != nil {
+		s.finish(token, p)
+		t.Error("a call after Stop is made")
+	}
+}
