@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -80,8 +81,8 @@ func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore
 // returned as they are. The blob's name is the thread's subject and the digest of the line: the
 // same line written twice is one blob, and never belongs to two threads.
 //
-// If the record is not written after that, for instance because its writer is fenced, the blob
-// stays in the object store. No record refers to it, so Purge does not find it.
+// If the record is not written after that, for instance because its writer is fenced, no record
+// refers to the blob. Purge finds such a blob by its key in the index, see blobKey.
 func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, error) {
 	if len(line) <= MaxLine {
 		return line, nil
@@ -90,21 +91,36 @@ func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, 
 	if !ok {
 		return nil, fmt.Errorf("stream: %q is not a lane", subject)
 	}
-	name := fmt.Sprintf("%s.%x", thread, sha256.Sum256(line))
-	if err := l.storeBlob(ctx, name, line); err != nil {
+	digest := fmt.Sprintf("%x", sha256.Sum256(line))
+	name := thread + "." + digest
+	if err := l.storeBlob(ctx, l.blobKey(thread, digest), name, line); err != nil {
 		return nil, fmt.Errorf("stream: store blob: %w", asUnavailable(err))
 	}
 	return json.Marshal(reference{Blob: name, Size: len(line)})
 }
 
+// blobPrefix begins the keys of blobs in the bucket of the index: tenant, thread and digest follow,
+// each a token. An object store cannot list the objects of one thread, because a name is a single
+// token of its subject. The value of a key is the name of the blob.
+const blobPrefix = "blob."
+
+// blobKey returns the key of a blob in the index. With the digest "*" it matches all blobs of the
+// thread.
+func (l *Log) blobKey(threadSubject, digest string) string {
+	return blobPrefix + IndexToken(strings.TrimPrefix(threadSubject, l.prefix+".")) + "." + digest
+}
+
 // storeBlob stores a blob unless it exists: storing it again would remove the chunks that a reader
-// is reading. Like append it retries during outages, until ctx ends.
-func (l *Log) storeBlob(ctx context.Context, name string, data []byte) error {
+// is reading. It writes the key in the index first, so that no blob is without one. Like append it
+// retries during outages, until ctx ends.
+func (l *Log) storeBlob(ctx context.Context, key, name string, data []byte) error {
 	pause := firstPause
 	for {
 		_, err := l.blobs.GetInfo(ctx, name)
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
-			_, err = l.blobs.PutBytes(ctx, name, data)
+			if _, err = l.index.PutString(ctx, key, name); err == nil {
+				_, err = l.blobs.PutBytes(ctx, name, data)
+			}
 		}
 		if err == nil || isPermanent(err) {
 			return err

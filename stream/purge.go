@@ -15,8 +15,8 @@ import (
 var ErrGone = errors.New("stream: the records before the cursor were purged")
 
 // Purge removes the blobs of a thread, lists the thread as purged, and removes its records. The
-// records are last, because they name the blobs: a caller that is interrupted calls Purge again. No
-// run of the thread may be active.
+// records are last, because they name blobs: a caller that is interrupted calls Purge again. No run
+// of the thread may be active.
 //
 // The log keeps no tombstone. Check reports a cursor whose record is gone, and a snapshot in memory
 // is void if the log lacks its last record. So the thread may begin again at once.
@@ -50,7 +50,9 @@ func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
 	return last == 0 && err == nil, err
 }
 
-// purgeBlobs removes the blobs that the records of a thread refer to.
+// purgeBlobs removes the blobs of a thread: those that the index has, also if no record refers to
+// them, and those that its records refer to. The latter matter only if the bucket of the index was
+// lost.
 func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 	for rec, err := range l.recordsUnder(ctx, l.ThreadSubject(t)+".>") {
 		if err != nil {
@@ -67,6 +69,28 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 			if err := l.PurgeBlob(ctx, ref.Blob); err != nil {
 				return err
 			}
+		}
+	}
+	return l.purgeListedBlobs(ctx, t)
+}
+
+// purgeListedBlobs removes the blobs of a thread that the index has, each before its key.
+func (l *Log) purgeListedBlobs(ctx context.Context, t Thread) error {
+	keys, err := l.index.ListKeysFiltered(ctx, l.blobKey(l.ThreadSubject(t), "*"))
+	if err != nil {
+		return fmt.Errorf("stream: list blobs: %w", asUnavailable(err))
+	}
+	defer func() { _ = keys.Stop() }()
+	for key := range keys.Keys() {
+		entry, err := l.index.Get(ctx, key)
+		if err == nil {
+			if err := l.PurgeBlob(ctx, string(entry.Value())); err != nil {
+				return err
+			}
+			err = l.index.Purge(ctx, key, jetstream.PurgeTTL(markerLife))
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+			return fmt.Errorf("stream: purge blob: %w", asUnavailable(err))
 		}
 	}
 	return nil

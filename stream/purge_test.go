@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -72,6 +73,44 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	wantWords(t, "the neighbor", l, neighbor, "u0 a0")
 	if err := snapshots(l).Purge(ctx, threadNamed("nobody's")); err != nil {
 		t.Errorf("a thread that is not there: %v", err)
+	}
+}
+
+// The blob of an attempt that was fenced goes with its thread, although no record refers to it. The blobs
+// of other threads stay.
+func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	neighbor := threadNamed(thread.ID + "-too")
+	writeOn(t, l, neighbor, 1, msgs("u0"), []agui.Message{msg("a0=" + strings.Repeat("y", 2*stream.MaxLine))})
+	write(t, l, 1, "u1", "a1")
+	of := place("1/model", 0)
+	of.Run.ID = "run-2"
+	zombie := begin(t, ctx, l, of)
+	newer := begin(t, ctx, l, of)
+	if _, err := zombie.Finish(ctx, &stream.Result{Answer: json.RawMessage(`"` + strings.Repeat("x", 2*stream.MaxLine) + `"`)}); !errors.Is(err, stream.ErrFenced) {
+		t.Fatalf("the zombie finished: %v", err)
+	}
+	if _, err := newer.Finish(ctx, &stream.Result{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx))); n != 2 {
+		t.Fatalf("there are %d blobs, want the zombie's and the neighbor's", n)
+	}
+	if err := snapshots(l).Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	left := must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx))
+	if len(left) != 1 || !strings.HasPrefix(left[0].Name, l.ThreadSubject(neighbor)+".") {
+		t.Errorf("blobs are left: %+v", left)
+	}
+	keys := must[jetstream.KeyLister](t)(l.Index().ListKeysFiltered(ctx, "blob.>"))
+	var names []string
+	for key := range keys.Keys() {
+		names = append(names, key)
+	}
+	if len(names) != 1 {
+		t.Errorf("the index lists the blobs %v, want the neighbor's", names)
 	}
 }
 
