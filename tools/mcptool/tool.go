@@ -80,10 +80,10 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 }
 
 // make makes the call. It returns a *tools.Raised error if the server asks a question, and a
-// *misaskedError if the question cannot be asked. cancel must cancel ctx.
+// *unsupportedQuestionError if the question cannot be asked. cancel must cancel ctx.
 func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	if err := addAnswers(ctx, params); err != nil {
-		return nil, asMisasked(err)
+		return nil, asUnsupportedQuestion(err)
 	}
 	done, err := t.server.reserve(ctx, cancel, session)
 	if err != nil {
@@ -92,15 +92,15 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 	defer done()
 	result, err := session.CallTool(ctx, params)
 	if bad, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
-		return nil, asMisasked(bad)
+		return nil, asUnsupportedQuestion(bad)
 	}
 	if err != nil || !result.NeedsInput() {
 		return result, err
 	}
 	if !t.server.cfg.Elicitation {
-		return nil, asMisasked(errors.New("it may not, since elicitation is not set"))
+		return nil, asUnsupportedQuestion(errors.New("it may not, since elicitation is not set"))
 	}
-	return nil, asMisasked(t.server.raiseQuestion(ctx, result))
+	return nil, asUnsupportedQuestion(t.server.raiseQuestion(ctx, result))
 }
 
 // unsupportedQuestionError is the error of a server's question that people cannot be asked. The model receives
@@ -115,9 +115,9 @@ func (e *unsupportedQuestionError) Error() string {
 // Unwrap returns the cause.
 func (e *unsupportedQuestionError) Unwrap() error { return e.err }
 
-// asMisasked returns a *tools.Raised error unchanged, and wraps any other error in a
-// *misaskedError.
-func asMisasked(err error) error {
+// asUnsupportedQuestion returns a *tools.Raised error unchanged, and wraps any other error in a
+// *unsupportedQuestionError.
+func asUnsupportedQuestion(err error) error {
 	if _, ok := errors.AsType[*tools.Raised](err); ok {
 		return err
 	}
