@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// fans returns the steps with branches as the advance behind them was told of them.
+// fans returns the branching steps, as the advance after each of them receives them.
 func (k *pipelineFixture) fans() (fans []*runs.Branches) {
 	for _, a := range k.advances {
 		if a.Position.Branches != nil && !a.Resumes && len(a.Suspended) == 0 {
@@ -28,7 +28,7 @@ func (k *pipelineFixture) fans() (fans []*runs.Branches) {
 	return fans
 }
 
-// wantState fails the test unless the outputs of the steps are these.
+// wantOutputs fails the test unless the outputs of the steps are want.
 func (k *pipelineFixture) wantOutputs(want string) {
 	k.t.Helper()
 	if want = `{"n":0,"steps":` + want + `}`; !sameJSON(string(k.state), want) {
@@ -36,7 +36,7 @@ func (k *pipelineFixture) wantOutputs(want string) {
 	}
 }
 
-// wantSet is want for what was done in any order.
+// wantSet is want for paths that ran in any order.
 func (k *pipelineFixture) wantSet(result runs.Result, outcome runs.Outcome, code, did string) {
 	k.t.Helper()
 	slices.Sort(k.did)
@@ -45,8 +45,8 @@ func (k *pipelineFixture) wantSet(result runs.Result, outcome runs.Outcome, code
 	k.want(result, outcome, code, want...)
 }
 
-// As many branches as may be are under way at a time, each in a slot that nobody else has; what
-// they have used is the run's.
+// TestBranchesHaveSlots: at most concurrency branches run at a time, each in its own slot. The
+// run's usage includes the usage of its branches.
 func TestBranchesHaveSlots(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 10, 3
@@ -66,7 +66,7 @@ steps:
 		defer mu.Unlock()
 		busy, begun, most = busy+1, begun+1, max(most, busy+1)
 		together.Broadcast()
-		for begun < atOnce { // the first ones meet
+		for begun < atOnce { // the first branches run in parallel
 			together.Wait()
 		}
 		busy--
@@ -74,7 +74,7 @@ steps:
 	}
 	result := k.walk(stepsInput())
 	if len(k.did) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || most != atOnce {
-		t.Errorf("%+v: %d at a time did %v", result, most, k.did)
+		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, most, atOnce, k.did)
 	}
 	slots, names := map[int]int{}, map[string]bool{}
 	for _, a := range k.advances {
@@ -82,25 +82,25 @@ steps:
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
 			if b.BranchPath != a.Position.Cursor.Branch[0].Path+fmt.Sprint("/", b.Index) || a.ID != b.BranchPath+"/advance/1" || len(a.Position.Items) != 1 || a.Position.Origin != "r" {
-				t.Errorf("a branch begins with %+v", a)
+				t.Errorf("first advance of a branch: %+v", a)
 			}
 		}
 	}
 	if len(slots) != atOnce || !names["left"] || !names["right"] || !names["all/9"] {
-		t.Errorf("the branches %v have the slots %v", names, slots)
+		t.Errorf("branches: got %v in the slots %v", names, slots)
 	}
 	if used := *k.finishes[0].Usage[0].Total; used != items+2 {
-		t.Errorf("%d tokens are used", used)
+		t.Errorf("tokens used: got %d, want %d", used, items+2)
 	}
 	for _, f := range k.fans() {
 		if f.Next != f.Count || len(f.Failures) != 0 || f.Last == 0 {
-			t.Errorf("it has ended as %+v", f)
+			t.Errorf("branches after the step: got %+v", f)
 		}
 	}
 }
 
-// The first branch that fails stops the others: those under way are cancelled, those behind do not
-// begin. The step fails with what stopped them.
+// TestABranchStopsTheOthers: the first failing branch stops the step. Running branches are
+// cancelled, later ones do not start, and the step fails with the first failure.
 func TestABranchStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -129,11 +129,12 @@ steps:
 	f := k.fans()[0]
 	want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: "broken", Message: "it broke"}}}
 	if diff := cmp.Diff(want, f.BranchFailures()); diff != "" || f.Next != 2 {
-		t.Errorf("it has ended as %+v (-want +got):\n%s", f, diff)
+		t.Errorf("branches after the step: %+v; failures (-want +got):\n%s", f, diff)
 	}
 }
 
-// Where a step goes on without branches that failed, each is told of, in their order.
+// TestBranchesFail: with `onError: continue` the advance after the step receives the failures of
+// branches in order.
 func TestBranchesFail(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -148,13 +149,13 @@ steps:
 		failed = append(failed, fmt.Sprint(f.Index, f.Code))
 	}
 	if !slices.Equal(failed, []string{"0x", "2y", "3x"}) || len(k.fans()[0].Failures) != 2 {
-		t.Errorf("failed have %q, as %+v", failed, k.fans()[0].Failures)
+		t.Errorf("failures of branches: got %q, recorded as %+v", failed, k.fans()[0].Failures)
 	}
 	x, y := `{"error":{"code":"x","message":"it broke"}}`, `{"error":{"code":"y","message":"it broke"}}`
 	k.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
 }
 
-// When the time of a step is over its branches end, and no other one begins.
+// TestBranchesRunOutOfTime: a step's timeout ends its running branches and starts no other branch.
 func TestBranchesRunOutOfTime(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -167,12 +168,12 @@ steps:
 	k.want(k.walk(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
 	f := k.fans()[0]
 	if all := f.BranchFailures(); len(all) != 1 || all[0].Code != "timeout" || f.Next != 1 {
-		t.Errorf("it has ended as %+v", f)
+		t.Errorf("branches after the step: got %+v", f)
 	}
 }
 
-// A branch that finds the run cancelled cancels the others; what they have done is compensated for,
-// and so are branches that were done.
+// TestBranchesOfACancelledRun: a branch that finds the run cancelled cancels the other branches.
+// The run compensates for the work of finished and unfinished branches.
 func TestBranchesOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range map[string]func(*pipelineFixture){"by Temporal": (*pipelineFixture).cancel, "by the log": func(*pipelineFixture) {}} {
@@ -195,19 +196,19 @@ steps:
 			k.want(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
 			for _, a := range k.advances {
 				if b := a.Child; b != nil && b.Compensates != strings.Contains(b.BranchPath, "~undo") || b != nil && b.Compensates && !a.Compensates {
-					t.Errorf("a branch advances with %+v", a)
+					t.Errorf("advance of a branch: got %+v", a)
 				}
 			}
 			f := k.fans()[0]
 			if all := f.BranchFailures(); len(all) != 1 || all[0].Index != 1 || all[0].Code != "cancelled" || f.Next != 2 {
-				t.Errorf("it has ended as %+v", f)
+				t.Errorf("branches after the step: got %+v", f)
 			}
 		})
 	}
 }
 
-// A branch whose workflow itself fails fails the step: where its lane ends is not known, and it is
-// closed.
+// TestABranchIsLost: a branch whose workflow fails fails its step. The next advance closes the
+// branch's lane, whose end is unknown.
 func TestABranchIsLost(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -223,11 +224,12 @@ steps:
 	k.want(k.walk(stepsInput()), runs.OutcomeError, "broken")
 	last := k.advances[len(k.advances)-1]
 	if l := last.Unfinished; len(l) != 1 || !l[0].Branch || !l[0].Subagent || l[0].Index > 1 || l[0].After == 0 || last.Position.Event.Kind != pipeline.EventFailed {
-		t.Errorf("the walk goes on with %+v", last)
+		t.Errorf("last advance: got %+v", last)
 	}
 }
 
-// A run whose branches have spent more than it may ends, and they are compensated for.
+// TestBranchesAtALimit: a run whose branches exceed its token limit ends, and the branches are
+// compensated.
 func TestBranchesAtALimit(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -240,7 +242,8 @@ steps:
 	k.wantSet(k.walk(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
 }
 
-// When the history is long no branch begins any more, and the others begin in another execution.
+// TestBranchesContinueAsNew: when the history is long, no further branch starts. The remaining
+// branches start in the next execution.
 func TestBranchesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -257,12 +260,12 @@ steps:
 		return f != nil && f.Next > 0 && f.Next < f.Count && len(f.Failures) == 1 && f.Last > 0
 	})
 	if !within || len(k.fans()[0].Failures) != 1 {
-		t.Errorf("it goes on as %+v", k.runs)
+		t.Errorf("inputs of the executions: got %+v", k.runs)
 	}
 }
 
-// Branches that wait for people keep their slots, and go on where they were when everybody has
-// answered. The others take turns in the slots that are left.
+// TestBranchesWait: branches that wait for approvers keep their slots and continue after the
+// decisions. The remaining branches share the remaining slots.
 func TestBranchesWait(t *testing.T) {
 	t.Parallel()
 	for asks, c := range map[string]struct {
@@ -292,7 +295,7 @@ steps:
 				}
 			}
 			if !slices.Equal(waits, c.waits) || k.finishes[len(k.finishes)-1].Run.ID == "r" {
-				t.Errorf("the runs end with %v branches that wait", waits)
+				t.Errorf("waiting branches at the end of each run: got %v, want %v", waits, c.waits)
 			}
 			used := int64(0)
 			for _, end := range k.finishes {
@@ -301,14 +304,14 @@ steps:
 				}
 			}
 			if used != 5 {
-				t.Errorf("%d tokens are used", used)
+				t.Errorf("tokens used: got %d, want 5", used)
 			}
 		})
 	}
 }
 
-// The answer to one branch does not keep it from failing, nor the others from being compensated
-// for.
+// TestBranchesAreRefused: a branch whose approval is rejected fails its step, and the other
+// branches are compensated.
 func TestBranchesAreRefused(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -323,8 +326,8 @@ steps:
 	k.wantSet(k.walk(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
 }
 
-// The workflows of branches have ids of their own, also of branches in branches and in the run that
-// goes on with them; each knows where it is.
+// TestBranchesHaveIDs: each branch's workflow has its own ID, also in nested branches and in the
+// run that continues them. Each branch knows its parent.
 func TestBranchesHaveIDs(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -346,12 +349,12 @@ steps:
 	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
 	slices.Sort(ids)
 	if len(ids) != 5 || len(slices.Compact(slices.Clone(ids))) != 5 { // two of them in both runs
-		t.Errorf("the ids are %q", ids)
+		t.Errorf("workflow IDs of branches: got %q", ids)
 	}
 	form := regexp.MustCompile(`^default-test-workflow-id/[0-9a-f]{20}/out/0(/in/[01])?$`)
 	for _, id := range ids {
 		if !form.MatchString(id) {
-			t.Errorf("an id is %q", id)
+			t.Errorf("workflow ID of a branch: got %q, want a match of %s", id, form)
 		}
 	}
 	within := map[string]string{}
@@ -359,11 +362,11 @@ steps:
 		if b := a.Child; b != nil {
 			within[b.BranchPath] = b.ParentCallID
 			if outer := k.advances[1].Child; strings.HasPrefix(b.BranchPath, "out/0/in") != (b.ParentCallID == outer.CallID) || len(b.Lanes) != 1+strings.Count(b.BranchPath, "in") {
-				t.Errorf("a branch is %+v", b)
+				t.Errorf("child of a branch's advance: got %+v", b)
 			}
 		}
 	}
 	if len(within) != 3 {
-		t.Errorf("there are the branches %v", within)
+		t.Errorf("branches: got %v, want 3", within)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // tenant uses 60 tokens a turn, and has a soft budget of 100 for a day.
 type tenant struct {
 	used int64
-	days []runs.DayAllowance // what the calls were told
+	days []runs.DayAllowance // the day allowance of each model call
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 	tomorrow = "2026-02-01"
 )
 
-// spends makes the model look at the tenant's day, as the activity does.
+// spends makes the model check the tenant's day budget, as the activity does.
 func (s *limitFixture) spends(by *tenant) *limitFixture {
 	works := s.model
 	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
@@ -51,9 +51,9 @@ func beyondDay(used int64) runs.ExceededLimit {
 	return runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
 
-// A run whose tenant has used up its soft budget of the day ends with a question, in a turn in
-// which the model was not called. The one that goes on may go as far as people have allowed, and
-// asks again; who rejects ends it.
+// TestADayAsks: a run whose tenant has used up its soft budget of the day ends with an interrupt,
+// without calling the model. The next run may use the approved amount, and asks again after it. A
+// rejection ends the run.
 func TestADayAsks(t *testing.T) {
 	t.Parallel()
 	var by tenant
@@ -64,17 +64,17 @@ func TestADayAsks(t *testing.T) {
 		in = s.continued(in)
 		want, end := beyondDay(used), s.finished[0]
 		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
-			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
+			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, s.asked, end)
 		}
 		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.After != s.models[2].After+1 {
-			t.Errorf("it asks with %+v", a)
+			t.Errorf("limit interrupt: got %+v", a)
 		}
 		if len(s.models) != 3 {
-			t.Errorf("%d calls of the model, want two and the one that asks", len(s.models))
+			t.Errorf("calls of the model: got %d, want 3", len(s.models))
 		}
 	}
 	if want := []runs.DayAllowance{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
-		t.Errorf("its calls are told %+v", by.days)
+		t.Errorf("day allowances of the calls: got %+v, want %+v", by.days, want)
 	}
 	last := setupLimits(t).spends(&by)
 	result, _ := last.run(in)
@@ -83,8 +83,8 @@ func TestADayAsks(t *testing.T) {
 	}
 }
 
-// A turn in which people are asked is none, in a run with soft limits of its own and in one
-// without.
+// TestADayTakesNoTurns: an interrupt for the day budget does not count as a turn, with and without
+// soft limits of the run.
 func TestADayTakesNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"alone": nil, "with soft limits": {Turns: 40}} {
@@ -97,13 +97,14 @@ func TestADayTakesNoTurns(t *testing.T) {
 			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
 			result, _ := s.run(in)
 			if result.Code != runs.CodeLimitTurns || by.used != 180 || len(s.asked) != 1 {
-				t.Errorf("%+v after %d tokens and the questions %+v", result, by.used, s.excesses())
+				t.Errorf("got %+v after %d tokens and the interrupts %+v", result, by.used, s.excesses())
 			}
 		})
 	}
 }
 
-// What people have allowed counts for one day, tokens and cost each for itself.
+// TestADayBeginsAnew: an approved allowance counts for one day. Tokens and cost are approved
+// separately.
 func TestADayBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := setupLimits(t)
@@ -127,11 +128,12 @@ func TestADayBeginsAnew(t *testing.T) {
 	result, _ := s.run(in)
 	want := []runs.DayAllowance{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
 	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(days, want) {
-		t.Errorf("%+v, its calls are told %+v", result, days)
+		t.Errorf("got %+v with the day allowances %+v, want %+v", result, days, want)
 	}
 }
 
-// A run that continues as new knows what was allowed, and how many turns it has taken.
+// TestADayIsCarriedOn: a run that continues as new keeps the approved allowance and the number of
+// its turns.
 func TestADayIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	var by tenant
@@ -148,7 +150,7 @@ func TestADayIsCarriedOn(t *testing.T) {
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.continued(in)
 	if p := in.Progress.Spent; p.Day != (runs.DayAllowance{Date: today, Tokens: 220}) {
-		t.Fatalf("it goes on with %+v", p)
+		t.Fatalf("usage after continue-as-new: got %+v", p)
 	}
 	last := setupLimits(t).spends(&by)
 	last.decide(time.Second, goesOn)
@@ -158,7 +160,8 @@ func TestADayIsCarriedOn(t *testing.T) {
 	}
 }
 
-// What was allowed is for all that is done for an input, in whichever run, and for nothing else.
+// TestADayBelongsToItsInput: an approved allowance counts for all runs of one input, and for no
+// other input.
 func TestADayBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	allowed := runs.DayAllowance{Date: today, Tokens: 220}
@@ -174,13 +177,13 @@ func TestADayBelongsToItsInput(t *testing.T) {
 			got = s.Day
 		}
 		if *h.models[0].Day != want || got != want {
-			t.Errorf("%s: its call is told %+v, and the run behind knows of %+v, want %+v", verdict, *h.models[0].Day, got, want)
+			t.Errorf("%s: allowance of the call: got %+v; allowance of the next run: got %+v; want both %+v", verdict, *h.models[0].Day, got, want)
 		}
 	}
 }
 
-// A program's agent that is not called as its tenant's day is used up has taken no turn of its own;
-// it goes on in the run that has the answer.
+// TestADayOfAProgram: an agent of a program that is not called for lack of day budget takes no
+// turn. It continues in the run with the decision.
 func TestADayOfAProgram(t *testing.T) {
 	t.Parallel()
 	w := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
@@ -213,11 +216,12 @@ func TestADayOfAProgram(t *testing.T) {
 	in.Program = "p"
 	result, _ := w.run(in)
 	if result.Outcome != runs.OutcomeSuccess || len(w.models) != 2 || len(s.asked) != 1 || len(w.finished) != 2 {
-		t.Errorf("%+v after %d calls and the questions %+v", result, len(w.models), s.excesses())
+		t.Errorf("got %+v after %d calls and the interrupts %+v", result, len(w.models), s.excesses())
 	}
 }
 
-// Nobody is asked in a branch, nor while what was done is compensated for: these calls go through.
+// TestADayLetsBranchesThrough: calls in branches and compensations do not ask about the day budget.
+// They go through.
 func TestADayLetsBranchesThrough(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -234,7 +238,7 @@ steps:
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			asks[in.Place.Path] = in.Day != nil
-			k.behind(in.Step)
+			k.checkPosition(in.Step)
 			a := says(k.write(lane(in.Step), in.Name))
 			k.came[a.MessageID] = done(`"done"`)
 			return a, nil
@@ -242,11 +246,12 @@ steps:
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeError, "lost", "last")
 	if want := map[string]bool{"one": true, "all/b": false, "all/c": false, "one~undo": false}; !maps.Equal(asks, want) {
-		t.Errorf("people are asked by %v", asks)
+		t.Errorf("steps that may ask for approval: got %v, want %v", asks, want)
 	}
 }
 
-// A run that is cancelled while its call finds the day used up asks nobody.
+// TestADayOfACancelledRun: a run that is cancelled while its call finds the day budget used up
+// raises no interrupt.
 func TestADayOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	s := setupLimits(t)
@@ -255,6 +260,6 @@ func TestADayOfACancelledRun(t *testing.T) {
 		return notCalled(in, beyondDay(120)), nil
 	}
 	if result, _ := s.run(input); result.Outcome != runs.OutcomeCancelled || len(s.asked) != 0 {
-		t.Errorf("%+v after the questions %+v", result, s.excesses())
+		t.Errorf("got %+v after the interrupts %+v", result, s.excesses())
 	}
 }

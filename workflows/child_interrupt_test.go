@@ -17,21 +17,21 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// branchFixture is a fixture whose agent is one step with branches. The first is busy for an hour; each
-// of the others asks whether its call, named by its number, may be made.
+// branchFixture is a fixture whose agent is one step with branches. The first branch is busy for an
+// hour. Each other branch asks for approval of a call that is named by the branch's number.
 type branchFixture struct {
 	*fixture
 	fan     runs.Branches
 	approve runs.Approval
-	told    []string // the calls that readers were told of, by the time since the beginning
+	told    []string // announced calls, with the time since the beginning
 	made    []string // the calls that were made
 	joined  []pipeline.BranchFailure
 	seq     uint64
-	also    bool                          // each asks about another call as well, named like it with a +
-	breaks  bool                          // the one that is busy fails
-	moves   func()                        // called when a branch ends, since nothing but questions is left
-	tells   func(runs.AnnounceInterrupts) // called when readers are told
-	client  bool                          // they ask for results of the client's calls
+	also    bool                          // each branch asks for a second call, named like the first with a + appended
+	breaks  bool                          // the busy branch fails
+	moves   func()                        // called when a suspended branch advances, after only interrupts are left
+	tells   func(runs.AnnounceInterrupts) // called when interrupts are announced
+	client  bool                          // the branches ask for results of client tool calls
 }
 
 func setupBranches(t *testing.T, branches int) *branchFixture {
@@ -68,7 +68,7 @@ func setupBranches(t *testing.T, branches int) *branchFixture {
 	return b
 }
 
-// walk returns the activity that walks: the agent's own steps, and those of a branch.
+// walk is the advance activity, for the agent's own steps and those of a branch.
 func (b *branchFixture) walk(in runs.Advance) (runs.Advanced, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +112,8 @@ func (b *branchFixture) walk(in runs.Advance) (runs.Advanced, error) {
 	return next, nil
 }
 
-// decide answers the questions of branches, after some time; the answers come when all is over.
+// decide approves the calls of branches after some time. The function it returns waits for the
+// results.
 func (b *branchFixture) decide(after time.Duration, branches ...string) (answers func() []runs.DecisionResult) {
 	answered := make(chan any, 1)
 	b.env.RegisterDelayedCallback(func() {
@@ -131,8 +132,8 @@ func steppedInput() runs.Input {
 	return in
 }
 
-// Each branch goes on when it is answered, while its sibling is at work, and the run ends with none
-// of it.
+// TestBranchesGoOnWhenTheyAreAnswered: each branch continues when its interrupt is decided, while
+// its sibling works. The run does not end with an interrupt.
 func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 4)
@@ -141,30 +142,30 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	again := b.decide(3*time.Minute, "2")
 	result, _ := b.run(steppedInput())
 	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.joined) != 0 {
-		t.Errorf("%+v after %d ends with %+v", result, len(b.finished), b.joined)
+		t.Errorf("got %+v after %d runs; failed branches: %+v", result, len(b.finished), b.joined)
 	}
 	slices.Sort(b.told)
 	slices.Sort(b.made)
 	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(b.told, want) {
-		t.Errorf("readers were told %q, want %q", b.told, want)
+		t.Errorf("announced interrupts: got %q, want %q", b.told, want)
 	}
 	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(b.made, want) {
-		t.Errorf("the calls are %q, want %q", b.made, want)
+		t.Errorf("calls: got %q, want %q", b.made, want)
 	}
 	if r := again()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
-		t.Errorf("the same again is answered with %+v", r)
+		t.Errorf("the same decision again: got %+v", r)
 	}
 	events := map[runs.NotificationEvent]int{}
 	for _, n := range b.notices {
 		events[n.Event] += len(n.Calls)
 	}
 	if events[runs.EventOpened] != 3 || events[runs.EventDecided] != 3 {
-		t.Errorf("the notices are %v", events)
+		t.Errorf("notifications: got %v, want 3 opened and 3 decided", events)
 	}
 }
 
-// What nobody has answered when the others are done is what the run ends with; what was answered of
-// it before goes on with it, and nobody is told of it twice.
+// TestBranchesAskToTheEnd: a run ends with the interrupts that are open when all other branches are
+// done. Their votes continue in the next run, and no notification is sent twice.
 func TestBranchesAskToTheEnd(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
@@ -189,24 +190,24 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
 	end := b.finished[0]
 	if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Calls) != 2 {
-		t.Fatalf("the run ends with %+v", end)
+		t.Fatalf("end of the run: got %+v", end)
 	}
 	votes := 0
 	for _, c := range next.Resume.Calls {
 		if c.Decision == nil {
-			t.Errorf("nothing was decided about %+v", c)
+			t.Errorf("no decision for %+v", c)
 		}
 		votes += len(c.Votes)
 	}
 	if votes != 2 {
-		t.Errorf("%d votes before the last, want one each", votes)
+		t.Errorf("votes before the last: got %d, want 2", votes)
 	}
 	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
 	for _, n := range b.notices {
 		for _, c := range n.Calls {
 			name := fmt.Sprint(c.ID, n.Event, n.Number)
 			if numbers[name] {
-				t.Errorf("%s is told twice", name)
+				t.Errorf("notification %s is sent twice", name)
 			}
 			numbers[name] = true
 			since[c.ID] = c.Since(n.Opened)
@@ -215,18 +216,19 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 			opened += len(n.Calls)
 		}
 	}
-	for _, c := range next.Resume.Calls { // the inbox, reminders and escalations go by it
+	for _, c := range next.Resume.Calls { // the inbox, reminders and escalations use this time
 		if at := c.Since(next.Resume.Opened); !at.Equal(since[c.ID]) {
-			t.Errorf("%s is asked since %s behind the end, and was since %s", c.ID, at, since[c.ID])
+			t.Errorf("%s is open since %s after the end of the run, want %s", c.ID, at, since[c.ID])
 		}
 	}
 	if opened != 2 {
-		t.Errorf("people were told %d times that they are asked", opened)
+		t.Errorf("opened notifications: got %d, want 2", opened)
 	}
 }
 
-// Somebody asks, and nothing but questions is left; in the same moment another one is answered, and
-// goes on. People are told of the question by then, and not when that one has ended.
+// TestAQuestionIsToldWhenAnotherIsAnswered: a branch raises an interrupt, and at the same moment
+// another branch receives its decision and continues. The interrupt is announced then, not after
+// that other branch has ended.
 func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 4)
@@ -247,7 +249,7 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 		return b.walk(in)
 	}
 	b.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
-		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // what it asks is sent now, and comes before the second callback
+		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // the branch's interrupt is sent now, before the second callback
 			b.env.RegisterDelayedCallback(func() { b.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
 		}
 	})
@@ -260,18 +262,19 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 			return
 		}
 		if r := b.decide(0, "1")(); len(r) != 1 || r[0].Error != "" {
-			t.Errorf("the answer is answered with %+v", r)
+			t.Errorf("result of the decision: got %+v", r)
 		}
 		close(third)
 		<-asked
 	}
 	b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
-	if told := b.told[len(b.told)-1]; told != "3 0s" || len(b.told) != 3 {
-		t.Errorf("people are told of %q", b.told)
+	if last := b.told[len(b.told)-1]; last != "3 0s" || len(b.told) != 3 {
+		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", b.told)
 	}
 }
 
-// The time of the step is over by the time that somebody asks, and so is that of the question.
+// TestAQuestionThatIsTooLate: an interrupt that a branch raises after its step's deadline expires
+// at once.
 func TestAQuestionThatIsTooLate(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 2)
@@ -297,11 +300,12 @@ func TestAQuestionThatIsTooLate(t *testing.T) {
 	}
 	_, last := b.run(steppedInput())
 	if last.Code != "timeout" || len(b.made) != 1 || !strings.HasPrefix(b.made[0], "1 not made") {
-		t.Errorf("the run ends with %s %q after %q", last.Outcome, last.Code, b.made)
+		t.Errorf("got the outcome %s, code %q, after the calls %q", last.Outcome, last.Code, b.made)
 	}
 }
 
-// A result may come while the branches end with what they wait for: it is that of the run's end.
+// TestAResultIsNotLostWhileBranchesEnd: a tool result that arrives while the branches are suspended
+// belongs to the interrupts that the run ends with.
 func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
@@ -316,7 +320,7 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
 			return runs.Advanced{Cursor: in.Position.Cursor}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
-			<-come // the other one has ended
+			<-come // until the other branch has ended
 		}
 		return b.walk(in)
 	}
@@ -337,16 +341,16 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, c := range parked.Interrupts.Calls {
 		if (c.Decision != nil) != (c.ID == "1") {
-			t.Errorf("%s is parked with %+v", c.ID, c.Decision)
+			t.Errorf("parked call %s: got the decision %+v", c.ID, c.Decision)
 		}
 	}
 	if len(parked.Interrupts.Calls) != 2 {
-		t.Errorf("%d calls are parked", len(parked.Interrupts.Calls))
+		t.Errorf("parked calls: got %d, want 2", len(parked.Interrupts.Calls))
 	}
 }
 
-// A run whose branches wait while another one works lists their calls, without those that have a
-// decision.
+// TestARunTellsWhatItsBranchesWaitFor: a run whose branches wait while another branch works lists
+// their undecided calls.
 func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
@@ -360,12 +364,12 @@ func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
 		slices.Sort(calls)
 	}
 	if want := [][]string{{"1", "2"}, {"2"}}; !slices.EqualFunc(open, want, slices.Equal) {
-		t.Errorf("the run waited for %q, want %q", open, want)
+		t.Errorf("open calls: got %q, want %q", open, want)
 	}
 }
 
-// A run does not end with more questions than it could go on with: it stays open until so many are
-// answered that it can.
+// TestManyBranchesAsk: a run does not end with more interrupts than its successor's input holds. It
+// stays open until enough of them are decided.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 30)
@@ -380,26 +384,26 @@ func TestManyBranchesAsk(t *testing.T) {
 	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
 		if r.Error != "" {
-			t.Errorf("an answer is answered with %+v", r)
+			t.Errorf("result of a decision: got %+v", r)
 		}
 	}
 	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Calls) != 3 {
-		t.Errorf("%d calls are made, and the run ends with %+v", len(b.made), b.finished)
+		t.Errorf("got %d calls, and the ends %+v", len(b.made), b.finished)
 	}
 }
 
-// Time goes by for what branches ask as well.
+// TestBranchesAskInVain: interrupts of branches expire while another branch works.
 func TestBranchesAskInVain(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 2)
 	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, runs.OnExpiryFail
 	b.run(steppedInput())
 	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "nobody decided in time"}}}; !slices.Equal(b.joined, want) {
-		t.Errorf("the branches have failed with %+v, want %+v", b.joined, want)
+		t.Errorf("failures of branches: got %+v, want %+v", b.joined, want)
 	}
 }
 
-// When the time of the step is over, what its branches ask is over too.
+// TestBranchesAskUntilTheEnd: a step's deadline ends the interrupts of its branches.
 func TestBranchesAskUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
@@ -407,18 +411,19 @@ func TestBranchesAskUntilTheEnd(t *testing.T) {
 	early := b.decide(10*time.Minute, "1")
 	_, last := b.run(steppedInput())
 	if last.Code != "timeout" {
-		t.Errorf("the run ends with %+v", last)
+		t.Errorf("end of the run: got %+v, want a timeout", last)
 	}
 	if r := early()[0]; r.Error != "" {
-		t.Errorf("in time: %+v", r)
+		t.Errorf("decision before the deadline: got %+v", r)
 	}
 	if len(b.made) != 1 {
-		t.Errorf("the calls are %q", b.made)
+		t.Errorf("calls: got %q, want 1", b.made)
 	}
 }
 
-// The step's time is over while its branches end with their interrupts. A branch that is cancelled
-// meanwhile reports nothing: the next step finds in the log what it has used.
+// TestABranchIsCancelledWhileItIsSuspended: a step's deadline passes while its branches end with
+// their interrupts. A branch that is cancelled meanwhile reports no usage. The next step reads the
+// branch's usage from the log.
 func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
@@ -444,8 +449,8 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	}
 }
 
-// What was decided about calls of a branch that goes on with none of them stands in the log,
-// whatever ended the branch.
+// TestWhatBranchesWereAnsweredStands: decisions about calls of a branch that makes none of them are
+// in the log, whatever ended the branch.
 func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	t.Parallel()
 	cancels := func(b *branchFixture) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
@@ -487,14 +492,14 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 			result, _ := b.run(steppedInput())
 			for _, r := range early() {
 				if r.Error != "" {
-					t.Errorf("in time: %+v", r)
+					t.Errorf("decision before the end: got %+v", r)
 				}
 			}
 			if result.Outcome != play.outcome {
-				t.Errorf("the run ends with %+v", result)
+				t.Errorf("got %+v, want the outcome %s", result, play.outcome)
 			}
 			if slices.Sort(b.made); !slices.Equal(b.made, play.made) {
-				t.Errorf("the calls are %q, want %q", b.made, play.made)
+				t.Errorf("calls: got %q, want %q", b.made, play.made)
 			}
 			var vain []string
 			for _, n := range b.notices {
@@ -505,18 +510,18 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 				}
 			}
 			if slices.Sort(vain); !slices.Equal(vain, []string{"1+", "2"}) {
-				t.Errorf("people were told that nobody decides about %q any more", vain)
+				t.Errorf("cancelled notifications: got the calls %q, want 1+ and 2", vain)
 			}
 		})
 	}
 }
 
-// Who decides while questions of branches go to the end of the run is told what counts: it stands
-// in the next one. So does a cancel: branches that have ended have what is to be compensated for,
-// and begin again in the run behind it, cancelled.
+// TestDecisionsOnTheWayToTheEnd: a decision that arrives while branches are suspended gets the
+// result that the next run has. A cancel at that time applies to the next run: its branches begin
+// again, cancelled, and compensate.
 func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 	t.Parallel()
-	for name, cancelled := range map[string]bool{"it ends with the questions": false, "it is cancelled": true} {
+	for name, cancelled := range map[string]bool{"the run ends with the interrupts": false, "the run is cancelled": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setupBranches(t, 2)
@@ -531,24 +536,24 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 			var next runs.Input
 			continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
 			if end := b.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
-				t.Errorf("the run ends with %+v", end)
+				t.Errorf("end of the run: got %+v", end)
 			}
 			stands := next.Resume.Calls[0].Decision
 			if r := (<-answered).(runs.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == runs.DecisionCancel) != cancelled {
-				t.Errorf("the decision: %+v; it is %+v", r, stands)
+				t.Errorf("decision: got the result %+v; in the next run it is %+v", r, stands)
 			}
 			vain := slices.ContainsFunc(b.notices, func(n runs.Notification) bool {
 				return n.Event == runs.EventDecided && n.Calls[0].Decision.Kind == runs.DecisionCancel
 			})
-			if vain || next.Cancelled != cancelled || len(next.Resume.Pending) != 1 { // which the run behind tells
-				t.Errorf("people were told %+v, are to be told %+v, and the run behind is cancelled: %t", b.notices, next.Resume.Pending, next.Cancelled)
+			if vain || next.Cancelled != cancelled || len(next.Resume.Pending) != 1 { // the next run sends them
+				t.Errorf("notifications sent: %+v; pending: %+v; the next run is cancelled: %t", b.notices, next.Resume.Pending, next.Cancelled)
 			}
 		})
 	}
 }
 
-// Branches that were suspended are begun again also if the run that goes on with them is cancelled
-// before: they compensate for what they have done.
+// TestSuspendedBranchesHearOfACancel: suspended branches begin again even if the next run is
+// cancelled first. They compensate for their work.
 func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	t.Parallel()
 	first := setupBranches(t, 3)
@@ -571,17 +576,18 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 		return b.walk(in)
 	}
 	if result, _ := b.run(next); result.Outcome != runs.OutcomeCancelled || again != 2 {
-		t.Errorf("the run ends with %+v, and %d branches were begun again", result, again)
+		t.Errorf("got %+v with %d branches begun again, want cancelled with 2", result, again)
 	}
 	for _, made := range b.made {
 		if !strings.Contains(made, "not made") {
-			t.Errorf("behind the cancel there is a call: %s", made)
+			t.Errorf("call made after the cancel: %s", made)
 		}
 	}
 }
 
-// Branches in branches end with their questions only if the run can end with all of them: what
-// comes to them by then counts, whatever is the last byte that has room.
+// TestRoomForBranchesInBranches: nested branches suspend only if the run can end with all of their
+// interrupts, whatever the size at which the payload is full. Decisions that arrive meanwhile
+// count.
 func TestRoomForBranchesInBranches(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
@@ -605,12 +611,13 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 		b.decide(90*time.Minute, "pair1/1", "pair2/1")
 		b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
 		if end := b.finished[0]; end.Outcome == runs.OutcomeError {
-			t.Errorf("with %d bytes the run ends with %s: %s", size, end.Code, end.Message)
+			t.Errorf("with paths of %d bytes the run ends with %s: %s", size, end.Code, end.Message)
 		}
 	}
 }
 
-// A run that is held waits for its branches, for as long as it takes; that is no time of the run's.
+// TestHeldForBranches: a held run waits for its branches. The wait does not count against its
+// deadline.
 func TestHeldForBranches(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
@@ -619,6 +626,6 @@ func TestHeldForBranches(t *testing.T) {
 	in.Hold = true
 	result, _ := b.run(in)
 	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.made) != 2 {
-		t.Errorf("%+v after %q", result, b.made)
+		t.Errorf("got %+v after the calls %q", result, b.made)
 	}
 }

@@ -34,7 +34,7 @@ func (k *pipelineFixture) worksFor(helper runs.AgentRef) (answers *[]runs.Subage
 			}
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.behind(in.Step)
+			k.checkPosition(in.Step)
 			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
 			if in.Turn == 1 && in.Run.ID == "r" {
 				a.Calls = []runs.Call{{ID: "work", Tool: "helper", Subagent: 1}}

@@ -10,18 +10,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// taker is an agent that takes over, with limits that are in part tighter than those of the run's
-// agent.
+// taker is the agent that receives the thread. Some of its limits are tighter than those of the
+// run's agent.
 var taker = runs.HandoffTarget{
 	AgentRef:   runs.AgentRef{Agent: "b", Revision: "vb", Limits: runs.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
 	OnNewInput: runs.OpenQueue, OnMissingResult: runs.OpenAbandon,
 }
 
-// handoffFixture is a fixture whose agent a hands its thread over in its first turn, with the call "over".
+// handoffFixture is a fixture whose agent a hands off its thread in its first turn, with the call
+// "over".
 type handoffFixture struct {
 	*fixture
 	calls   []runs.ToolCall
-	refused bool // the call comes to something else
+	refused bool // the handoff call does not hand off
 }
 
 func setupHandoff(t *testing.T, first runs.ModelAnswer) *handoffFixture {
@@ -46,7 +47,7 @@ func setupHandoff(t *testing.T, first runs.ModelAnswer) *handoffFixture {
 	return h
 }
 
-// made returns the calls in their order, each with who makes it.
+// made returns the calls in order, each with the agent that makes it.
 func (h *handoffFixture) made() (all []string) {
 	for _, c := range h.calls {
 		all = append(all, c.Agent+" "+c.CallID+" "+c.HandOverTo)
@@ -61,43 +62,43 @@ func (h *handoffFixture) wantMade(want ...string) {
 	}
 }
 
-// A hand-off is made behind the other calls of its turn, wherever it stands among them; the next
-// turn is the other agent's.
+// TestHandoff: a handoff is made after the other calls of its turn, at any position among them. The
+// next turn belongs to the target agent.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	h := setupHandoff(t, says(10, "over", "c1", "c2"))
 	result, finish := h.run(input)
 	if last := h.made()[2]; result.Outcome != runs.OutcomeSuccess || len(h.calls) != 3 || last != "a over b" {
-		t.Errorf("%+v after the calls %q", result, h.made())
+		t.Errorf("got %+v after the calls %q", result, h.made())
 	}
 	if c := h.calls[2]; c.ID != "1/tools/0" || c.Open != h.calls[0].Open || c.After != h.calls[0].After {
-		t.Errorf("the hand-off is called as %+v", c)
+		t.Errorf("handoff call: got %+v", c)
 	}
 	if finish.Agent != "b" || finish.Revision != "vb" || !finish.HandedOver {
-		t.Errorf("the run is finished with %+v", finish)
+		t.Errorf("end of the run: got %+v", finish)
 	}
 	var spoke []string
 	for _, m := range h.models {
 		spoke = append(spoke, m.Agent+"@"+m.Revision)
 	}
 	if next := h.models[1]; !slices.Equal(spoke, []string{"a@v", "b@vb"}) || next.Turn != 2 || next.Handoffs != 1 || !next.Priced {
-		t.Errorf("%v have spoken, the second with %+v", spoke, next)
+		t.Errorf("agents of the turns: got %v, the second called with %+v", spoke, next)
 	}
 }
 
-// A call that comes to something else leaves the thread where it was.
+// TestHandoffThatIsNone: a handoff call that does not hand off leaves the thread with its agent.
 func TestHandoffThatIsNone(t *testing.T) {
 	t.Parallel()
 	h := setupHandoff(t, says(10, "over"))
 	h.refused = true
 	if _, finish := h.run(input); finish.Agent != "a" || finish.HandedOver || h.models[1].Agent != "a" || h.models[1].Handoffs != 0 {
-		t.Errorf("finished with %+v after %+v", finish, h.models[1])
+		t.Errorf("end of the run: got %+v after the model call %+v", finish, h.models[1])
 	}
 }
 
-// The run goes on counting, by the tighter limits of the two, over continuations too. Runs that
-// wait for the agent that has handed the thread over are the other one's, those that wait for a
-// third one not.
+// TestHandoffIsCarriedOn: after a handoff the run keeps its counts and has the tighter limits of
+// both agents, also across executions. Queued runs of the agent that handed off belong to the
+// target agent. Queued runs of a third agent do not.
 func TestHandoffIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	h := setupHandoff(t, says(10, "over"))
@@ -111,10 +112,10 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	next := h.continued(input)
 	want := runs.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
 	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != runs.OpenQueue || next.OnMissingResult != runs.OpenAbandon {
-		t.Errorf("it goes on as %+v", next)
+		t.Errorf("next execution: got %+v", next)
 	}
 	if left := next.Progress.Deadline.Sub(began); left != 10*time.Minute || next.Progress.Turn != 2 || next.Progress.Handoffs != 1 {
-		t.Errorf("it goes on from %+v, %s after its beginning", next.Progress, left)
+		t.Errorf("progress of the next execution: got %+v, with %s left", next.Progress, left)
 	}
 	other, third := waiting("r2b"), waiting("r3")
 	other.Agent, third.Agent = "b", "c"
@@ -123,29 +124,29 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	again := setupHandoff(t, says(10))
 	after := again.continued(next)
 	if after.Run.ID != "r2" || after.Agent != "b" || after.Revision != "vb" || after.Limits != taker.Limits || after.Progress != nil {
-		t.Errorf("the run that has waited is %+v", after)
+		t.Errorf("queued run r2: got %+v", after)
 	}
 	if finish := again.finished[0]; finish.Agent != "b" || !finish.HandedOver {
-		t.Errorf("the run is finished with %+v", finish)
+		t.Errorf("end of the run: got %+v", finish)
 	}
 	for _, id := range []string{"r2b", "r2c"} {
 		again = setupHandoff(t, says(10))
 		if after = again.continued(after); after.Run.ID != id || after.Agent != "b" {
-			t.Errorf("behind it goes on %+v", after)
+			t.Errorf("next run: got %+v", after)
 		}
 	}
 	again = setupHandoff(t, says(10))
 	if after = again.continued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
-		t.Errorf("behind it goes on %+v", after)
+		t.Errorf("next run: got %+v, want r3 of agent c", after)
 	}
 	again = setupHandoff(t, says(10))
 	if after = again.continued(after); after.Run.ID != "r4" || after.Agent != "a" || after.HandedOver != nil {
-		t.Errorf("behind that goes on %+v", after)
+		t.Errorf("next run: got %+v, want r4 of agent a", after)
 	}
 }
 
-// While people decide about another call of the turn the thread stays where it is: the agent that
-// has asked makes the call, and then hands over.
+// TestHandoffWaitsForDecisions: while another call of the turn waits for approval, the thread stays
+// with its agent. That agent makes the approved call and then hands off.
 func TestHandoffWaitsForDecisions(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask", "c2")
@@ -157,20 +158,20 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	next := h.continued(input)
 	h.wantMade("a c2 ")
 	if end := h.finished[0]; end.Outcome != runs.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Calls) != 1 || next.Agent != "a" || next.HandedOver != nil {
-		t.Errorf("it ends with %+v and goes on with %+v", end, next)
+		t.Errorf("got the end %+v and the next run %+v", end, next)
 	}
 	again := setupHandoff(t, says(30))
 	if _, finish := again.run(next); finish.Agent != "b" || again.models[0].Agent != "b" {
-		t.Errorf("it ends with %+v", finish)
+		t.Errorf("end of the run: got %+v", finish)
 	}
 	again.wantMade("a ask ", "a over b")
 	if c := again.calls[1]; c.MessageID != "m" || c.ID != "0/tools/0" || c.Opens == nil {
-		t.Errorf("the hand-off is called as %+v", c)
+		t.Errorf("handoff call: got %+v", c)
 	}
 }
 
-// People decide about a hand-off itself like about any call. One that is rejected hands nothing
-// over.
+// TestHandoffThatPeopleDecideAbout: a handoff can need an approval like any call. A rejected
+// handoff does not hand off.
 func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 	t.Parallel()
 	for verdict, has := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
@@ -186,17 +187,17 @@ func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 		h.wantMade("a c0 ")
 		again := setupHandoff(t, says(30))
 		if _, finish := again.run(next); finish.Agent != has || again.models[0].Agent != has {
-			t.Errorf("%s: it ends with %+v", verdict, finish)
+			t.Errorf("%s: end of the run: got %+v, want the agent %s", verdict, finish, has)
 		}
 		again.wantMade("a over b")
 		if d := again.calls[0].Decision; d == nil || d.Kind != verdict || d.Args != "args" {
-			t.Errorf("%s: the decision is %+v", verdict, d)
+			t.Errorf("%s: decision of the call: got %+v", verdict, d)
 		}
 	}
 }
 
-// A hand-off that was approved still waits if a call beside it asks something, and keeps its
-// decision.
+// TestApprovedHandoffWaitsOn: an approved handoff waits while another call of its turn asks a
+// question. It keeps its decision.
 func TestApprovedHandoffWaitsOn(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask")
@@ -224,36 +225,36 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 	next = h.continued(next)
 	h.wantMade("a ask ")
 	if end := h.finished[0]; len(end.Interrupts.Calls) != 1 || end.Interrupts.Calls[0].ID != "ask" || next.Agent != "a" {
-		t.Errorf("it waits with %+v and goes on with %+v", end.Interrupts, next)
+		t.Errorf("got the interrupts %+v and the next run %+v", end.Interrupts, next)
 	}
 
 	h = setupHandoff(t, says(30))
 	if _, finish := h.run(next); finish.Agent != "b" {
-		t.Errorf("it ends with %+v", finish)
+		t.Errorf("end of the run: got %+v", finish)
 	}
 	h.wantMade("a ask ", "a over b")
 	if d := h.calls[1].Decision; d == nil || d.Kind != runs.DecisionApprove || d.Input != 70 {
-		t.Errorf("what was decided about it is %+v", d)
+		t.Errorf("decision of the handoff: got %+v", d)
 	}
 }
 
-// Calls of the client's need no agent: the thread is handed over, and their results are for the
-// other agent.
+// TestHandoffWithTheClientsCalls: open client tool calls do not delay a handoff. The target agent
+// receives their results.
 func TestHandoffWithTheClientsCalls(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "client", "over")
 	answer.Calls[0].Client, answer.WaitCount = true, 1
 	h := setupHandoff(t, answer)
-	h.env.ExecuteWorkflow(runs.TypeRun, input) // it goes on to wait for the result
+	h.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
 	if end := h.finished[0]; end.Outcome != runs.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Calls) != 1 {
-		t.Errorf("finished with %+v", end)
+		t.Errorf("end of the run: got %+v", end)
 	}
 	h.wantMade("a over b")
 }
 
-// A run that nobody asked for, behind one in which the thread was handed over, is the other
-// agent's, with its own limits.
-func TestWhatGoesOnBehindAHandoff(t *testing.T) {
+// TestWhatGoesOnBehindAHandoff: a run that decisions start after a handoff belongs to the target
+// agent, with that agent's limits.
+func TestRunAfterAHandoff(t *testing.T) {
 	t.Parallel()
 	h := setupHandoff(t, says(10, "over"))
 	first := h.model
@@ -270,14 +271,14 @@ func TestWhatGoesOnBehindAHandoff(t *testing.T) {
 	}, time.Minute)
 	next := h.continued(input)
 	if next.Continues != "r" || next.Agent != "b" || next.Limits != taker.Limits || next.Progress != nil {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v", next)
 	}
 	if w := h.finished[0].Interrupts; w.Agent != "b" || w.Revision != "vb" {
-		t.Errorf("%s asks, of revision %s", w.Agent, w.Revision)
+		t.Errorf("interrupts: got the agent %s, revision %s", w.Agent, w.Revision)
 	}
 }
 
-// A run that is held hands over in the same turn, when all is decided.
+// TestHeldHandoff: a held run hands off in the same turn, after all decisions.
 func TestHeldHandoff(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask")
@@ -299,6 +300,6 @@ func TestHeldHandoff(t *testing.T) {
 	h.decide(time.Minute, approves("ask"))
 	_, finish := h.run(heldInput())
 	if made := h.made(); !slices.Equal(made, []string{"ask", "over"}) || finish.Agent != "b" || h.models[1].Agent != "b" {
-		t.Errorf("made are %v, and finished is %+v", made, finish)
+		t.Errorf("got the calls %v and the end %+v", made, finish)
 	}
 }

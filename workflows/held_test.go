@@ -14,14 +14,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// heldFixture is a fixture whose run is held for questions in its first turn, and is done in the second.
-// It notes what it told readers and which tool calls were made.
+// heldFixture is a fixture whose run is held for interrupts in its first turn, and succeeds in the
+// second. It records the announced interrupts and the tool calls.
 type heldFixture struct {
 	*fixture
 	told  []runs.AnnounceInterrupts
 	calls []runs.ToolCall
 	kept  []runs.ToolResult
-	keep  func(attempt int32) error // fails to put a result into the log
+	keep  func(attempt int32) error // fails the activity that stores a result in the log
 }
 
 func setupHeld(t *testing.T) *heldFixture {
@@ -75,7 +75,8 @@ func (h *heldFixture) made() (ids []string) {
 
 var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 
-// A run that is held goes on with its turn when everything is answered, and then with the next.
+// TestAHeldRunGoesOn: a held run continues with its turn after the last decision, and then with the
+// next turn.
 func TestAHeldRunGoesOn(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -83,24 +84,24 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	h.decide(2*time.Minute, clientResult)
 	result, finish := h.run(heldInput())
 	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
-		t.Errorf("%+v, finished with %+v after %d turns", result, finish, len(h.models))
+		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(h.models))
 	}
 	if len(h.told) != 1 || h.told[0].ID != "1/hold" || h.told[0].Closes != "tools" || len(h.told[0].Interrupts.Calls) != 2 {
-		t.Errorf("readers were told %+v", h.told)
+		t.Errorf("announced interrupts: got %+v", h.told)
 	}
 	if !slices.Equal(h.made(), []string{"ask", "client", "now"}) {
-		t.Fatalf("the calls are %q", h.made())
+		t.Fatalf("calls: got %q", h.made())
 	}
 	if c := h.calls[1]; c.Open != "1/held" || c.After != 15 || c.Closes != "" || c.Decision == nil || c.Opens != nil {
-		t.Errorf("a call that waited is made with %+v", c)
+		t.Errorf("call after its decision: got %+v", c)
 	}
 	if m := h.models[1]; m.ID != "2/model" || m.Closes != "tools" || m.After != 16 {
-		t.Errorf("the next turn begins with %+v", m)
+		t.Errorf("model call of the next turn: got %+v", m)
 	}
 }
 
-// look asks a run, after some time, what it still waits for: with an offer without a run, which is
-// refused.
+// look asks a run, after some time, for its open calls. It submits without an offer, which the run
+// refuses.
 func (w *fixture) look(after time.Duration, open *[][]string) {
 	w.env.RegisterDelayedCallback(func() {
 		w.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
@@ -109,7 +110,7 @@ func (w *fixture) look(after time.Duration, open *[][]string) {
 				var busy *temporal.ApplicationError
 				var active runs.Active
 				if !errors.As(err, &busy) || busy.Type() != runs.ErrorBusy || busy.Details(&active) != nil {
-					w.t.Errorf("refused with %v", err)
+					w.t.Errorf("refusal: got %v, want busy", err)
 				}
 				*open = append(*open, active.Waiting)
 			},
@@ -118,7 +119,7 @@ func (w *fixture) look(after time.Duration, open *[][]string) {
 	}, after)
 }
 
-// A held run does not list calls that have a result.
+// TestAHeldRunTellsWhatIsOpen: a held run does not list calls that have a result.
 func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -129,11 +130,12 @@ func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
 	h.decide(4*time.Minute, approves("ask"))
 	h.run(heldInput())
 	if want := [][]string{{"ask", "client"}, {"ask"}}; !slices.EqualFunc(open, want, slices.Equal) {
-		t.Errorf("the run waited for %q, want %q", open, want)
+		t.Errorf("open calls: got %q, want %q", open, want)
 	}
 }
 
-// An answer may come before the other calls of the turn have ended: nobody is asked then.
+// TestAHeldRunIsAnsweredEarly: decisions may arrive before the other calls of the turn end. The run
+// then announces no interrupt.
 func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -149,12 +151,12 @@ func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 		return slow(in)
 	}
 	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(h.told) != 0 || len(h.made()) != 3 {
-		t.Errorf("%+v after %q; readers were told %+v", result, h.made(), h.told)
+		t.Errorf("got %+v after %q; announced interrupts: %+v", result, h.made(), h.told)
 	}
 }
 
-// A wait is no time of the run's. One that takes long is parked, hears everything there, and goes
-// on where the run was.
+// TestAHeldRunIsParked: time spent waiting does not count against the deadline. A held run that
+// waits long is parked, accepts decisions there, and continues in the same turn.
 func TestAHeldRunIsParked(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -165,7 +167,7 @@ func TestAHeldRunIsParked(t *testing.T) {
 	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
 	p := parked.Run.Progress
 	if took := h.env.Now().Sub(began); took < runs.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
-		t.Fatalf("after %s it is parked with %+v", took, parked)
+		t.Fatalf("parked after %s: got %+v", took, parked)
 	}
 	const weekend = 20 * time.Hour
 	later := setupHeld(t)
@@ -180,22 +182,22 @@ func TestAHeldRunIsParked(t *testing.T) {
 	again := setupHeld(t)
 	result, _ := again.run(next)
 	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.told) != 0 || again.models[0].Turn != 2 {
-		t.Errorf("%+v after %q and %+v", result, again.made(), again.models)
+		t.Errorf("got %+v after the calls %q and the model calls %+v", result, again.made(), again.models)
 	}
 }
 
-// Whoever cancels a run that is held ends it, parked or not, and takes the questions away.
+// TestAHeldRunIsCancelled: a cancel ends a held run and its interrupts, parked or not.
 func TestAHeldRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
 	answers := make(chan any, 1)
 	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Minute)
 	if result, finish := h.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
-		t.Errorf("%+v, finished with %+v after %q", result, finish, h.made())
+		t.Errorf("got %+v and the end %+v after %q", result, finish, h.made())
 	}
 	last := h.notices[len(h.notices)-1]
 	if last.Event != runs.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != runs.DecisionCancel {
-		t.Errorf("people were told at last %+v", last)
+		t.Errorf("last notification: got %+v", last)
 	}
 	p := setupHeld(t)
 	p.env.ExecuteWorkflow(runs.TypeRun, heldInput())
@@ -207,12 +209,13 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	})
 	again := setupHeld(t)
 	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
-		t.Errorf("a parked one: %+v after %q", result, again.made())
+		t.Errorf("parked run: got %+v after %q", result, again.made())
 	}
 }
 
-// What was decided when the run is cancelled was acknowledged: the log is told of it, and no tool
-// is called. So it is when a call is cancelled that was about to be made.
+// TestDecisionsOfACancelledRunAreWrittenDown: when a run is cancelled, its acknowledged decisions
+// are written to the log and no tool is called. The same holds for a call that is cancelled before
+// a worker takes it.
 func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 	t.Parallel()
 	cancels := func(h *heldFixture) { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
@@ -229,9 +232,9 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 				if in.Decision == nil || in.Cancelled {
 					return call(in)
 				}
-				told := make(chan struct{})
-				h.env.RegisterDelayedCallback(func() { cancels(h); close(told) }, 0)
-				<-told
+				cancelled := make(chan struct{})
+				h.env.RegisterDelayedCallback(func() { cancels(h); close(cancelled) }, 0)
+				<-cancelled
 				return runs.ToolAnswer{}, temporal.NewCanceledError()
 			}
 		},
@@ -240,20 +243,21 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 		play(h)
 		result, finish := h.run(heldInput())
 		if result.Outcome != runs.OutcomeCancelled || len(finish.Unfinished) > 0 {
-			t.Errorf("%s: %+v, finished with %+v", name, result, finish)
+			t.Errorf("%s: got %+v and the end %+v", name, result, finish)
 		}
 		for _, c := range h.calls {
 			if c.CallID != "now" && (!c.Cancelled || !c.Compensates || c.Decision == nil) {
-				t.Errorf("%s: %s is called with %+v", name, c.CallID, c)
+				t.Errorf("%s: call %s: got %+v", name, c.CallID, c)
 			}
 		}
 		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(h.calls) != want {
-			t.Errorf("%s: the calls are %q", name, h.made())
+			t.Errorf("%s: calls: got %q, want %d", name, h.made(), want)
 		}
 	}
 }
 
-// Nobody decides in time: the agent may want the run to fail.
+// TestAHeldRunFailsWhenNobodyDecides: with `onExpiry: fail` a held run fails when its approval
+// expires.
 func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -263,12 +267,13 @@ func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 		return a, nil
 	}
 	if result, _ := h.run(heldInput()); result.Code != runs.CodeApprovalExpired || len(h.made()) != 0 {
-		t.Errorf("%+v after %q", result, h.made())
+		t.Errorf("got %+v after %q", result, h.made())
 	}
 }
 
-// A result that comes by signal goes to the log and is a decision then, however long the log is
-// away. What is unknown, about somebody's decision, doubled, or no result changes nothing.
+// TestResultsBySignal: a result that arrives as a signal is stored in the log and becomes a
+// decision, even if the log is away for a while. A result of an unknown call, of an approval, a
+// duplicate or an invalid one changes nothing.
 func TestResultsBySignal(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -286,7 +291,7 @@ func TestResultsBySignal(t *testing.T) {
 	}
 	h.env.RegisterDelayedCallback(func() {
 		h.env.SignalWorkflow(runs.SignalToolResult, 7)
-		for _, call := range []string{"nobody's", "ask", "now", "client", "client"} {
+		for _, call := range []string{"unknown", "ask", "now", "client", "client"} {
 			signal(call)
 		}
 	}, time.Minute)
@@ -297,16 +302,17 @@ func TestResultsBySignal(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	if len(h.kept) != 1 || h.kept[0].CallID != "client" || string(h.kept[0].Content) != `"blue"` {
-		t.Errorf("kept are %+v", h.kept)
+		t.Errorf("stored results: got %+v", h.kept)
 	}
 	for _, c := range h.calls {
 		if c.CallID == "client" && (c.Decision.Input != 80 || c.Decision.Digest != "kept") {
-			t.Errorf("the call is answered by %+v", c.Decision)
+			t.Errorf("decision of the call: got %+v", c.Decision)
 		}
 	}
 }
 
-// Who parks waits for results that are on their way into the log.
+// TestAResultIsNotLostWhenItsRunIsParked: a run is not parked before the results that arrived are
+// in the log.
 func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -325,6 +331,6 @@ func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 	var parked runs.ParkedInput
 	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if d := parked.Run.Progress.Held.Calls[1].Decision; d == nil || d.Input != 80 {
-		t.Errorf("the call is parked with %+v", d)
+		t.Errorf("decision of the parked call: got %+v", d)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// asks returns an answer whose first call runs, whose second waits for a person and whose third for
-// the client.
+// asks returns an answer with three calls. The first runs, the second waits for an approval, and
+// the third for the client.
 func asks(seq uint64) runs.ModelAnswer {
 	a := says(seq, "now", "ask", "client")
 	a.Calls[1].Approval = &runs.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
@@ -25,7 +25,7 @@ func approves(call string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Input: 70}
 }
 
-// setupInterrupted returns a fixture whose run ends with questions.
+// setupInterrupted returns a fixture whose run ends with interrupts.
 func setupInterrupted(t *testing.T) *fixture {
 	t.Helper()
 	w := setup(t)
@@ -36,7 +36,8 @@ func setupInterrupted(t *testing.T) *fixture {
 	return w
 }
 
-// Who answers the questions of a run with an input of their own goes on with that.
+// TestAnswersComeWithAnInput: an input may bring decisions. The thread then continues with that
+// input's run.
 func TestAnswersComeWithAnInput(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
@@ -53,18 +54,18 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 	next := w.continued(input)
 	for i, want := range []any{runs.ErrorInterrupted, runs.ErrorInterrupted, runs.Submitted{Queued: true}, runs.Submitted{Queued: true}} {
 		if got := <-answers; got != want {
-			t.Errorf("answer %d is %v, want %v", i, got, want)
+			t.Errorf("answer %d: got %v, want %v", i, got, want)
 		}
 	}
 	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 2 || end.Interrupts.Calls[0].Index != 1 {
-		t.Errorf("the run is finished with %+v", end)
+		t.Errorf("end of the run: got %+v", end)
 	}
 	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
-		t.Fatalf("it goes on with %+v", next)
+		t.Fatalf("next run: got %+v", next)
 	}
 	ask, client := next.Resume.Calls[0], next.Resume.Calls[1]
 	if ask.Decision.Kind != runs.DecisionApprove || ask.Decision.Args != "args" || client.Decision.Kind != runs.DecisionAbandon {
-		t.Errorf("it goes on with the decisions %+v and %+v", ask.Decision, client.Decision)
+		t.Errorf("decisions of the next run: got %+v and %+v", ask.Decision, client.Decision)
 	}
 
 	again := setup(t)
@@ -77,19 +78,19 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 	next.Queue = nil
 	result, _ := again.run(next)
 	if result.Outcome != runs.OutcomeSuccess || len(calls) != 1 || len(again.models) != 1 {
-		t.Fatalf("%+v after %d tool calls and %d of the model", result, len(calls), len(again.models))
+		t.Fatalf("got %+v after %d tool calls and %d model calls", result, len(calls), len(again.models))
 	}
 	begins := runs.Beginning{Input: next.Input, Digest: next.Digest}
 	if c := calls[0]; c.CallID != "ask" || c.MessageID != "m" || c.ID != "0/tools/1" || c.Decision == nil || c.Opens == nil || *c.Opens != begins {
-		t.Errorf("the call is %+v", c)
+		t.Errorf("tool call: got %+v", c)
 	}
 	if m := again.models[0]; m.Beginning != (runs.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
-		t.Errorf("the model is called with %+v", m)
+		t.Errorf("model call: got %+v", m)
 	}
 }
 
-// Decisions that come one by one, whenever and from wherever, add up; then a run goes on that
-// nobody asked for. What was decided stands.
+// TestDecisionsAddUp: decisions may arrive one by one, from several callers. After the last one a
+// run starts without an input. A recorded decision does not change.
 func TestDecisionsAddUp(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
@@ -120,7 +121,7 @@ func TestDecisionsAddUp(t *testing.T) {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
 	if next.Continues != "r" || next.Run.ID == "r" || next.Input != 0 || next.Digest != "" {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v", next)
 	}
 	again := setup(t)
 	var calls []runs.ToolCall
@@ -132,12 +133,12 @@ func TestDecisionsAddUp(t *testing.T) {
 	}
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 	if _, finish := again.run(next); len(calls) != 2 || calls[0].Opens.Continues != "r" || finish.Continues != "r" {
-		t.Errorf("the calls are %+v, finished with %+v", calls, finish)
+		t.Errorf("got the calls %+v and the end %+v", calls, finish)
 	}
 }
 
-// A worker that dies right behind the record of a run's end leaves the task to another one, later.
-// Until when people may decide stays as the record has told them.
+// TestQuestionsExpireAsTheyWereTold: a worker that dies right after it wrote the run's end leaves
+// the activity to another worker. The interrupts expire at the times in the record.
 func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -156,15 +157,15 @@ func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	var parked runs.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Calls[0].Expires.Equal(expires) || !p.Calls[1].Expires.IsZero() {
-		t.Errorf("it waits since %s until %s and %s, want %s and %s", p.Opened, p.Calls[0].Expires, p.Calls[1].Expires, asked, expires)
+		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.Opened, p.Calls[0].Expires, p.Calls[1].Expires, asked, expires)
 	}
 	if n := w.notices[0]; n.Event != runs.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
-		t.Errorf("it is made known as %+v", n)
+		t.Errorf("notification: got %+v", n)
 	}
 }
 
-// Nobody decides in time: the call is not made, and the thread goes on or fails as its agent says.
-// The wait is parked meanwhile.
+// TestQuestionsExpire: without a decision in time the call is not made. The thread continues or
+// fails, as the agent defines. The thread is parked while it waits.
 func TestQuestionsExpire(t *testing.T) {
 	t.Parallel()
 	for onExpiry, want := range map[runs.OnExpiry]runs.Outcome{
@@ -181,7 +182,7 @@ func TestQuestionsExpire(t *testing.T) {
 		var parked runs.ParkedInput
 		continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 		if took := w.env.Now().Sub(began); took < runs.DefaultParkAfter || took > 2*runs.DefaultParkAfter {
-			t.Errorf("it was parked after %s", took)
+			t.Errorf("parked after %s", took)
 		}
 		later := setup(t)
 		later.env.SetStartTime(w.env.Now())
@@ -194,27 +195,27 @@ func TestQuestionsExpire(t *testing.T) {
 		var next runs.Input
 		continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
 		if took := later.env.Now().Sub(began); took < 24*time.Hour || took > 25*time.Hour {
-			t.Errorf("it went on after %s", took)
+			t.Errorf("continued after %s, want about 24h", took)
 		}
 		again := setup(t)
 		called := 0
 		again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			called++
 			if in.Decision.Kind != runs.DecisionExpire {
-				t.Errorf("the call is made with %+v", in.Decision)
+				t.Errorf("decision of the call: got %+v", in.Decision)
 			}
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
 		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 		result, _ := again.run(next)
 		if result.Outcome != want || want == runs.OutcomeError && (result.Code != runs.CodeApprovalExpired || called > 0) {
-			t.Errorf("%s: %+v after %d calls", onExpiry, result, called)
+			t.Errorf("%s: got %+v after %d calls, want %s", onExpiry, result, called, want)
 		}
 	}
 }
 
-// A decision that comes when the time is over is told so, even if the clock has not struck here
-// yet.
+// TestADecisionThatComesLate: a decision after the expiry time is refused as expired, even if the
+// workflow's timer has not fired yet.
 func TestADecisionThatComesLate(t *testing.T) {
 	t.Parallel()
 	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Calls: []runs.Interrupt{
@@ -229,11 +230,12 @@ func TestADecisionThatComesLate(t *testing.T) {
 	}, time.Second)
 	w.env.ExecuteWorkflow(runs.TypeParked, parked)
 	if got := (<-answers).(runs.Decided); got.Results[0].Error != runs.ErrorExpired {
-		t.Errorf("the answer is %+v", got)
+		t.Errorf("result: got %+v, want expired", got)
 	}
 }
 
-// What a thread waits for goes on as one payload: more than fits ends the run.
+// TestTooMuchToWaitFor: open interrupts continue as one payload. More interrupts than fit end the
+// run.
 func TestTooMuchToWaitFor(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{runs.MaxInterrupts, runs.MaxInterrupts + 1} {
@@ -249,12 +251,12 @@ func TestTooMuchToWaitFor(t *testing.T) {
 		in.Limits.ParallelTools = 100
 		w.env.ExecuteWorkflow(runs.TypeRun, in)
 		if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (n > runs.MaxInterrupts) {
-			t.Errorf("%d calls: the run is finished with %+v", n, end)
+			t.Errorf("%d calls: end of the run: got %+v", n, end)
 		}
 	}
 }
 
-// Who cancels a run that has ended takes no question away with it.
+// TestACancelIsTooLateForQuestions: a cancel of a run that has ended leaves its interrupts open.
 func TestACancelIsTooLateForQuestions(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
@@ -264,13 +266,13 @@ func TestACancelIsTooLateForQuestions(t *testing.T) {
 		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), result}}, make(chan any, 1))
 	}, time.Minute)
 	if next := w.continued(input); next.Continues != "r" {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v, want one that continues r", next)
 	}
 }
 
-// What waits behind questions is bounded like what waits behind a run: it is one payload that goes
-// on.
-func TestTooManyWaitBehindQuestions(t *testing.T) {
+// TestTooManyWaitBehindQuestions: the queue of a waiting thread is bounded like the queue of a
+// running one, because it continues as one payload.
+func TestQueueOfAWaitingThreadIsBounded(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
 	answers := make(chan any, 100)
@@ -291,7 +293,7 @@ func TestTooManyWaitBehindQuestions(t *testing.T) {
 		}
 	}
 	if n := len(parked.Run.Queue); n == 0 || n+refused != 40 || refused == 0 {
-		t.Errorf("%d wait, %d were refused", n, refused)
+		t.Errorf("got %d queued and %d refused, want 40 together", n, refused)
 	}
 	if _, err := runs.DataConverter().ToPayload(parked); err != nil {
 		t.Error(err)

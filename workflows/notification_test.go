@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// events returns the notices that were tried, in their order, each as often as it was.
+// events returns the attempted notifications in order, with repeated attempts.
 func (w *fixture) events() []runs.NotificationEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -27,8 +27,8 @@ func (w *fixture) events() []runs.NotificationEvent {
 	return events
 }
 
-// What happens to questions is told in its order, each thing until it is told; who decides doesn't
-// wait for that.
+// TestNoticesAreToldInOrder: notifications are sent in order, each until it succeeds. Decisions do
+// not wait for them.
 func TestNoticesAreToldInOrder(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -52,19 +52,19 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 	}
 	opened := slices.Repeat([]runs.NotificationEvent{runs.EventOpened}, 6)
 	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(w.events(), want) {
-		t.Errorf("tried was %v, want %v", w.events(), want)
+		t.Errorf("attempted notifications: got %v, want %v", w.events(), want)
 	}
 	voted, decided := w.notices[6], w.notices[7]
 	if len(voted.Calls) != 1 || voted.Calls[0].ID != "c1" || len(voted.Calls[0].Votes) != 1 {
-		t.Errorf("voted was told of %+v, though the other call is decided", voted.Calls)
+		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Calls)
 	}
 	if len(decided.Calls) != 1 || decided.Calls[0].ID != "c0" || decided.Calls[0].Decision.By != "bob" {
-		t.Errorf("decided was told of %+v", decided.Calls)
+		t.Errorf("calls of the decided notification: got %+v", decided.Calls)
 	}
 }
 
-// A thread that goes on waits for no notice: the next execution tells the rest beside its first
-// step.
+// TestNoticesGoAlong: a thread that continues does not wait for notifications. The next execution
+// sends the rest, concurrently with its first step.
 func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
@@ -79,31 +79,31 @@ func TestNoticesGoAlong(t *testing.T) {
 	}, time.Minute+500*time.Millisecond)
 	next := w.continued(input)
 	if over = w.env.Now(); over.Sub(asked) > 2*time.Second {
-		t.Errorf("it went on %s after it was decided", over.Sub(asked))
+		t.Errorf("continued %s after the decision, want at most 2s", over.Sub(asked))
 	}
 	var left []runs.NotificationEvent
 	for i, n := range next.Resume.Pending {
 		if left = append(left, n.Event); n.Number != i+1 {
-			t.Errorf("notice %d is left as %+v", i, n)
+			t.Errorf("pending notification %d: got %+v", i, n)
 		}
 	}
 	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventDecided}; !cmp.Equal(left, want) {
-		t.Fatalf("left are %v, want %v", left, want)
+		t.Fatalf("pending notifications: got %v, want %v", left, want)
 	}
 
-	// The next run is over before they can be told. It waits for them, but not for long: then
-	// another workflow tells them, as often as it takes.
+	// The next run ends before they are sent. It waits for them only briefly. Then another workflow
+	// sends them, with retries.
 	for name, tt := range map[string]struct {
 		failures int
 		handed   []runs.NotificationEvent
 	}{
-		"told":        {1, nil},
+		"sent":        {1, nil},
 		"handed over": {7, []runs.NotificationEvent{"opened", "voted", "decided"}},
 	} {
 		again := setup(t)
 		failures := tt.failures
 		var told, handed []runs.NotificationEvent
-		var mu sync.Mutex // the one that was under way when the run was over may go on beside
+		var mu sync.Mutex // an attempt that was in progress when the run ended may run concurrently
 		again.notify = func(in runs.Notification) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -134,21 +134,21 @@ func TestNoticesGoAlong(t *testing.T) {
 		began := again.env.Now()
 		again.env.ExecuteWorkflow(runs.TypeRun, next)
 		if len(again.finished) != 1 || again.finished[0].Outcome != runs.OutcomeSuccess {
-			t.Errorf("%s: the run is finished with %+v", name, again.finished)
+			t.Errorf("%s: end of the run: got %+v", name, again.finished)
 		}
 		if !cmp.Equal(handed, tt.handed) || tt.handed != nil && over.Sub(began) > 3*time.Second {
-			t.Errorf("%s: handed over after %s was %v, want %v", name, over.Sub(began), handed, tt.handed)
+			t.Errorf("%s: notifications handed over after %s: got %v, want %v", name, over.Sub(began), handed, tt.handed)
 		}
 		mu.Lock()
 		if want := []runs.NotificationEvent{"opened", "decided"}; !cmp.Equal(told, want) {
-			t.Errorf("%s: told was %v, want %v", name, told, want)
+			t.Errorf("%s: notifications sent: got %v, want %v", name, told, want)
 		}
 		mu.Unlock()
 	}
 }
 
-// Who answers while the thread is on its way to where it is parked is heard, though a notice is
-// under way.
+// TestAnAnswerWhileTheThreadIsParked: an input that arrives while the thread is being parked is
+// accepted, though a notification is in progress.
 func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -168,15 +168,15 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	}
 	next := w.continued(input)
 	if first, second := <-answers, <-answers; first != (runs.Submitted{Open: true}) || second != (runs.Submitted{Queued: true}) {
-		t.Errorf("the answers are %+v and %+v", first, second)
+		t.Errorf("answers: got %+v and %+v", first, second)
 	}
 	if next.Run.ID != "r-bob" || next.Resume.Calls[0].Decision == nil {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v", next)
 	}
 }
 
-// Who answers otherwise than was decided, while the thread is about to go on, is told that it does;
-// who says the same goes on with it.
+// TestAnAnswerThatContradictsIsLate: while the thread is about to continue, an input with a
+// contradicting decision is refused as busy. An input with the same decision is accepted.
 func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
@@ -200,11 +200,12 @@ func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	}
 	next := w.continued(input)
 	if <-answers; len(answers) != 2 || <-answers != runs.ErrorBusy || <-answers != (runs.Submitted{Queued: true}) || next.Run.ID != "r1" {
-		t.Errorf("it goes on with %+v", next.Run)
+		t.Errorf("next run: got %+v, want r1", next.Run)
 	}
 }
 
-// What cannot be told at all keeps nothing from being told.
+// TestANoticeThatFailsForGood: a notification that fails permanently does not keep later ones from
+// being sent.
 func TestANoticeThatFailsForGood(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -218,22 +219,23 @@ func TestANoticeThatFailsForGood(t *testing.T) {
 	w.decideInTurn(ann.approves("c0"))
 	w.env.ExecuteWorkflow(runs.TypeRun, input)
 	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted}; !cmp.Equal(w.events(), want) {
-		t.Errorf("tried was %v, want %v", w.events(), want)
+		t.Errorf("attempted notifications: got %v, want %v", w.events(), want)
 	}
 }
 
-// Nobody is told of questions that the run did not end with.
+// TestQuestionsThatWereNotAsked: no notification is sent about interrupts that the run did not end
+// with.
 func TestQuestionsThatWereNotAsked(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
 	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
 	if result, _ := w.run(input); result.Outcome != runs.OutcomeFenced || len(w.notices) != 0 {
-		t.Errorf("%+v, told was %v", result, w.events())
+		t.Errorf("got %+v and the notifications %v", result, w.events())
 	}
 }
 
-// What a held run was asked in an earlier turn is told as well, though it has ended and nobody
-// could be told meanwhile.
+// TestNoticesOfAHeldRun: notifications about an earlier turn of a held run are sent after the run
+// has ended, if they could not be sent before.
 func TestNoticesOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
@@ -273,7 +275,7 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 	defer mu.Unlock()
 	for _, want := range []string{"m1 decided", "m2 decided"} {
 		if !told[want] {
-			t.Errorf("%s was not told: %v", want, told)
+			t.Errorf("notification %q was not sent: %v", want, told)
 		}
 	}
 }

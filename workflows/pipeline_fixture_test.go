@@ -23,32 +23,32 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// pipelineFixture is an agent that consists of steps, with all that its workflows ask for, over as many
-// executions as they take. Advances walk the tree for real, over a state in memory. It watches over
-// what the log insists on: each step comes behind the last record of its lane, closes what is open
-// there, and names the one that has failed there.
+// pipelineFixture is an agent that consists of steps, with the activities of its workflows, over as
+// many executions as they take. Advances interpret the step tree for real, over a state in memory.
+// The fixture checks what the log requires: each step follows the last record of its lane, closes
+// the step that is open there, and names the step that has failed there.
 type pipelineFixture struct {
 	t *testing.T
 	d *agents.Definition
-	// answer is what the step at a path comes to. EventCancelled is that of a step that finds the
-	// run cancelled; an error is the activity's, and leaves a step that has begun.
+	// answer returns the event of the step at a path. EventCancelled is the event of a step that
+	// finds the run cancelled. An error is the activity's and leaves a step that has begun.
 	answer func(path string) (pipeline.Event, error)
-	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
+	// refuse fails advances before they are written, advanced after that; nil fails none.
 	refuse, advanced func(in runs.Advance) error
-	// unheard fails calls that have gone on; nil = nothing does.
+	// unheard fails calls that have advanced the tree; nil fails none.
 	unheard  func(in runs.ToolCall) error
 	programs workflows.Programs
-	silent   bool        // nobody decides
+	silent   bool        // no decision is sent
 	limits   runs.Limits // of the agents of steps
-	// renews tells whether the history is long from the advance on that is at work; nil = it never
-	// is. It holds mu.
+	// renews reports whether the history is long from the current advance on; nil = never. The
+	// caller holds mu.
 	renews func() bool
-	// begun is told of each execution that begins, with its input; nil = nothing is.
+	// begun is called with the input of each execution that begins; may be nil.
 	begun func(w *fixture, in any)
-	asks  []runs.Interrupt // what people decide about, a second later
+	asks  []runs.Interrupt // calls that approvers decide about, a second later
 
 	mu       sync.Mutex
-	fixture  *fixture // of the execution that is under way
+	fixture  *fixture // of the current execution
 	state    json.RawMessage
 	seq      uint64
 	ends     map[string]uint64        // by lane
@@ -58,12 +58,12 @@ type pipelineFixture struct {
 	kept     map[uint64]*keptByWalk
 	trees    map[uint64]json.RawMessage
 	came     map[string]pipeline.Event // by call or message
-	places   map[string]string         // of calls that ask
+	places   map[string]string         // paths of calls with an interrupt
 	advances []runs.Advance
 	finishes []runs.Finish
 	runs     []runs.Input // of each execution
-	did      []string     // paths
-	told     []string     // +name and -name
+	did      []string     // paths of executed steps
+	told     []string     // +name for a started step and -name for a finished one
 }
 
 // setupProgram returns an agent that is a program.
@@ -145,12 +145,12 @@ func (k *pipelineFixture) result(err error) (result runs.Result) {
 		k.t.Fatal(err)
 	}
 	if end := k.finishes[len(k.finishes)-1]; k.broken[end.Run.ID+" []"] == "" && end.After != k.ends[end.Run.ID+" []"] {
-		k.t.Errorf("the run is finished behind %d, its lane ends at %d", end.After, k.ends[end.Run.ID+" []"])
+		k.t.Errorf("the run's end follows record %d, want the lane's last record %d", end.After, k.ends[end.Run.ID+" []"])
 	}
 	return result
 }
 
-// begin is the fixture of one execution.
+// begin sets up the fixture of one execution.
 func (k *pipelineFixture) begin(in any) {
 	w, was := setup(k.t), k.fixture
 	k.fixture = w
@@ -187,12 +187,12 @@ func (k *pipelineFixture) begin(in any) {
 		at := lane(in.Step)
 		if in.Concurrent {
 			if at += " asks"; in.After != k.ends[at] {
-				k.t.Errorf("asks behind %d on %s, not %d", k.ends[at], at, in.After)
+				k.t.Errorf("interrupt on %[2]s follows record %[3]d, want %[1]d", k.ends[at], at, in.After)
 			}
 			k.decide(in.Interrupts)
 			return k.write(at, ""), nil
 		}
-		k.behind(in.Step)
+		k.checkPosition(in.Step)
 		return k.write(at, ""), nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	if k.begun != nil {
@@ -200,7 +200,7 @@ func (k *pipelineFixture) begin(in any) {
 	}
 }
 
-// decide has people say what the answers of the questions are.
+// decide sends decisions that agree with answer, a second later.
 func (k *pipelineFixture) decide(waits *runs.Interrupts) {
 	if waits == nil || k.silent {
 		return
@@ -236,27 +236,27 @@ func lane(s runs.Step) string {
 	return fmt.Sprint(s.Run.ID, " ", s.Child.Lanes)
 }
 
-// behind fails the test unless a step comes where the lane that its agent speaks on ends, and
-// closes what is open.
-func (k *pipelineFixture) behind(s runs.Step) {
+// checkPosition fails the test unless a step follows the last record of its agent's lane and closes the
+// step that is open there.
+func (k *pipelineFixture) checkPosition(s runs.Step) {
 	at, wrong := lane(s), s.After != k.ends[lane(s)]
 	if s.After == 0 && s.Child != nil {
 		wrong = s.Child.Since < k.ends[at]
 		delete(k.open, at)
 	}
 	if wrong || s.Closes != k.open[at] || k.broken[at] != "" {
-		k.t.Errorf("step %+v comes behind %d on %s, where %q is open and %q has failed", s, k.ends[at], at, k.open[at], k.broken[at])
+		k.t.Errorf("step %+v does not follow record %d of the lane %s, where %q is open and %q has failed", s, k.ends[at], at, k.open[at], k.broken[at])
 	}
 }
 
-// behindBroken returns where a lane ends behind a step that has failed there. If that had not
-// begun, it does with this.
-func (k *pipelineFixture) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
+// endAfterFailure returns the end of a lane after a step that has failed there. A step that had not
+// begun begins with it.
+func (k *pipelineFixture) endAfterFailure(s runs.Step, b runs.FailedStep) uint64 {
 	at := lane(s)
 	switch k.broken[at] {
 	case "":
 		s.After, s.Closes = b.After, b.Closes
-		k.behind(s)
+		k.checkPosition(s)
 		k.open[at] = b.Name
 	case b.ID:
 		delete(k.broken, at)
@@ -264,14 +264,14 @@ func (k *pipelineFixture) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 	return k.ends[at]
 }
 
-// write returns a record on a lane.
+// write appends a record to a lane.
 func (k *pipelineFixture) write(at, open string) uint64 {
 	k.seq++
 	k.ends[at], k.open[at] = k.seq, open
 	return k.seq
 }
 
-// breaks has a step that has begun fail for good, with an error of Temporal's or a code.
+// breaks makes a step that has begun fail permanently, with an error of Temporal's or a code.
 func (k *pipelineFixture) breaks(s runs.Step, step string, err error) error {
 	k.broken[lane(s)] = step
 	k.write(lane(s), s.Name)
@@ -287,7 +287,7 @@ func (k *pipelineFixture) speak(in runs.ModelCall) (runs.ModelAnswer, error) {
 	ev, err := k.answer(in.Place.Path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.behind(in.Step)
+	k.checkPosition(in.Step)
 	k.did = append(k.did, in.Place.Path)
 	if err != nil {
 		return runs.ModelAnswer{}, k.breaks(in.Step, in.ID, err)
@@ -300,7 +300,7 @@ func (k *pipelineFixture) speak(in runs.ModelCall) (runs.ModelAnswer, error) {
 	return a, nil
 }
 
-// call makes a call, and goes on with what comes next, if it is to and that does not fail.
+// call makes a call. If the call succeeds and is chained, it also makes the next advance.
 func (k *pipelineFixture) call(in runs.ToolCall) (runs.ToolAnswer, error) {
 	a, err := k.makeCall(in)
 	if err != nil || in.Chained == nil || a.Outcome != runs.OutcomeSuccess {
@@ -324,14 +324,14 @@ func (k *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.behind(in.Step)
+	k.checkPosition(in.Step)
 	tools := fmt.Sprint(lane(in.Step), " tool ", in.Lane)
 	since := in.After
 	if in.Child != nil {
 		since = max(since, in.Child.Since)
 	}
 	if in.LaneAfter != k.ends[tools] && (in.LaneAfter != 0 || since < k.ends[tools]) {
-		k.t.Errorf("call %+v comes behind %d on %s", in, k.ends[tools], tools)
+		k.t.Errorf("call %+v does not follow record %d of the lane %s", in, k.ends[tools], tools)
 	}
 	k.did = append(k.did, in.Place.Path)
 	if err != nil {
@@ -372,9 +372,9 @@ func (k *pipelineFixture) move(in runs.Advance) (next runs.Advanced, err error) 
 		return next, nil
 	}
 	if b := in.FailedStep; b != nil {
-		in.After = k.behindBroken(in.Step, *b)
+		in.After = k.endAfterFailure(in.Step, *b)
 	}
-	k.behind(in.Step)
+	k.checkPosition(in.Step)
 	k.advances = append(k.advances, in)
 	next.Cursor = in.Position.Cursor
 	if !in.Resumes && len(in.Suspended) == 0 {
@@ -392,7 +392,7 @@ func (k *pipelineFixture) move(in runs.Advance) (next runs.Advanced, err error) 
 	return next, err
 }
 
-// step goes on in the tree to the next thing to do.
+// step advances the tree to the next action.
 func (k *pipelineFixture) step(in runs.Advance) (runs.Advanced, error) {
 	ev, items, ended := pipeline.Event{}, []json.RawMessage(nil), pipeline.Ended{}
 	if in.Position.Event != nil {
@@ -433,11 +433,11 @@ func (k *pipelineFixture) step(in runs.Advance) (runs.Advanced, error) {
 	return k.take(in, d, m), nil
 }
 
-// tree returns what is walked: the agent's steps, or those of its program.
+// tree returns the step tree: the agent's steps, or those of its program.
 func (k *pipelineFixture) tree(in runs.Advance) *agents.Definition {
 	tree := in.Tree
 	if tree != nil {
-		k.trees[k.seq+1] = tree // the record that this is going to be
+		k.trees[k.seq+1] = tree // the sequence of the record that this advance writes
 	} else if tree = k.trees[in.Position.Tree]; tree == nil {
 		return k.d
 	}
@@ -472,7 +472,7 @@ func (k *pipelineFixture) tell(changes []pipeline.Change) {
 	}
 }
 
-// take returns what a workflow is told to do.
+// take returns the workflow's next action.
 func (k *pipelineFixture) take(in runs.Advance, d *agents.Definition, m pipeline.Move) runs.Advanced {
 	next, do := runs.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	leaf := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}

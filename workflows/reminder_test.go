@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// happened is what a thread that waited told, and when, since the question was asked.
+// happened is a notification of a waiting thread, with the time since the interrupt was opened.
 type happened struct {
 	Event runs.NotificationEvent
 	After time.Duration
 }
 
-// waitOut runs a run with questions through all its executions, to the one that goes on, and
-// returns what was told until then. Time goes by itself.
+// waitOut executes a run with interrupts through all its executions, up to the run that continues.
+// It returns the notifications sent until then. Time advances by itself.
 func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, w *fixture)) ([]happened, runs.Input, []runs.Notification) {
 	t.Helper()
 	w := setup(t)
@@ -40,7 +40,8 @@ func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedI
 	return story, next, notices
 }
 
-// Over days, people are reminded, more of them may decide, and at last time is over.
+// TestAQuestionOverDays: over days, reminders and escalations are sent, and finally the interrupt
+// expires.
 func TestAQuestionOverDays(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
@@ -53,24 +54,24 @@ func TestAQuestionOverDays(t *testing.T) {
 		{runs.EventEscalated, 24 * h}, {runs.EventReminded, 30 * h}, {runs.EventReminded, 40 * h},
 	}
 	if diff := cmp.Diff(want, story); diff != "" {
-		t.Errorf("what was told (-want +got):\n%s", diff)
+		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
 	c := next.Resume.Calls[0]
 	if c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 || c.Reminded != 4 {
-		t.Errorf("it goes on with %+v", c)
+		t.Errorf("call of the next run: got %+v", c)
 	}
 	for i, n := range notices {
 		if n.Number != i+1 || n.Run.ID != "r" || n.Run.Thread != "t" || n.After != 99 || n.Agent != "a" || n.Revision != "v" || n.MessageID != "m" || len(n.Calls) != 1 {
-			t.Errorf("notice %d is %+v", i, n)
+			t.Errorf("notification %d: got %+v", i, n)
 		}
 	}
 	if last := next.Resume.Pending; len(last) != 1 || last[0].Event != runs.EventExpired || last[0].Number != len(want)+1 {
-		t.Errorf("the run that goes on has to tell %+v", last)
+		t.Errorf("pending notifications of the next run: got %+v", last)
 	}
 }
 
-// The processes are down from the question to its end: the notice of the expiry tells how far the
-// approval has come.
+// TestEscalationsWhileDown: all processes are down from the interrupt to its expiry. The expiry
+// notification has the escalations that were due.
 func TestEscalationsWhileDown(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
@@ -80,11 +81,11 @@ func TestEscalationsWhileDown(t *testing.T) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
 	})
 	if c := next.Resume.Calls[0]; c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 {
-		t.Errorf("the call is %+v, want it expired with 2 escalations", c)
+		t.Errorf("call: got %+v, want it expired with 2 escalations", c)
 	}
 }
 
-// Nobody is reminded for ever.
+// TestRemindersEnd: at most runs.MaxReminders reminders are sent.
 func TestRemindersEnd(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
@@ -96,11 +97,11 @@ func TestRemindersEnd(t *testing.T) {
 	})
 	n := len(story)
 	if n != 2+runs.MaxReminders || story[n-2].After != runs.MaxReminders*time.Hour || story[n-1].Event != runs.EventEscalated {
-		t.Errorf("%d notices, the last are %+v", n, story[n-2:])
+		t.Errorf("got %d notifications, the last are %+v", n, story[n-2:])
 	}
 }
 
-// What was missed while nobody could tell it, or nothing ran, is told once.
+// TestMissedRemindersAreOne: reminders that were due while no process ran are sent as one.
 func TestMissedRemindersAreOne(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
@@ -113,11 +114,11 @@ func TestMissedRemindersAreOne(t *testing.T) {
 		{runs.EventReminded, 21 * time.Hour}, {runs.EventReminded, 22 * time.Hour}, {runs.EventReminded, 23 * time.Hour},
 	}
 	if diff := cmp.Diff(want, story); diff != "" {
-		t.Errorf("what was told (-want +got):\n%s", diff)
+		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
 }
 
-// Votes and what has come of time go on from execution to execution.
+// TestVotesAreParked: votes, reminders and escalations continue from execution to execution.
 func TestVotesAreParked(t *testing.T) {
 	t.Parallel()
 	a := panel(1)
@@ -134,9 +135,9 @@ func TestVotesAreParked(t *testing.T) {
 		kinds[i] = story[i].Event
 	}
 	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventReminded, runs.EventReminded}; !cmp.Equal(kinds, want) {
-		t.Errorf("told was %v, want %v", kinds, want)
+		t.Errorf("notifications: got %v, want %v", kinds, want)
 	}
 	if d := next.Resume.Calls[0].Decision; d == nil || d.By != "bob" {
-		t.Errorf("it goes on with %+v", d)
+		t.Errorf("decision of the next run: got %+v, want one by bob", d)
 	}
 }

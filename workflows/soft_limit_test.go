@@ -36,7 +36,7 @@ func setupLimits(t *testing.T) *limitFixture {
 	return s
 }
 
-// ask has people asked.
+// ask registers the activity that raises limit interrupts.
 func (s *limitFixture) ask() {
 	s.env.RegisterActivityWithOptions(func(_ context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
 		s.asked = append(s.asked, in)
@@ -47,7 +47,7 @@ func (s *limitFixture) ask() {
 	}, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 }
 
-// excesses returns what people were asked about.
+// excesses returns the exceeded limits of the interrupts.
 func (s *limitFixture) excesses() (all []runs.ExceededLimit) {
 	for _, a := range s.asked {
 		all = append(all, a.Exceeded)
@@ -66,8 +66,8 @@ var (
 	stops  = runs.Decision{CallID: "beyond", Kind: runs.DecisionReject, Digest: "no", Input: 71}
 )
 
-// A run that has passed a soft limit ends with a question. The one that goes on counts what was
-// used, is let go as much further, and asks again; the hard limit ends it.
+// TestASoftLimitAsks: a run that passes a soft limit ends with an interrupt. The next run counts
+// the earlier usage, may use as much again, and asks again. The hard limit ends it.
 func TestASoftLimitAsks(t *testing.T) {
 	t.Parallel()
 	in := softInput(runs.SoftLimits{Tokens: 100})
@@ -81,24 +81,24 @@ func TestASoftLimitAsks(t *testing.T) {
 		in = s.continued(in)
 		end := s.finished[0]
 		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
-			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
+			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, s.asked, end)
 		}
 		if w := end.Interrupts; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
-			t.Errorf("the question is that of %+v", w)
+			t.Errorf("interrupts: got %+v", w)
 		}
 		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.Beginning != (runs.Beginning{}) {
-			t.Errorf("it asks with %+v", a)
+			t.Errorf("limit interrupt: got %+v", a)
 		}
 		turns += len(s.models)
 		if got := in.Resume.Spent; got == nil || got.Turns != turns || got.Tokens != want.Used {
-			t.Errorf("the run behind knows of %+v", got)
+			t.Errorf("usage in the next run: got %+v, want %d turns and %d tokens", got, turns, want.Used)
 		}
-		if i > 0 { // the question of the run before
+		if i > 0 { // the interrupt of the previous run
 			if c := s.calls[0]; c.CallID != "beyond" || c.Place == nil || !c.Place.Inline || c.Name != "limit" || c.Decision == nil || s.calls[1].Closes != "model" {
-				t.Errorf("the call of the question is %+v", c)
+				t.Errorf("call of the interrupt: got %+v", c)
 			}
 			if m := s.models[0]; m.Closes != "limit" || m.ID != "1/model" {
-				t.Errorf("the turn behind is %+v", m)
+				t.Errorf("next turn: got %+v", m)
 			}
 		}
 		calls += len(s.calls)
@@ -106,15 +106,15 @@ func TestASoftLimitAsks(t *testing.T) {
 	last := setupLimits(t)
 	result, _ := last.run(in)
 	if result.Code != runs.CodeLimitTokens || len(last.models) != 1 || len(last.asked) != 0 {
-		t.Errorf("%+v after %d turns and %d questions", result, len(last.models), len(last.asked))
+		t.Errorf("got %+v after %d turns and %d interrupts", result, len(last.models), len(last.asked))
 	}
 	if calls != 5 {
-		t.Errorf("%d calls, want 4 of the model and one of the question", calls)
+		t.Errorf("got %d calls, want 4 of the model and one of the interrupt", calls)
 	}
 }
 
-// What a subagent has used counts when it has ended. If that is more than the run may, no further
-// model is called, and nobody is asked whether it may go on: it may not.
+// TestASubagentUsesMoreThanIsLeft: a subagent's usage counts when the subagent ends. If it passes
+// the hard limit, the run ends without another model call and without an interrupt.
 func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
@@ -126,12 +126,13 @@ func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 		in := softInput(runs.SoftLimits{})
 		in.Limits.Soft = soft
 		if result, _ := s.run(in); result.Code != runs.CodeLimitTokens || len(s.models) != 1 || len(s.asked) != 0 {
-			t.Errorf("%s: %+v after %d turns and the questions %+v", name, result, len(s.models), s.excesses())
+			t.Errorf("%s: got %+v after %d turns and the interrupts %+v", name, result, len(s.models), s.excesses())
 		}
 	}
 }
 
-// Who does not let a run go on ends it, with the code of the limit and nothing done.
+// TestASoftLimitEndsTheRun: a rejected or expired limit interrupt ends the run with the code of the
+// limit.
 func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for name, decisions := range map[string][]runs.Decision{"rejected": {stops}, "expired": nil} {
@@ -145,14 +146,14 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 			again := setupLimits(t)
 			result, _ := again.run(next)
 			if result.Outcome != runs.OutcomeError || result.Code != runs.CodeLimitTurns || len(again.models) != 0 || len(again.calls) != 1 {
-				t.Errorf("%+v after %d turns and the calls %+v", result, len(again.models), again.calls)
+				t.Errorf("got %+v after %d turns and the calls %+v", result, len(again.models), again.calls)
 			}
 		})
 	}
 }
 
-// A run that is held asks in itself. The question has the number of a turn, and no part in their
-// count.
+// TestASoftLimitHolds: a held run raises the interrupt within the run. The interrupt's step has a
+// turn number, but does not count as a turn.
 func TestASoftLimitHolds(t *testing.T) {
 	t.Parallel()
 	s := setupLimits(t)
@@ -161,30 +162,30 @@ func TestASoftLimitHolds(t *testing.T) {
 	in.Hold, in.Limits.Turns = true, 3
 	result, _ := s.run(in)
 	if result.Code != runs.CodeLimitTurns || len(s.models) != 3 || len(s.asked) != 1 {
-		t.Fatalf("%+v after %d turns and %d questions", result, len(s.models), len(s.asked))
+		t.Fatalf("got %+v after %d turns and %d interrupts", result, len(s.models), len(s.asked))
 	}
 	if x := s.asked[0].Exceeded; x != (runs.ExceededLimit{Code: runs.CodeLimitTurns, Used: 2, Allowed: 3}) {
-		t.Errorf("it asks %+v", x)
+		t.Errorf("exceeded limit: got %+v", x)
 	}
 	var steps []string
 	for _, m := range s.models {
 		steps = append(steps, m.ID)
 	}
 	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || s.told[0].ID != "3/hold" || s.told[0].Interrupts.Exceeded == nil {
-		t.Errorf("its turns are %q, and it is held with %+v", steps, s.told)
+		t.Errorf("got the turns %q and the announced interrupts %+v", steps, s.told)
 	}
 	if c := s.calls[2]; c.ID != "3/held/0" || c.Name != "limit" || c.Place == nil {
-		t.Errorf("the call of the question is %+v", c)
+		t.Errorf("call of the interrupt: got %+v", c)
 	}
 
 	s = setupLimits(t)
 	s.decide(time.Minute, stops)
 	if result, _ := s.run(in); result.Code != runs.CodeLimitTurns || len(s.models) != 2 || result.Outcome != runs.OutcomeError {
-		t.Errorf("%+v after %d turns", result, len(s.models))
+		t.Errorf("got %+v after %d turns", result, len(s.models))
 	}
 }
 
-// Who lets a run go on may say how far.
+// TestASoftLimitIsEdited: an edit of the approval sets the new limit.
 func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
 	s := setupLimits(t)
@@ -196,15 +197,14 @@ func TestASoftLimitIsEdited(t *testing.T) {
 	in = again.continued(in)
 	want := runs.ExceededLimit{Code: runs.CodeLimitTokens, Used: 180, Allowed: 250}
 	if c := again.calls[0]; len(again.models) != 1 || !cmp.Equal(again.excesses(), []runs.ExceededLimit{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
-		t.Errorf("after %d turns it asks %+v, behind the call %+v", len(again.models), again.excesses(), c)
+		t.Errorf("after %d turns: got the interrupts %+v, after the call %+v", len(again.models), again.excesses(), c)
 	}
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
-		t.Errorf("it goes on with %d tokens allowed", got)
+		t.Errorf("allowed tokens: got %d, want 170", got)
 	}
 }
 
-// A held run that is parked, and one that continues as new, know what was used and how far they may
-// go.
+// TestASoftLimitIsCarriedOn: usage and allowances survive parking and continue-as-new.
 func TestASoftLimitIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	s := setupLimits(t)
@@ -220,17 +220,17 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 	again.env.SetContinueAsNewSuggested(true)
 	next = again.continued(next)
 	if p := next.Progress; len(again.models) != 0 || p.Spent.Turns != 2 || p.Spent.Allowed.Tokens != 220 {
-		t.Fatalf("it goes on with %+v after %d turns", next.Progress.Spent, len(again.models))
+		t.Fatalf("usage of the next execution: got %+v after %d turns", next.Progress.Spent, len(again.models))
 	}
 	last := setupLimits(t)
 	last.decide(time.Second, stops)
 	result, _ := last.run(next)
 	if result.Code != runs.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}}) {
-		t.Errorf("%+v after %d turns, and the questions %+v", result, len(last.models), last.excesses())
+		t.Errorf("got %+v after %d turns and the interrupts %+v", result, len(last.models), last.excesses())
 	}
 }
 
-// Each limit is asked about, in its units.
+// TestSoftLimitsOfEveryKind: each soft limit raises an interrupt, with figures in the limit's unit.
 func TestSoftLimitsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	for code, soft := range map[string]runs.SoftLimits{
@@ -249,7 +249,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			s.decide(time.Minute, stops)
 			in := softInput(soft)
 			in.Progress = &runs.Progress{Execution: "e", Turn: 1, Positions: runs.Positions{Main: 1}, Budget: runs.Budget{Deadline: s.env.Now().Add(time.Hour)}}
-			want := runs.ExceededLimit{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
+			want := runs.ExceededLimit{Code: code, Used: 120, Allowed: 180} // reaching the limit does not pass it
 			switch code {
 			case runs.CodeLimitCost:
 				want.Used, want.Allowed = 1400, 2100
@@ -260,28 +260,28 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			}
 			in.Hold = true
 			if result, _ := s.run(in); result.Code != code || len(s.asked) != 1 {
-				t.Fatalf("%+v, asked %+v", result, s.asked)
+				t.Fatalf("got %+v and the interrupts %+v", result, s.asked)
 			}
 			got := s.asked[0].Exceeded
-			if code == runs.CodeLimitDuration { // the clock goes on
+			if code == runs.CodeLimitDuration { // the clock advances meanwhile
 				over := time.Duration(got.Used) - 2*time.Minute
 				if over < 0 || over > time.Minute || got.Allowed-got.Used != int64(time.Minute) {
-					t.Errorf("it asks %+v", got)
+					t.Errorf("exceeded limit: got %+v", got)
 				}
 				return
 			}
 			if got != want {
-				t.Errorf("it asks %+v, want %+v", got, want)
+				t.Errorf("exceeded limit: got %+v, want %+v", got, want)
 			}
 			if priced := code == runs.CodeLimitCost; s.models[0].Priced != priced {
-				t.Errorf("that models have prices is required: %t", s.models[0].Priced)
+				t.Errorf("model calls require prices: got %t, want %t", s.models[0].Priced, priced)
 			}
 		})
 	}
 }
 
-// A program goes on behind the question in the run that has the answer, and counts on. That it may
-// not go on is its step's failure.
+// TestAProgramPassesASoftLimit: after an approval a program continues in the next run and keeps its
+// counts. A rejection is the failure of its step.
 func TestAProgramPassesASoftLimit(t *testing.T) {
 	t.Parallel()
 	var failed *workflows.StepError
@@ -317,15 +317,15 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	in.Program = "p"
 	result, _ := w.run(in)
 	if result.Code != runs.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
-		t.Errorf("%+v after %d steps: %v", result, done, failed)
+		t.Errorf("got %+v after %d steps: %v", result, done, failed)
 	}
 	if want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
-		t.Errorf("it asks %+v, and its runs end with %+v", s.excesses(), w.finished)
+		t.Errorf("got the interrupts %+v and the ends %+v", s.excesses(), w.finished)
 	}
 }
 
-// What was used counts in the run that brings results of the client's tools, and not in one that is
-// about something new.
+// TestWhatWasSpentBelongsToItsInput: usage counts in the run that brings results of client tool
+// calls, and not in the run of a new input.
 func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	spent := &runs.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
@@ -338,12 +338,12 @@ func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
 		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Calls: []runs.Interrupt{waiting}, Spent: spent}
 		result, _ := s.run(in)
 		if len(s.asked) != 1 || result.Code != runs.CodeLimitTokens {
-			t.Errorf("%s: %+v after the questions %+v", verdict, result, s.excesses())
+			t.Errorf("%s: got %+v after the interrupts %+v", verdict, result, s.excesses())
 			continue
 		}
 		first := s.asked[0]
 		if asks := first.Beginning != (runs.Beginning{}); asks != atOnce || first.Exceeded.Used != 120 || (len(s.models) == 1) != atOnce {
-			t.Errorf("%s: it asks %+v", verdict, first)
+			t.Errorf("%s: first interrupt: got %+v", verdict, first)
 		}
 	}
 }

@@ -23,7 +23,7 @@ steps:
 			w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
-				k.behind(in.Step)
+				k.checkPosition(in.Step)
 				ids = append(ids, in.ID)
 				a := says(k.write(lane(in.Step), in.Name))
 				if k.came[a.MessageID] = done(`"done"`); in.Turn < turns {
@@ -73,7 +73,7 @@ steps:
 			w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
-				k.behind(in.Step)
+				k.checkPosition(in.Step)
 				a := says(k.write(lane(in.Step), in.Name))
 				a.Usage = uses(100, 1000)
 				if turns++; in.Priced != (c.cost > 0) {
