@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// rode returns the ids of the advances that calls went on with.
+// rode returns the IDs of the advances that calls made after themselves.
 func (k *pipelineFixture) rode() string {
 	var ids []string
 	for _, a := range k.advances {
@@ -24,8 +24,8 @@ func (k *pipelineFixture) rode() string {
 	return strings.Join(ids, " ")
 }
 
-// Calls of steps go on by themselves, but for those that others decide about, that others make, or
-// that compensate.
+// TestCallsGoOn: a step's call makes the next advance in the same activity. Calls that wait for a
+// decision, calls of clients or of other task queues, and compensations do not.
 func TestCallsGoOn(t *testing.T) {
 	t.Parallel()
 	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
@@ -34,12 +34,12 @@ func TestCallsGoOn(t *testing.T) {
 		rode  string
 		all   int // advances
 	}{
-		"tools":             {steps: two, rode: "advance/2 advance/3", all: 3},
-		"behind an agent":   {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, rode: "advance/3", all: 3},
-		"a question":        {steps: `steps: [{name: one, approve: {message: x}}]`, all: 3},
-		"a tool of clients": {steps: `steps: [{name: one, tool: client}]`, all: 1},
-		"a tool of others":  {steps: `steps: [{name: one, tool: far}]`, all: 2},
-		"what compensates": {
+		"tools":              {steps: two, rode: "advance/2 advance/3", all: 3},
+		"after an agent":     {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, rode: "advance/3", all: 3},
+		"an approval step":   {steps: `steps: [{name: one, approve: {message: x}}]`, all: 3},
+		"a tool of clients":  {steps: `steps: [{name: one, tool: client}]`, all: 1},
+		"another task queue": {steps: `steps: [{name: one, tool: far}]`, all: 2},
+		"a compensation": {
 			steps: "steps: [{name: one, tool: one, compensate: {tool: undo}}, {name: two, agent: two}, {name: three, tool: three}]",
 			rode:  "advance/2 advance/4", all: 5,
 		},
@@ -57,18 +57,18 @@ func TestCallsGoOn(t *testing.T) {
 			got := strings.Fields(k.rode())
 			slices.Sort(got[:max(0, len(got)-1)]) // branches, in any order
 			if rode := strings.Join(got, " "); rode != c.rode || len(k.advances) != c.all {
-				t.Errorf("on calls rode %q of %d advances, want %q of %d", rode, len(k.advances), c.rode, c.all)
+				t.Errorf("chained advances: got %q of %d, want %q of %d", rode, len(k.advances), c.rode, c.all)
 			}
 		})
 	}
 }
 
-// Who pauses a run while a call is under way finds the next one not made, however long that takes;
-// and a call that begins in a run that is about to pause does not go on.
-func TestPauseBehindACall(t *testing.T) {
+// TestPauseBehindACall: a pause during a call takes effect before the next call, however long the
+// pause lasts. A call that begins in a pausing run makes no advance.
+func TestPauseDuringACall(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
-		for _, during := range []string{"advance/1", "advance/2"} { // which rides on the call
+		for _, during := range []string{"advance/1", "advance/2"} { // advance/2 is chained to the call
 			k := setupPipeline(t, `steps: [{name: one, tool: one}, {name: two, tool: two}]`)
 			at := map[string]time.Time{}
 			k.answer = func(path string) (pipeline.Event, error) {
@@ -94,26 +94,26 @@ func TestPauseBehindACall(t *testing.T) {
 			}
 			k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 			if at["two"].Sub(paused) < pause || len(k.runs) != executions {
-				t.Errorf("paused in %s for %s, the next call came after %s, in %d executions", during, pause, at["two"].Sub(paused), len(k.runs))
+				t.Errorf("paused in %s for %s: the next call began after %s, in %d executions", during, pause, at["two"].Sub(paused), len(k.runs))
 			}
 			if want := map[string]string{"advance/1": "advance/3", "advance/2": "advance/2 advance/3"}[during]; k.rode() != want {
-				t.Errorf("paused in %s, on calls rode %q", during, k.rode())
+				t.Errorf("paused in %s: chained advances: got %q, want %q", during, k.rode(), want)
 			}
 		}
 	}
 }
 
-// What rides on a call leaves it the room that a history has: what would be too large goes by
-// itself.
-func TestLargeWalksDoNotRide(t *testing.T) {
+// TestLargeWalksDoNotRide: an advance that does not fit into the call's payload is made by its own
+// activity.
+func TestLargeAdvancesAreNotChained(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0
-	for n, room := 6000, runs.MaxPayload; room > 100; n += 20 { // an id stands in an advance twice
+	for n, room := 6000, runs.MaxPayload; room > 100; n += 20 { // an advance has the ID twice
 		k := setupPipeline(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
 		in := stepsInput()
 		in.Run.ID = strings.Repeat("r", n)
 		if result := k.walk(in); result.Outcome != runs.OutcomeSuccess {
-			t.Errorf("with an id of %d bytes the run ends as %+v", n, result)
+			t.Errorf("with an ID of %d bytes: got %+v", n, result)
 		}
 		last := k.advances[1]
 		payload, err := runs.DataConverter().ToPayload(last)
@@ -125,11 +125,12 @@ func TestLargeWalksDoNotRide(t *testing.T) {
 		}
 	}
 	if alone == 0 {
-		t.Error("no walk was too large")
+		t.Error("no advance was too large for its call")
 	}
 }
 
-// What a call has gone on with counts, also when it is heard of neither the call nor that.
+// TestUnheardCalls: the advance that a call has made counts, even if the workflow receives the
+// result of neither.
 func TestUnheardCalls(t *testing.T) {
 	t.Parallel()
 	const steps = `

@@ -21,17 +21,17 @@ import (
 // hour. Each other branch asks for approval of a call that is named by the branch's number.
 type branchFixture struct {
 	*fixture
-	fan     runs.Branches
-	approve runs.Approval
-	told    []string // announced calls, with the time since the beginning
-	made    []string // the calls that were made
-	joined  []pipeline.BranchFailure
-	seq     uint64
-	also    bool                          // each branch asks for a second call, named like the first with a + appended
-	breaks  bool                          // the busy branch fails
-	moves   func()                        // called when a suspended branch advances, after only interrupts are left
-	tells   func(runs.AnnounceInterrupts) // called when interrupts are announced
-	client  bool                          // the branches ask for results of client tool calls
+	fan       runs.Branches
+	approve   runs.Approval
+	announced []string // announced calls, with the time since the beginning
+	made      []string // the calls that were made
+	joined    []pipeline.BranchFailure
+	seq       uint64
+	also      bool                          // each branch asks for a second call, named like the first with a + appended
+	breaks    bool                          // the busy branch fails
+	moves     func()                        // called when a suspended branch advances, after only interrupts are left
+	tells     func(runs.AnnounceInterrupts) // called when interrupts are announced
+	client    bool                          // the branches ask for results of client tool calls
 }
 
 func setupBranches(t *testing.T, branches int) *branchFixture {
@@ -49,7 +49,7 @@ func setupBranches(t *testing.T, branches int) *branchFixture {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, c := range in.Interrupts.Calls {
-			b.told = append(b.told, fmt.Sprintf("%s %s", c.ID, b.env.Now().Sub(began)))
+			b.announced = append(b.announced, fmt.Sprintf("%s %s", c.ID, b.env.Now().Sub(began)))
 		}
 		b.seq++
 		return b.seq, nil
@@ -144,10 +144,10 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.joined) != 0 {
 		t.Errorf("got %+v after %d runs; failed branches: %+v", result, len(b.finished), b.joined)
 	}
-	slices.Sort(b.told)
+	slices.Sort(b.announced)
 	slices.Sort(b.made)
-	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(b.told, want) {
-		t.Errorf("announced interrupts: got %q, want %q", b.told, want)
+	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(b.announced, want) {
+		t.Errorf("announced interrupts: got %q, want %q", b.announced, want)
 	}
 	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(b.made, want) {
 		t.Errorf("calls: got %q, want %q", b.made, want)
@@ -268,8 +268,8 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 		<-asked
 	}
 	b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
-	if last := b.told[len(b.told)-1]; last != "3 0s" || len(b.told) != 3 {
-		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", b.told)
+	if last := b.announced[len(b.announced)-1]; last != "3 0s" || len(b.announced) != 3 {
+		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", b.announced)
 	}
 }
 

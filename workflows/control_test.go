@@ -16,14 +16,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// waiting returns a run that is offered while another one is active.
+// waiting returns a run that is submitted while another one is active.
 func waiting(id string) runs.Input {
 	in := input
 	in.Run.ID, in.Digest, in.Token = id, "d-"+id, "token-"+id
 	return in
 }
 
-// update sends an update and returns, once done is closed, what was answered or the refusal's type.
+// update sends an update. It sends the update's result, or the type of the refusal, to done.
 func (w *fixture) update(name string, arg any, done chan<- any) {
 	refused := func(err error) {
 		var app *temporal.ApplicationError
@@ -46,13 +46,13 @@ func (w *fixture) update(name string, arg any, done chan<- any) {
 	}, arg)
 }
 
-// continued runs the workflow to where it continues as new, and returns with what.
+// continued runs the workflow until it continues as new, and returns the next input.
 func (w *fixture) continued(in runs.Input) runs.Input {
 	w.t.Helper()
 	w.env.ExecuteWorkflow(runs.TypeRun, in)
 	var again *workflow.ContinueAsNewError
 	if err := w.env.GetWorkflowError(); !errors.As(err, &again) {
-		w.t.Fatalf("it ended with %v, not by continuing", err)
+		w.t.Fatalf("got the end %v, want continue-as-new", err)
 	}
 	var next runs.Input
 	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &next); err != nil {
@@ -61,7 +61,7 @@ func (w *fixture) continued(in runs.Input) runs.Input {
 	return next
 }
 
-// Runs that are to wait go on in the order in which they came, an interrupting one first.
+// TestRunsWait: queued runs start in the order in which they arrived, an interrupting run first.
 func TestRunsWait(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -96,14 +96,14 @@ func TestRunsWait(t *testing.T) {
 	expected := waiting("r5")
 	expected.Queue = []runs.Input{waiting("r2"), waiting("r3")}
 	if diff := cmp.Diff(expected, next); diff != "" {
-		t.Errorf("it goes on with (-want +got):\n%s", diff)
+		t.Errorf("next run (-want +got):\n%s", diff)
 	}
 	if w.finished[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("the interrupted run was finished with %+v", w.finished[0])
+		t.Errorf("end of the interrupted run: got %+v", w.finished[0])
 	}
 }
 
-// What continues as new is one payload, so only so many can wait.
+// TestTooManyWait: the queue is bounded, because it continues as one payload.
 func TestTooManyWait(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -129,11 +129,12 @@ func TestTooManyWait(t *testing.T) {
 		}
 	}
 	if taken < 3 || full < 3 || taken+full != 20 {
-		t.Errorf("%d taken, %d refused", taken, full)
+		t.Errorf("got %d queued and %d refused, want at least 3 of each and 20 together", taken, full)
 	}
 }
 
-// Whatever clients do, the run can continue as new: who would make that too large is refused.
+// TestWhatIsCarriedOnIsBounded: whatever clients submit, the run can continue as new. A submission
+// that would make its payload too large is refused.
 func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -156,32 +157,33 @@ func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10), nil }
 	next := w.continued(in)
 	if next.Progress == nil || len(next.Queue) == 0 || len(next.Progress.Steered) < 100 || next.Run != in.Run {
-		t.Errorf("it goes on with %d runs that wait and %+v", len(next.Queue), next.Progress)
+		t.Errorf("next execution: got %d queued runs and %+v", len(next.Queue), next.Progress)
 	}
 	refusals := map[any]int{}
 	for range offers + words {
 		refusals[<-answers]++
 	}
 	if refusals[runs.ErrorQueueFull] != offers-len(next.Queue) || refusals[runs.ErrorTooMuchSteering] != words-len(next.Progress.Steered) {
-		t.Errorf("%v, of which %d wait and %d are said", refusals, len(next.Queue), len(next.Progress.Steered))
+		t.Errorf("got the answers %v with %d queued runs and %d steering inputs", refusals, len(next.Queue), len(next.Progress.Steered))
 	}
 }
 
-// A cancel names its run: one that comes too late does not hit the next.
+// TestCancelNamesItsRun: a cancel names its run, so that a late one does not cancel the next run.
 func TestCancelNamesItsRun(t *testing.T) {
 	t.Parallel()
 	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
 		w := setup(t)
-		told := make(chan struct{})
-		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run}); close(told) }, time.Millisecond)
-		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-told; return says(10), nil }
+		sent := make(chan struct{})
+		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run}); close(sent) }, time.Millisecond)
+		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-sent; return says(10), nil }
 		if result, _ := w.run(input); result.Outcome != want {
 			t.Errorf("cancel of %s: %+v, want %s", run, result, want)
 		}
 	}
 }
 
-// A paused run waits before its next step, without counting that as time of its own.
+// TestPause: a paused run waits before its next step. The pause does not count against its
+// deadline.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -192,7 +194,7 @@ func TestPause(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		w.update(runs.UpdatePause, runs.Pause{RunID: "r0"}, answers)
 		w.update(runs.UpdatePause, runs.Pause{}, answers)
-		// Counted from here: the first model call may begin before or after this.
+		// Measured from here: the first model call may begin before or after this.
 		paused = w.env.Now()
 		w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, answers) }, pause)
 		close(asked)
@@ -211,15 +213,15 @@ func TestPause(t *testing.T) {
 	}
 	result, _ := w.run(input)
 	if len(times) != 2 || times[1].Sub(paused) < pause || result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v, paused at %v, model calls at %v", result, paused, times)
+		t.Errorf("got %+v, paused at %v, model calls at %v", result, paused, times)
 	}
 	if a := <-answers; a != runs.ErrorNotActive {
-		t.Errorf("to pause another run is answered %v", a)
+		t.Errorf("pause of another run: got %v, want %v", a, runs.ErrorNotActive)
 	}
 }
 
-// What people say to a run is told with its next model call, and there is one more if it would have
-// ended without.
+// TestSteering: a steering input is part of the next model call. If the run would have ended, it
+// makes one more call.
 func TestSteering(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -237,7 +239,7 @@ func TestSteering(t *testing.T) {
 	}
 	result, _ := w.run(input)
 	if len(w.models) != 2 || w.models[0].Steered != nil || !cmp.Equal(w.models[1].Steered, []uint64{7, 8}) || result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v after the calls %+v", result, w.models)
+		t.Errorf("got %+v after the calls %+v", result, w.models)
 	}
 	close(answers)
 	var got []any
@@ -250,7 +252,8 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// Between turns a run continues as new when its history is long, and knows all it knew.
+// TestContinueAsNew: between turns a run with a long history continues as new and keeps its
+// progress.
 func TestContinueAsNew(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -266,11 +269,11 @@ func TestContinueAsNew(t *testing.T) {
 	}
 	next := w.continued(input)
 	if len(w.models) != 1 || len(w.finished) != 0 {
-		t.Fatalf("%d model calls, finished %d times", len(w.models), len(w.finished))
+		t.Fatalf("got %d model calls and %d ends, want 1 and 0", len(w.models), len(w.finished))
 	}
 	p := next.Progress
 	if p == nil || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || p.Execution != w.models[0].Execution || *p.Usage[0].Total != 7 || !cmp.Equal(p.Lanes, []uint64{12, 13}) {
-		t.Fatalf("it goes on with %+v", p)
+		t.Fatalf("progress of the next execution: got %+v", p)
 	}
 
 	again := setup(t)
@@ -278,6 +281,6 @@ func TestContinueAsNew(t *testing.T) {
 	result, finish := again.run(next)
 	call := again.models[0]
 	if result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Closes != "tools" || call.Input != 0 || call.Execution != p.Execution || finish.Execution != p.Execution {
-		t.Errorf("%+v; the second turn was called with %+v", result, call)
+		t.Errorf("got %+v; second model call: %+v", result, call)
 	}
 }

@@ -16,15 +16,14 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// delegating returns a model that hands work to an agent which consists of steps, and is done with
-// the result.
+// delegating returns an agent that hands work to a subagent with steps, and ends after the result.
 func delegating(t *testing.T, steps string) (k *pipelineFixture, answers *[]runs.SubagentAnswer) {
 	t.Helper()
 	k = setupPipeline(t, steps)
 	return k, k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
 }
 
-// worksFor has a model hand work to the agent.
+// worksFor makes a model hand work to the subagent.
 func (k *pipelineFixture) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer) {
 	answers = new([]runs.SubagentAnswer)
 	k.begun = func(w *fixture, _ any) {
@@ -58,8 +57,8 @@ func (k *pipelineFixture) worksFor(helper runs.AgentRef) (answers *[]runs.Subage
 	return answers
 }
 
-// A program that works for a call: the task is what its expressions see as the input, and it tells
-// of its steps itself, so that its answer has none to close.
+// TestASubagentIsAProgram: a program can be a subagent. Its expressions see the task as the input.
+// It reports its own steps, so that its answer has no step to close.
 func TestASubagentIsAProgram(t *testing.T) {
 	t.Parallel()
 	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
@@ -79,16 +78,17 @@ func TestASubagentIsAProgram(t *testing.T) {
 	k.want(k.walk(in), runs.OutcomeSuccess, "", "one", "two")
 	for _, a := range k.advances {
 		if a.Position.Child == nil || a.Position.Child.CallID != "work" || a.Position.Cursor.Home != "agent:work" {
-			t.Errorf("it advances with %+v", a)
+			t.Errorf("advance: got %+v", a)
 		}
 	}
 	if len(*answers) != 1 || !(*answers)[0].IsPipeline || (*answers)[0].Outcome != runs.OutcomeSuccess {
-		t.Errorf("its call is answered %+v", *answers)
+		t.Errorf("answers of the call: got %+v", *answers)
 	}
 }
 
-// A program that works for a call asks people, in branches too: the run stays open until they
-// answer, since a program cannot end with a question and begin again.
+// TestASubagentThatIsAProgramAsks: a program that is a subagent raises interrupts, also in
+// branches. The run stays open until they are decided, because a program cannot end with an
+// interrupt and begin again.
 func TestASubagentThatIsAProgramAsks(t *testing.T) {
 	t.Parallel()
 	undo := tool("")
@@ -96,7 +96,7 @@ func TestASubagentThatIsAProgramAsks(t *testing.T) {
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
 	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != "rejected" {
-			t.Errorf("it is told %v", err)
+			t.Errorf("error of the step: got %v, want the code rejected", err)
 		}
 		return a.Do(ctx, both)
 	})
@@ -111,11 +111,12 @@ func TestASubagentThatIsAProgramAsks(t *testing.T) {
 	in.Limits = stepsInput().Limits
 	k.wantSet(k.walk(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
 	if len(k.finishes) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeSuccess {
-		t.Errorf("its call is answered %+v in %d runs", *answers, len(k.finishes))
+		t.Errorf("answers of the call: got %+v in %d runs", *answers, len(k.finishes))
 	}
 }
 
-// What a program that works for a call does about a cancel is not cancelled.
+// TestASubagentThatIsAProgramIsCancelled: steps that a program takes to clean up after a cancel are
+// not cancelled.
 func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 	t.Parallel()
 	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
@@ -139,16 +140,16 @@ func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 	k.want(k.walk(in), runs.OutcomeCancelled, "", "one", "undo")
 	for _, a := range k.advances {
 		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Compensates {
-			t.Errorf("it advances with %+v", a)
+			t.Errorf("advance: got %+v", a)
 		}
 	}
 	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("its call is answered %+v", *answers)
+		t.Errorf("answers of the call: got %+v", *answers)
 	}
 }
 
-// An agent that consists of steps works for a call: its walk begins with that, asks people as the
-// run, and goes on behind their answer.
+// TestASubagentWalks: an agent with steps can be a subagent. It starts with the call, raises
+// interrupts of the run, and continues after their decisions.
 func TestASubagentWalks(t *testing.T) {
 	t.Parallel()
 	k, answers := delegating(t, `
@@ -163,28 +164,29 @@ steps:
 	k.wantSet(k.walk(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
 	first := k.advances[0]
 	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (runs.Beginning{}) || first.Position.Child == nil || first.Position.Child.CallID != "work" {
-		t.Errorf("its walk begins with %+v", first)
+		t.Errorf("first advance: got %+v", first)
 	}
 	for _, a := range k.advances {
 		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Position.Origin != "r" || a.Position.Cursor.Home != "agent:work" {
-			t.Errorf("it advances with %+v", a)
+			t.Errorf("advance: got %+v", a)
 		}
 		if begins := a.Announces != nil; begins != (a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes)) {
-			t.Errorf("it announces itself with %+v", a)
+			t.Errorf("announcement in the advance: got %+v", a)
 		}
 	}
 	if kinds := kindsOf(k.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
-		t.Errorf("the advances are %s", kinds)
+		t.Errorf("kinds of the advances: got %s", kinds)
 	}
 	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != runs.OutcomeSuccess {
-		t.Errorf("its call is answered %+v", *answers)
+		t.Errorf("answers of the call: got %+v", *answers)
 	}
 	if said := (*answers)[1].MessageID; said == "" || string(k.came[said].Output) != `"from one"` {
-		t.Errorf("the message that answers is %q", said)
+		t.Errorf("message of the answer: got %q", said)
 	}
 }
 
-// What it has done is compensated for when the run is cancelled, and its call has an end.
+// TestASubagentIsCancelled: when the run is cancelled, the subagent's work is compensated and its
+// call ends.
 func TestASubagentIsCancelled(t *testing.T) {
 	t.Parallel()
 	k, answers := delegating(t, booking)
@@ -199,6 +201,6 @@ func TestASubagentIsCancelled(t *testing.T) {
 	in.Limits = stepsInput().Limits
 	k.want(k.walk(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
 	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("its call is answered %+v", *answers)
+		t.Errorf("answers of the call: got %+v", *answers)
 	}
 }

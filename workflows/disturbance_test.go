@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// What ended with its time because it was disturbed is told from what failed by itself, whichever
-// way Temporal says so.
-func TestLate(t *testing.T) {
+// TestIsDisturbed: a timeout of a disturbed activity is distinguished from the activity's own failure, in
+// each form that Temporal reports.
+func TestIsDisturbed(t *testing.T) {
 	t.Parallel()
 	failed := func(code string, state enums.RetryState) error {
 		return temporal.GetDefaultFailureConverter().FailureToError(&failurepb.Failure{
@@ -27,18 +27,18 @@ func TestLate(t *testing.T) {
 		err  error
 		late bool
 	}{
-		"no time for another attempt":     {failed("worker_lost", enums.RETRY_STATE_TIMEOUT), true},
-		"the log was away":                {failed("log_unavailable", enums.RETRY_STATE_TIMEOUT), true},
-		"timed out behind a lost attempt": {timedOut(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, "worker_stopped"), true},
-		"out of attempts":                 {failed("worker_lost", enums.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED), false},
-		"a fault of its own":              {failed("rate_limited", enums.RETRY_STATE_TIMEOUT), false},
-		"another timeout":                 {timedOut(enums.TIMEOUT_TYPE_HEARTBEAT, "worker_lost"), false},
-		"only timed out":                  {temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), false},
+		"no time for another attempt":    {failed("worker_lost", enums.RETRY_STATE_TIMEOUT), true},
+		"the log was away":               {failed("log_unavailable", enums.RETRY_STATE_TIMEOUT), true},
+		"timed out after a lost attempt": {timedOut(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, "worker_stopped"), true},
+		"out of attempts":                {failed("worker_lost", enums.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED), false},
+		"a fault of its own":             {failed("rate_limited", enums.RETRY_STATE_TIMEOUT), false},
+		"another timeout":                {timedOut(enums.TIMEOUT_TYPE_HEARTBEAT, "worker_lost"), false},
+		"only timed out":                 {temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := isDisturbed(c.err); got != c.late {
-				t.Errorf("late is %v", got)
+				t.Errorf("isDisturbed: got %v, want %v", got, c.late)
 			}
 		})
 	}

@@ -11,9 +11,8 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// newEnv returns a test environment that does not take a workflow that gets no processor for a
-// second for one that hangs, nor one to which nothing happens for three seconds for one that is
-// stuck: a busy machine needs longer.
+// newEnv returns a test environment for busy machines. It accepts workflows that get no processor
+// for a second, and tests in which nothing happens for three seconds.
 func newEnv(t testing.TB) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(transitions{slog.DiscardHandler, t})))
@@ -21,7 +20,7 @@ func newEnv(t testing.TB) *testsuite.TestWorkflowEnvironment {
 		SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 }
 
-// transitions fails the test when a run takes a transition that the table of phases lacks.
+// transitions fails the test when a run takes a transition that the table of phases does not have.
 type transitions struct {
 	slog.Handler
 	t testing.TB

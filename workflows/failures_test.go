@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Of 10,000 branches that fail in as many ways, as many are told of as one payload has room for,
-// and then no other one begins. All are in their order, and what they failed with is theirs as far
-// as there are not too many ways.
+// TestFailuresOfManyBranches: 10,000 branches fail in as many ways. The step records as many
+// failures as one payload holds and then starts no other branch. The failures are in order, and
+// keep their own reasons up to a limit.
 func TestFailuresOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
@@ -30,19 +30,19 @@ func TestFailuresOfManyBranches(t *testing.T) {
 		f.addFailure(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
 		failed++
 	}
-	for index := range f.fan.Concurrency { // those that were under way
+	for index := range f.fan.Concurrency { // the branches that were running
 		f.addFailure(index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 	}
 	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
-		t.Errorf("%d have failed, for %d reasons", failed, len(f.fan.Failures))
+		t.Errorf("got %d failures with %d reasons", failed, len(f.fan.Failures))
 	}
 	all := f.fan.BranchFailures()
 	if len(all) != failed+f.fan.Concurrency || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
-		t.Errorf("told of are %d", len(all))
+		t.Errorf("recorded failures: got %d, want %d", len(all), failed+f.fan.Concurrency)
 	}
 	for _, b := range all[len(all)-maxReasons+1:] {
 		if b.Code != fmt.Sprint("code_", b.Index) {
-			t.Errorf("branch %d has failed with %s", b.Index, b.Code)
+			t.Errorf("failure of branch %d: got %s", b.Index, b.Code)
 		}
 	}
 	w := runs.Position{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
@@ -51,17 +51,17 @@ func TestFailuresOfManyBranches(t *testing.T) {
 	}
 }
 
-// What a fan has no failure of, it has none of.
+// TestBranchFailuresOfNone: a nil Branches has no failures.
 func TestBranchFailuresOfNone(t *testing.T) {
 	t.Parallel()
 	if all := (*runs.Branches)(nil).BranchFailures(); all != nil {
-		t.Errorf("%+v", all)
+		t.Errorf("failures: got %+v, want none", all)
 	}
 }
 
-// A branch that is cancelled before it has begun is one of those that a failure or a cancel has
-// stopped. Any other that has no end is lost: what it left open is closed, and the others are
-// stopped.
+// TestBranchesWithoutAnEnd: a branch that is cancelled before it begins counts as stopped by the
+// failure or the cancel. Any other branch without an end is lost: its open lane is closed and the
+// other branches are stopped.
 func TestBranchesWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	broken := []runs.BranchFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
@@ -89,14 +89,14 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 				set.SetError(c.err)
 				f.onEnd(branchSlot{index: 3, slot: 1, since: 6}, end)
 				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
-					t.Errorf("it goes on as %+v", f)
+					t.Errorf("branches after the end: got %+v", f)
 				}
 				if lanes := []runs.Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
-					t.Errorf("lanes %+v are closed", f.run.log.Unfinished)
+					t.Errorf("closed lanes: got %+v", f.run.log.Unfinished)
 				}
 				all := f.fan.BranchFailures()
 				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {
-					t.Errorf("failed have %+v", all)
+					t.Errorf("failures: got %+v", all)
 				}
 				return nil
 			})

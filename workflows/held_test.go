@@ -18,10 +18,10 @@ import (
 // second. It records the announced interrupts and the tool calls.
 type heldFixture struct {
 	*fixture
-	told  []runs.AnnounceInterrupts
-	calls []runs.ToolCall
-	kept  []runs.ToolResult
-	keep  func(attempt int32) error // fails the activity that stores a result in the log
+	announced []runs.AnnounceInterrupts
+	calls     []runs.ToolCall
+	kept      []runs.ToolResult
+	keep      func(attempt int32) error // fails the activity that stores a result in the log
 }
 
 func setupHeld(t *testing.T) *heldFixture {
@@ -40,7 +40,7 @@ func setupHeld(t *testing.T) *heldFixture {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
 	}
 	h.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-		h.told = append(h.told, in)
+		h.announced = append(h.announced, in)
 		return 15, nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	h.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (runs.Decision, error) {
@@ -86,8 +86,8 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
 		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(h.models))
 	}
-	if len(h.told) != 1 || h.told[0].ID != "1/hold" || h.told[0].Closes != "tools" || len(h.told[0].Interrupts.Calls) != 2 {
-		t.Errorf("announced interrupts: got %+v", h.told)
+	if len(h.announced) != 1 || h.announced[0].ID != "1/hold" || h.announced[0].Closes != "tools" || len(h.announced[0].Interrupts.Calls) != 2 {
+		t.Errorf("announced interrupts: got %+v", h.announced)
 	}
 	if !slices.Equal(h.made(), []string{"ask", "client", "now"}) {
 		t.Fatalf("calls: got %q", h.made())
@@ -150,8 +150,8 @@ func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 		}
 		return slow(in)
 	}
-	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(h.told) != 0 || len(h.made()) != 3 {
-		t.Errorf("got %+v after %q; announced interrupts: %+v", result, h.made(), h.told)
+	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(h.announced) != 0 || len(h.made()) != 3 {
+		t.Errorf("got %+v after %q; announced interrupts: %+v", result, h.made(), h.announced)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAHeldRunIsParked(t *testing.T) {
 	}
 	again := setupHeld(t)
 	result, _ := again.run(next)
-	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.told) != 0 || again.models[0].Turn != 2 {
+	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.announced) != 0 || again.models[0].Turn != 2 {
 		t.Errorf("got %+v after the calls %q and the model calls %+v", result, again.made(), again.models)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// byPath gives answers by path: JSON, !code for a failure of the step, ? for one that finds the run
-// cancelled, and *code for one of its activity.
+// byPath gives answers by path: JSON; !code for a failure of the step; ? for a step that finds the
+// run cancelled; *code for a failure of its activity.
 func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		switch a := answers[path]; {
@@ -38,19 +38,20 @@ func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
 func (k *pipelineFixture) want(result runs.Result, outcome runs.Outcome, code string, did ...string) {
 	k.t.Helper()
 	if result.Outcome != outcome || result.Code != code {
-		k.t.Errorf("the run ends as %+v, want %s %s", result, outcome, code)
+		k.t.Errorf("got %+v, want %s %s", result, outcome, code)
 	}
 	if diff := cmp.Diff(did, k.did, cmpopts.EquateEmpty()); diff != "" {
-		k.t.Errorf("did (-want +got):\n%s", diff)
+		k.t.Errorf("paths (-want +got):\n%s", diff)
 	}
 }
 
-// cancel cancels the run that is under way, before anything else happens to it.
+// cancel cancels the current run, before anything else happens to it.
 func (k *pipelineFixture) cancel() {
 	k.fixture.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
 }
 
-// Each thing that an agent does comes between two advances, which know all that the walk needs.
+// TestStepsAreWalked: the workflow advances the tree before and after each action. Each advance has
+// all that the interpreter needs.
 func TestStepsAreWalked(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -64,29 +65,29 @@ steps:
 	result := k.walk(stepsInput())
 	k.want(result, runs.OutcomeSuccess, "", "plan", "look", "write")
 	if want := `{"n":0,"steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !sameJSON(string(k.state), want) {
-		t.Errorf("the state is %s, want %s", k.state, want)
+		t.Errorf("state: got %s, want %s", k.state, want)
 	}
 	var ids []string
 	for i, a := range k.advances {
 		ids = append(ids, a.ID)
 		begins := a.Beginning == (runs.Beginning{Input: 1, Digest: "d"})
 		if begins != (i == 0) || a.Position.Origin != "r" || a.Position.Input != 1 || a.Compensates || a.Now.IsZero() || a.Agent != "a" || a.Place != nil {
-			t.Errorf("advance %d is %+v", i, a)
+			t.Errorf("advance %d: got %+v", i, a)
 		}
 	}
 	if !slices.Equal(ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"}) {
-		t.Errorf("the advances are %q", ids)
+		t.Errorf("IDs of the advances: got %q", ids)
 	}
 	if kinds := kindsOf(k.advances); kinds != "begun done done done" {
-		t.Errorf("they are told %s", kinds)
+		t.Errorf("events of the advances: got %s, want begun done done done", kinds)
 	}
 	end := k.finishes[0]
 	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Unfinished) != 0 {
-		t.Errorf("the run is finished with %+v", end)
+		t.Errorf("end of the run: got %+v", end)
 	}
 	models := k.fixture.models
 	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].Place.Path != "plan" || models[0].Input != 0 {
-		t.Errorf("the model is called with %+v", models)
+		t.Errorf("model calls: got %+v", models)
 	}
 }
 
@@ -112,7 +113,8 @@ steps:
   - {name: ship, tool: ship}
 `
 
-// Whatever fails, how it fails and who lives with it.
+// TestStepsThatFail: failures of steps, activities, agents and compensations, with each way to
+// handle them.
 func TestStepsThatFail(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,7 +127,7 @@ func TestStepsThatFail(t *testing.T) {
 		"its activity":   {booking, map[string]string{"ship": "*lost"}, "lost", "book pay ship pay~undo book~undo"},
 		"an agent":       {booking, map[string]string{"pay": "*poor"}, "poor", "book pay book~undo"},
 		"a compensation": {booking, map[string]string{"ship": "!lost", "pay~undo": "*stuck"}, "lost", "book pay ship pay~undo book~undo"},
-		"lived with": {`
+		"onError": {`
 steps:
   - {name: one, agent: one, onError: continue}
   - {name: two, tool: two, onError: {steps: [{name: instead, agent: other}]}}
@@ -146,16 +148,16 @@ steps:
 				outcome = runs.OutcomeError
 			}
 			k.want(k.walk(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
-			for i, a := range k.advances { // what compensates is told that it does
+			for i, a := range k.advances { // compensations are marked as such
 				if undoing := a.Position.Cursor.Undoing != nil; a.Compensates != undoing {
-					t.Errorf("advance %d is %+v", i, a)
+					t.Errorf("advance %d: got %+v", i, a)
 				}
 			}
 		})
 	}
 }
 
-// Between tries, time goes by.
+// TestStepsWait: the workflow waits between attempts, as the step's `retry` defines.
 func TestStepsWait(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
@@ -171,11 +173,12 @@ func TestStepsWait(t *testing.T) {
 		}
 	}
 	if kinds := kindsOf(k.advances); kinds != "begun done woken done woken done" {
-		t.Errorf("the advances are told %s", kinds)
+		t.Errorf("events of the advances: got %s", kinds)
 	}
 }
 
-// A step's time bounds its activities, besides that of the run.
+// TestStepsHaveDeadlines: a step's timeout bounds its activities, in addition to the run's
+// deadline.
 func TestStepsHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
@@ -187,15 +190,15 @@ func TestStepsHaveDeadlines(t *testing.T) {
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
 	if l := k.advances[1].Position.Active; l == nil || l.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
-		t.Errorf("the step has until %+v", l)
+		t.Errorf("active step: got %+v, want a deadline after 10m", l)
 	}
 	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
-		t.Errorf("it fails with %+v", f)
+		t.Errorf("failure: got %+v, want timeout", f)
 	}
 }
 
-// A run that is cancelled compensates for what it has done, the last first, and nothing of that is
-// cancelled.
+// TestCancelledStepsCompensate: a cancelled run compensates for its work in reverse order. The
+// compensations are not cancelled.
 func TestCancelledStepsCompensate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -203,13 +206,13 @@ func TestCancelledStepsCompensate(t *testing.T) {
 		cancel  string // where the run is cancelled
 		did     string
 	}{
-		"in a call":                 {map[string]string{"ship": "?"}, "ship", "book pay ship pay~undo book~undo"},
-		"in an agent":               {map[string]string{"pay": "?"}, "pay", "book pay book~undo"},
-		"as a call ends":            {nil, "book", "book book~undo"},
-		"as an agent ends":          {nil, "pay", "book pay pay~undo book~undo"},
-		"as a call fails":           {map[string]string{"ship": "*lost"}, "ship", "book pay ship pay~undo book~undo"},
-		"while it compensates":      {map[string]string{"ship": "!lost"}, "pay~undo", "book pay ship pay~undo book~undo"},
-		"before there is something": {map[string]string{"book": "?"}, "book", "book"},
+		"in a call":               {map[string]string{"ship": "?"}, "ship", "book pay ship pay~undo book~undo"},
+		"in an agent":             {map[string]string{"pay": "?"}, "pay", "book pay book~undo"},
+		"as a call ends":          {nil, "book", "book book~undo"},
+		"as an agent ends":        {nil, "pay", "book pay pay~undo book~undo"},
+		"as a call fails":         {map[string]string{"ship": "*lost"}, "ship", "book pay ship pay~undo book~undo"},
+		"in a compensation":       {map[string]string{"ship": "!lost"}, "pay~undo", "book pay ship pay~undo book~undo"},
+		"before any step is done": {map[string]string{"book": "?"}, "book", "book"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,32 +224,33 @@ func TestCancelledStepsCompensate(t *testing.T) {
 				return byPath(c.answers)(path)
 			}
 			k.wantCancelled(k.walk(stepsInput()), c.did)
-			if alone := len(k.advances) == 1; alone != (c.did == "book") { // nothing is walked where there is nothing to compensate for
-				t.Errorf("there were %d advances", len(k.advances))
+			if alone := len(k.advances) == 1; alone != (c.did == "book") { // without work to compensate, the workflow makes no further advance
+				t.Errorf("advances: got %d", len(k.advances))
 			}
 		})
 	}
 }
 
-// wantCancelled fails the test unless what was done before the cancel was compensated for, and told
-// not to mind it.
+// wantCancelled fails the test unless the work before the cancel was compensated, in activities
+// that ignore the cancel.
 func (k *pipelineFixture) wantCancelled(result runs.Result, did string) {
 	k.t.Helper()
 	k.want(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
 	for _, m := range k.fixture.models {
 		if undoes := strings.Contains(m.Place.Path, "~undo"); m.Compensates != undoes {
-			k.t.Errorf("the model is called with %+v", m)
+			k.t.Errorf("model call: got %+v", m)
 		}
 	}
 }
 
-// What a cancelled advance has written down is found out, and what comes of the cancel stands
-// behind it. Where that cannot be found out, the run ends.
+// TestCancelledAdvances: after a cancelled advance the workflow finds out whether its record was
+// written. The result of the cancel follows that record. If the workflow cannot find out, the run
+// ends.
 func TestCancelledAdvances(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cancel          string // the advance
-		refuse, written bool   // before or behind that it is written down
+		refuse, written bool   // before or after the record is written
 		did             string
 	}{
 		"first":   {"advance/1", true, false, ""},
@@ -274,7 +278,7 @@ func TestCancelledAdvances(t *testing.T) {
 			}
 			k.wantCancelled(k.walk(stepsInput()), c.did)
 			if again := asked > 1; again != (name != "first") {
-				t.Errorf("it is asked for %d times", asked)
+				t.Errorf("the advance was attempted %d times", asked)
 			}
 		})
 	}
@@ -285,7 +289,7 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
 }
 
-// A question is open no longer than its step has time.
+// TestStepsAskUntilTheirTimeIsOver: a step's timeout ends its interrupt.
 func TestStepsAskUntilTheirTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]bool{"ended": false, "held": true} {
@@ -300,10 +304,10 @@ steps:
 			in := stepsInput()
 			in.Hold = hold
 			if result := k.walk(in); result.Outcome != runs.OutcomeError || result.Code != "timeout" {
-				t.Errorf("it ends as %+v", result)
+				t.Errorf("got %+v, want the code timeout", result)
 			}
 			if !slices.Contains(k.did, "a~error/b") {
-				t.Errorf("it has done %q", k.did)
+				t.Errorf("paths: got %q", k.did)
 			}
 		})
 	}

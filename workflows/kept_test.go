@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// keptByWalk is what the record of an advance keeps.
+// keptByWalk is the data that an advance's record keeps.
 type keptByWalk struct {
 	items []json.RawMessage
 	ends  []uint64
@@ -14,7 +14,7 @@ type keptByWalk struct {
 	ended pipeline.Ended
 }
 
-// keep keeps what there is to keep of a move, in the record that this is going to be.
+// keep stores the data of a move under the sequence of the record that the advance writes.
 func (k *pipelineFixture) keep(m pipeline.Move) {
 	for path, record := range m.Cursor.Records {
 		if record == 0 {
@@ -31,7 +31,7 @@ func (k *pipelineFixture) keep(m pipeline.Move) {
 func (k *pipelineFixture) recall(path string, record uint64) (pipeline.Done, error) {
 	done, there := k.kept[record].done[path]
 	if !there {
-		k.t.Errorf("record %d has nothing of %s", record, path)
+		k.t.Errorf("record %d has no entry for %s", record, path)
 	}
 	return done, nil
 }

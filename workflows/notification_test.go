@@ -102,7 +102,7 @@ func TestNoticesGoAlong(t *testing.T) {
 	} {
 		again := setup(t)
 		failures := tt.failures
-		var told, handed []runs.NotificationEvent
+		var sent, handed []runs.NotificationEvent
 		var mu sync.Mutex // an attempt that was in progress when the run ended may run concurrently
 		again.notify = func(in runs.Notification) error {
 			mu.Lock()
@@ -110,8 +110,8 @@ func TestNoticesGoAlong(t *testing.T) {
 			if failures--; failures >= 0 {
 				return errors.New("out of reach")
 			}
-			if !slices.Contains(told, in.Event) {
-				told = append(told, in.Event)
+			if !slices.Contains(sent, in.Event) {
+				sent = append(sent, in.Event)
 			}
 			return nil
 		}
@@ -140,8 +140,8 @@ func TestNoticesGoAlong(t *testing.T) {
 			t.Errorf("%s: notifications handed over after %s: got %v, want %v", name, over.Sub(began), handed, tt.handed)
 		}
 		mu.Lock()
-		if want := []runs.NotificationEvent{"opened", "decided"}; !cmp.Equal(told, want) {
-			t.Errorf("%s: notifications sent: got %v, want %v", name, told, want)
+		if want := []runs.NotificationEvent{"opened", "decided"}; !cmp.Equal(sent, want) {
+			t.Errorf("%s: notifications sent: got %v, want %v", name, sent, want)
 		}
 		mu.Unlock()
 	}
@@ -250,14 +250,14 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 		return a, nil
 	}
 	var mu sync.Mutex
-	away, told := true, map[string]bool{}
+	away, sent := true, map[string]bool{}
 	h.notify = func(in runs.Notification) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if away {
 			return errors.New("out of reach")
 		}
-		told[fmt.Sprint(in.MessageID, " ", in.Event)] = true
+		sent[fmt.Sprint(in.MessageID, " ", in.Event)] = true
 		return nil
 	}
 	h.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
@@ -274,8 +274,8 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, want := range []string{"m1 decided", "m2 decided"} {
-		if !told[want] {
-			t.Errorf("notification %q was not sent: %v", want, told)
+		if !sent[want] {
+			t.Errorf("notification %q was not sent: %v", want, sent)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// park runs a run that is paused in its first turn to where it is parked, and returns it.
+// park executes a run that is paused in its first turn until it is parked, and returns the parked
+// input.
 func park(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
 	w := setup(t)
@@ -26,25 +27,24 @@ func park(t *testing.T, in runs.Input) runs.ParkedInput {
 	var parked runs.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if len(w.finished) != 0 {
-		t.Errorf("a run that is parked was finished with %+v", w.finished)
+		t.Errorf("parked run: got the end %+v, want none", w.finished)
 	}
 	return parked
 }
 
-// continuedAs decodes what an execution continued with.
+// continuedAs decodes the input that an execution continued with.
 func continuedAs(t *testing.T, err error, workflowType string, in any) {
 	t.Helper()
 	var again *workflow.ContinueAsNewError
 	if !errors.As(err, &again) || again.WorkflowType.Name != workflowType {
-		t.Fatalf("it ended with %v, not by continuing as %s", err, workflowType)
+		t.Fatalf("got the end %v, want continue-as-new as %s", err, workflowType)
 	}
 	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, in); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// unpark runs a parked run to where it goes on. What happens to it meanwhile happens after some
-// time.
+// unpark executes a parked run until it continues as a run. It calls happens after some time.
 func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens func(*fixture)) runs.Input {
 	t.Helper()
 	w := setup(t)
@@ -55,8 +55,8 @@ func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens 
 	return next
 }
 
-// A run that is paused for long is parked, and goes on where it was; the wait is no time of its
-// own.
+// TestALongPauseIsParked: a run that is paused for long is parked, and continues at the same
+// position. The pause does not count against its deadline.
 func TestALongPauseIsParked(t *testing.T) {
 	t.Parallel()
 	in := input
@@ -64,23 +64,23 @@ func TestALongPauseIsParked(t *testing.T) {
 	parked := park(t, in)
 	p := parked.Run.Progress
 	if p == nil || !p.Paused || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || !cmp.Equal(p.Lanes, []uint64{12}) {
-		t.Fatalf("it is parked with %+v", p)
+		t.Fatalf("progress of the parked run: got %+v", p)
 	}
 	const weekend = 60 * time.Hour
 	next := unpark(t, parked, weekend, func(w *fixture) { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, make(chan any, 1)) })
 	if got := next.Progress.Deadline.Sub(p.Deadline); next.Progress.Paused || next.Progress.Cancelled || got < weekend {
-		t.Fatalf("it goes on with %+v, its deadline %s later", next.Progress, got)
+		t.Fatalf("progress of the next execution: got %+v, its deadline %s later", next.Progress, got)
 	}
 	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(20), nil }
 	result, _ := w.run(next)
 	if call := w.models[0]; result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Execution != p.Execution {
-		t.Errorf("%+v after the call %+v", result, call)
+		t.Errorf("got %+v after the call %+v", result, call)
 	}
 }
 
-// A parked run hears all that a run hears: a cancel, which ends it, runs that wait, or that take
-// its place, and what people say to it.
+// TestAParkedRunListens: a parked run accepts all that a run accepts: a cancel, queued and
+// interrupting runs, and steering inputs.
 func TestAParkedRunListens(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)
@@ -91,12 +91,12 @@ func TestAParkedRunListens(t *testing.T) {
 	} {
 		next := unpark(t, parked, time.Hour, happens)
 		if !next.Progress.Cancelled || name == "interrupt" != (len(next.Queue) == 1) {
-			t.Errorf("%s: it goes on with %+v", name, next)
+			t.Errorf("%s: next execution: got %+v", name, next)
 		}
 		next.Queue = nil
 		w := setup(t)
 		if result, finish := w.run(next); result.Outcome != runs.OutcomeCancelled || len(w.models) != 0 || finish.After != 11 {
-			t.Errorf("%s: %+v after %d calls", name, result, len(w.models))
+			t.Errorf("%s: got %+v after %d model calls", name, result, len(w.models))
 		}
 	}
 	next := unpark(t, parked, time.Hour, func(w *fixture) {
@@ -106,11 +106,11 @@ func TestAParkedRunListens(t *testing.T) {
 		w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1))
 	})
 	if p := next.Progress; p.Cancelled || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r2" || !cmp.Equal(p.Steered, []uint64{7}) {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next execution: got %+v", next)
 	}
 }
 
-// A parked run that hears a lot goes on being parked, in another execution.
+// TestAParkedRunContinues: a parked run with a long history continues as new, still parked.
 func TestAParkedRunContinues(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)
@@ -120,11 +120,11 @@ func TestAParkedRunContinues(t *testing.T) {
 	var again runs.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &again)
 	if diff := cmp.Diff(parked, again); diff != "" {
-		t.Errorf("it goes on with (-want +got):\n%s", diff)
+		t.Errorf("next execution (-want +got):\n%s", diff)
 	}
 }
 
-// offer offers a run.
+// offer submits a run.
 func (w *fixture) offer(id string, onBusy runs.OnBusy) {
 	in := waiting(id)
 	w.update(runs.UpdateSubmit, runs.Submit{RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in}, make(chan any, 1))

@@ -5,8 +5,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// patient lets activities that are cancelled say what they have come to, if that is to be waited
-// for: the test environment does not.
+// patient lets cancelled activities report their results if the workflow waits for them
+// (WaitForCancellation). The test environment does not.
 type patient struct {
 	interceptor.WorkerInterceptorBase
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The diagram in the documentation has the transitions of the table, and no others.
+// TestPhasesAreThoseOfTheDiagram: the diagram in the documentation has exactly the transitions of
+// the table.
 func TestPhasesAreThoseOfTheDiagram(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/internals/architecture.md")

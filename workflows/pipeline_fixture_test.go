@@ -47,23 +47,23 @@ type pipelineFixture struct {
 	begun func(w *fixture, in any)
 	asks  []runs.Interrupt // calls that approvers decide about, a second later
 
-	mu       sync.Mutex
-	fixture  *fixture // of the current execution
-	state    json.RawMessage
-	seq      uint64
-	ends     map[string]uint64        // by lane
-	open     map[string]string        // the step that is open there
-	broken   map[string]string        // the step that failed there
-	written  map[string]runs.Advanced // by run and step
-	kept     map[uint64]*keptByWalk
-	trees    map[uint64]json.RawMessage
-	came     map[string]pipeline.Event // by call or message
-	places   map[string]string         // paths of calls with an interrupt
-	advances []runs.Advance
-	finishes []runs.Finish
-	runs     []runs.Input // of each execution
-	did      []string     // paths of executed steps
-	told     []string     // +name for a started step and -name for a finished one
+	mu         sync.Mutex
+	fixture    *fixture // of the current execution
+	state      json.RawMessage
+	seq        uint64
+	ends       map[string]uint64        // by lane
+	open       map[string]string        // the step that is open there
+	broken     map[string]string        // the step that failed there
+	written    map[string]runs.Advanced // by run and step
+	kept       map[uint64]*keptByWalk
+	trees      map[uint64]json.RawMessage
+	came       map[string]pipeline.Event // by call or message
+	places     map[string]string         // paths of calls with an interrupt
+	advances   []runs.Advance
+	finishes   []runs.Finish
+	runs       []runs.Input // of each execution
+	did        []string     // paths of executed steps
+	stepEvents []string     // +name for a started step and -name for a finished one
 }
 
 // setupProgram returns an agent that is a program.
@@ -460,9 +460,9 @@ func (k *pipelineFixture) tell(changes []pipeline.Change) {
 	for _, c := range changes {
 		switch {
 		case c.Started != "":
-			k.told = append(k.told, "+"+c.Started)
+			k.stepEvents = append(k.stepEvents, "+"+c.Started)
 		case c.Finished != "":
-			k.told = append(k.told, "-"+c.Finished)
+			k.stepEvents = append(k.stepEvents, "-"+c.Finished)
 		default:
 			var err error
 			if k.state, err = agui.Patch(k.state, c.Patch); err != nil {

@@ -20,7 +20,7 @@ func question(name string) agents.Step {
 	return agents.Step{Name: name, Approve: &agents.ApproveStep{Message: "?"}}
 }
 
-// race does a step in a coroutine of its own, for as long as people have.
+// race does a step in its own coroutine. It cancels the step after a minute.
 func race(ctx workflow.Context, a *workflows.Agent, step agents.Step) (err error) {
 	asking, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -33,9 +33,9 @@ func race(ctx workflow.Context, a *workflows.Agent, step agents.Step) (err error
 	return answered.Get(ctx, nil)
 }
 
-// A person's answer races a timer of the program's. Where that is first, the question is given up
-// and its step closed, and the program goes on: in the same AG-UI run if it is held, else in
-// another one.
+// TestAnswersRaceTimers: a program waits for a decision or its own timer. If the timer fires first,
+// the interrupt is cancelled, its step is closed, and the program continues: in the same AG-UI run
+// if the run is held, else in another one.
 func TestAnswersRaceTimers(t *testing.T) {
 	t.Parallel()
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{Steps: []agents.Step{question("left"), question("right")}}}
@@ -56,7 +56,7 @@ func TestAnswersRaceTimers(t *testing.T) {
 			t.Parallel()
 			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				if err := race(ctx, a, c.step); temporal.IsCanceledError(err) != c.silent {
-					return fmt.Errorf("it is told %w", err)
+					return fmt.Errorf("error of the step: %w", err)
 				}
 				return a.Do(ctx, tool("then"))
 			})
@@ -65,15 +65,15 @@ func TestAnswersRaceTimers(t *testing.T) {
 			in.Hold = c.hold
 			result := k.walk(in)
 			if result.Outcome != runs.OutcomeSuccess || len(k.finishes) != c.runs {
-				t.Errorf("it ends as %+v after %d runs", result, len(k.finishes))
+				t.Errorf("got %+v after %d runs, want %d runs", result, len(k.finishes), c.runs)
 			}
 			slices.Sort(k.did)
 			if got := strings.Join(k.did, " "); got != c.did {
-				t.Errorf("it did %q, want %q", got, c.did)
+				t.Errorf("paths: got %q, want %q", got, c.did)
 			}
 			for _, s := range []string{c.step.Name, "then"} {
-				if count(k.told, "+"+s) != 1 || count(k.told, "-"+s) != 1 {
-					t.Errorf("step %s is told of by %q", s, k.told)
+				if count(k.stepEvents, "+"+s) != 1 || count(k.stepEvents, "-"+s) != 1 {
+					t.Errorf("events of step %s: got %q, want one start and one end", s, k.stepEvents)
 				}
 			}
 		})
@@ -89,8 +89,8 @@ func count(list []string, s string) (n int) {
 	return n
 }
 
-// An agent does one thing at a time. What is under way when the program ends is waited for, and
-// what is to end before the next step.
+// TestProgramsDoOneThingAtATime: an agent takes one step at a time. The workflow waits for a step
+// that runs when the program ends, and for a cancelled step before the next one.
 func TestProgramsDoOneThingAtATime(t *testing.T) {
 	t.Parallel()
 	concurrent := func(ctx workflow.Context, a *workflows.Agent, s agents.Step) workflow.Future {
@@ -113,19 +113,19 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 				return err
 			}
 			if err := two.Get(ctx, nil); !errors.Is(err, workflows.ErrAtWork) {
-				return fmt.Errorf("the second is told %w", err)
+				return fmt.Errorf("second step: %w", err)
 			}
 			three := concurrent(ctx, a, tool("three"))
 			if err := a.Value(ctx, "state.n", new(int)); !errors.Is(err, workflows.ErrAtWork) {
-				return fmt.Errorf("who asks meanwhile is told %w", err)
+				return fmt.Errorf("value during a step: %w", err)
 			}
 			return three.Get(ctx, nil)
 		}, "one three"},
-		"left behind": {func(ctx workflow.Context, a *workflows.Agent) error {
+		"running at the end": {func(ctx workflow.Context, a *workflows.Agent) error {
 			concurrent(ctx, a, tool("one"))
 			return nil
 		}, "one"},
-		"begun behind the end": {func(ctx workflow.Context, a *workflows.Agent) error {
+		"begun after the end": {func(ctx workflow.Context, a *workflows.Agent) error {
 			workflow.Go(ctx, func(ctx workflow.Context) { _ = a.Do(ctx, tool("one")) })
 			return nil
 		}, ""},
@@ -140,7 +140,7 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 			ended, cancel := workflow.WithCancel(ctx)
 			cancel()
 			if err := a.Do(ended, tool("one")); !temporal.IsCanceledError(err) {
-				return fmt.Errorf("it is told %w", err)
+				return fmt.Errorf("step on an ended context: %w", err)
 			}
 			return a.Do(ctx, tool("then"))
 		}, "then"},
@@ -156,7 +156,7 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 			})
 			k.want(k.walk(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
 			if !slices.Equal(k.did, strings.Fields(c.did)) {
-				t.Errorf("it did %q", k.did)
+				t.Errorf("paths: got %q, want %q", k.did, c.did)
 			}
 		})
 	}

@@ -17,8 +17,9 @@ import (
 
 func tool(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
 
-// A program does steps of any kind, one after the other, in one execution, whatever it asks and
-// however long its history grows. Each sees what the ones before it came to.
+// TestProgramsDoSteps: a program takes steps of any kind in sequence, in one execution, whatever
+// interrupts they raise and however long the history is. Each step sees the outputs of earlier
+// steps.
 func TestProgramsDoSteps(t *testing.T) {
 	t.Parallel()
 	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
@@ -43,40 +44,40 @@ func TestProgramsDoSteps(t *testing.T) {
 	k.renews = func() bool { return true }
 	k.want(k.walk(programInput()), runs.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
 	if len(k.runs) != 1 || len(k.finishes) != 4 {
-		t.Errorf("there were %d executions and %d runs", len(k.runs), len(k.finishes))
+		t.Errorf("got %d executions and %d runs, want 1 and 4", len(k.runs), len(k.finishes))
 	}
 	ids := map[string]bool{}
 	for _, a := range k.advances {
 		if id := a.Run.ID + " " + a.ID; ids[id] {
-			t.Errorf("%q comes twice", id)
+			t.Errorf("advance %q occurs twice", id)
 		} else {
 			ids[id] = true
 		}
 		if a.Position.Number == 0 || a.Position.Input != 1 || !strings.HasPrefix(a.Position.Origin, "r") {
-			t.Errorf("it advances with %+v", a)
+			t.Errorf("advance: got %+v", a)
 		}
 	}
 	for _, id := range []string{"r do/1/advance/1", "r do/2/all/0/do/2/advance/1", "r do/2/all/0/suspend"} {
 		if !ids[id] {
-			t.Errorf("there is no %q in %v", id, ids)
+			t.Errorf("no advance %q in %v", id, ids)
 		}
 	}
 }
 
-// What a program is told of what fails, and what it may not do.
-func TestWhatProgramsAreTold(t *testing.T) {
+// TestWhatProgramsAreTold: the errors that a program receives for failed and invalid steps.
+func TestErrorsOfPrograms(t *testing.T) {
 	t.Parallel()
 	var n int
 	for name, c := range map[string]struct {
 		does func(workflow.Context, *workflows.Agent) error
-		told func(error) bool
+		want func(error) bool
 		did  string
 	}{
 		"a step that failed": {
 			func(ctx workflow.Context, a *workflows.Agent) error { return a.Do(ctx, tool("bad")) },
 			func(err error) bool { return stepCode(err) == "broken" && strings.Contains(err.Error(), "it broke") }, "bad then",
 		},
-		"a value that there is none of": {
+		"a missing value": {
 			func(ctx workflow.Context, a *workflows.Agent) error { return a.Value(ctx, "state.missing", &n) },
 			func(err error) bool { return stepCode(err) == "invalid_expression" }, "then",
 		},
@@ -100,8 +101,8 @@ func TestWhatProgramsAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-				if err := c.does(ctx, a); !c.told(err) {
-					t.Errorf("it is told %v", err)
+				if err := c.does(ctx, a); !c.want(err) {
+					t.Errorf("got the error %v", err)
 				}
 				return a.Do(ctx, tool("then"))
 			})
@@ -119,11 +120,11 @@ func stepCode(err error) string {
 	return ""
 }
 
-// A program whose run is cancelled is told so, and may undo what it did; nothing of that is
-// cancelled.
+// TestCancelledPrograms: a program of a cancelled run receives a cancel error and may undo its
+// work. These steps are not cancelled.
 func TestCancelledPrograms(t *testing.T) {
 	t.Parallel()
-	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the log tells": {"two": "?"}} {
+	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the step reports": {"two": "?"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
@@ -137,14 +138,14 @@ func TestCancelledPrograms(t *testing.T) {
 				}()
 				if err := a.Do(ctx, tool("two")); err != nil {
 					if !temporal.IsCanceledError(err) {
-						t.Errorf("it is told %v", err)
+						t.Errorf("error of the step: got %v, want a cancel", err)
 					}
 					return err
 				}
 				return workflow.Sleep(ctx, time.Hour)
 			})
 			k.answer = func(path string) (pipeline.Event, error) {
-				if path == "two" && name != "as the log tells" {
+				if path == "two" && name != "as the step reports" {
 					k.cancel()
 				}
 				return byPath(answers)(path)
@@ -152,20 +153,20 @@ func TestCancelledPrograms(t *testing.T) {
 			k.want(k.walk(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
 			for _, a := range k.advances {
 				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Compensates {
-					t.Errorf("it advances with %+v", a)
+					t.Errorf("advance: got %+v", a)
 				}
 			}
 		})
 	}
 }
 
-// A client may go on without the results that a program waits for.
+// TestAbandonedPrograms: a client may abandon the results that a program waits for.
 func TestAbandonedPrograms(t *testing.T) {
 	t.Parallel()
-	var told error
+	var abandoned error
 	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-		told = a.Do(ctx, agents.Step{Name: "mine", Tool: "client"})
-		return told
+		abandoned = a.Do(ctx, agents.Step{Name: "mine", Tool: "client"})
+		return abandoned
 	})
 	answers := make(chan any, 1)
 	k.silent = true
@@ -178,10 +179,10 @@ func TestAbandonedPrograms(t *testing.T) {
 	in := programInput()
 	in.OnMissingResult = runs.OpenAbandon
 	k.walk(in)
-	if got := <-answers; got != (runs.Submitted{Closing: true}) || !errors.Is(told, workflows.ErrAbandoned) {
-		t.Errorf("the client is answered %+v, the program is told %v", got, told)
+	if got := <-answers; got != (runs.Submitted{Closing: true}) || !errors.Is(abandoned, workflows.ErrAbandoned) {
+		t.Errorf("got the submission's result %+v and the program's error %v", got, abandoned)
 	}
 	if end := k.finishes[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Calls) != 1 {
-		t.Errorf("the run is finished with %+v", end)
+		t.Errorf("end of the run: got %+v", end)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// A program waits for people in the middle of its code: its run ends with the question, and the
-// code goes on in the run that has the answer, in the same execution.
+// TestProgram: a program may wait for a decision in the middle of its code. Its run ends with the
+// interrupt. The code continues in the run with the decision, in the same execution.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	var sums []int
@@ -64,22 +64,22 @@ func TestProgram(t *testing.T) {
 	in.Program = "p"
 	result, last := w.run(in)
 	if results := decided(); len(results) != 1 || results[0].Error != "" {
-		t.Errorf("the decision was answered %+v", results)
+		t.Errorf("results of the decision: got %+v", results)
 	}
 	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(sums, []int{7}) {
-		t.Errorf("it ends as %+v with %v", result, sums)
+		t.Errorf("got %+v with the values %v", result, sums)
 	}
 	if len(w.finished) != 2 || w.finished[0].Outcome != runs.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
-		t.Errorf("its runs end with %+v", w.finished)
+		t.Errorf("ends of the runs: got %+v", w.finished)
 	}
 	next := last.Run.ID + " "
 	want := []string{"r do/1/advance/1", next + "reopen", next + "do/1/advance/1", next + "value/2"}
 	if !slices.Equal(steps, want) {
-		t.Errorf("its steps are %q, want %q", steps, want)
+		t.Errorf("steps: got %q, want %q", steps, want)
 	}
 }
 
-// A program has the outputs of its steps with their Go types.
+// TestProgramReadsOutputs: a program reads the outputs of its steps with their Go types.
 func TestProgramReadsOutputs(t *testing.T) {
 	t.Parallel()
 	type order struct {
@@ -119,11 +119,12 @@ func TestProgramReadsOutputs(t *testing.T) {
 	in.Program = "p"
 	result, _ := w.run(in)
 	if result.Code != "tool_failed" || !slices.Equal(read, []any{order{7, "x"}, 7}) {
-		t.Errorf("it has read %v and ends as %+v", read, result)
+		t.Errorf("got the values %v and the result %+v", read, result)
 	}
 }
 
-// A program that its worker does not have, and one that fails, end the run with a code.
+// TestProgramsThatFail: a program that its worker does not have, and a program that fails, end the
+// run with a code.
 func TestProgramsThatFail(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{
@@ -146,10 +147,10 @@ func TestProgramsThatFail(t *testing.T) {
 			in := input
 			in.Program = name
 			if result, _ := w.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
-				t.Errorf("it ends as %+v, want code %s", result, code)
+				t.Errorf("got %+v, want the code %s", result, code)
 			}
 			if said := w.finished[0].Message; strings.Contains(said, "continue as new") != (name == "again") {
-				t.Errorf("it says %q", said)
+				t.Errorf("message: got %q", said)
 			}
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/workflows/replaytest"
 )
 
-// TestRecordedHistoriesReplay fails if a change of workflow code is not compatible with runs that
-// are under way. CONTRIBUTING.md says what to do then, and how the histories are recorded.
+// TestRecordedHistoriesReplay fails if a change of workflow code is not compatible with running
+// workflows. CONTRIBUTING.md says what to do then, and how to record the histories.
 func TestRecordedHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/replay/*.json")

@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// setupPending returns a fixture whose run ends with two calls of the client's, and more, and nothing
-// else.
+// setupPending returns a fixture whose run ends with two client tool calls, and the calls in more.
 func setupPending(t *testing.T, more ...string) *fixture {
 	t.Helper()
 	w := setup(t)
@@ -34,8 +33,8 @@ func waitingFor(onMissing runs.OpenPolicy) runs.Input {
 	return in
 }
 
-// A thread waits for results of its client's. Those that come one by one add up, and it goes on by
-// itself.
+// TestAThreadWaitsForResults: a thread waits for results of client tool calls. Results may arrive
+// one by one. After the last one the thread continues without an input.
 func TestAThreadWaitsForResults(t *testing.T) {
 	t.Parallel()
 	w := setupPending(t)
@@ -47,15 +46,15 @@ func TestAThreadWaitsForResults(t *testing.T) {
 	}
 	next := w.continued(waitingFor(runs.OpenAbandon))
 	if end := w.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Calls) != 2 {
-		t.Errorf("the run is finished with %+v", end)
+		t.Errorf("end of the run: got %+v", end)
 	}
 	if next.Continues != "r" || next.Resume == nil || next.Resume.Calls[0].Decision.Digest != "r-c0" || next.OnMissingResult != runs.OpenAbandon {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v", next)
 	}
 }
 
-// The next input brings results of its own: those that it brings, and were taken before, are made
-// nothing of; those that only were taken are.
+// TestAnInputBringsResults: an input may bring results. A result that equals an accepted one is
+// recorded once, with the input. If it differs, the accepted one wins.
 func TestAnInputBringsResults(t *testing.T) {
 	t.Parallel()
 	w := setupPending(t, "c2")
@@ -68,12 +67,12 @@ func TestAnInputBringsResults(t *testing.T) {
 	}, time.Minute)
 	next := w.continued(waitingFor(runs.OpenReject))
 	if d := next.Resume; next.Run.ID != "r2" || d.Calls[0].Decision.Input != 0 || d.Calls[1].Decision.Input != 71 || d.Calls[1].Decision.Digest != "r-c1" {
-		t.Errorf("%s goes on with %+v and %+v", next.Run.ID, d.Calls[0].Decision, d.Calls[1].Decision)
+		t.Errorf("next run %s: got the decisions %+v and %+v", next.Run.ID, d.Calls[0].Decision, d.Calls[1].Decision)
 	}
 }
 
-// The agent says what becomes of an input that leaves something open, and who asks for a run may
-// insist.
+// TestInputsThatLeaveSomethingOpen: the agent's policy decides about an input that leaves
+// interrupts open. The input's `onBusy` overrides it.
 func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 	t.Parallel()
 	const abandon, reject, queue = runs.OpenAbandon, runs.OpenReject, runs.OpenQueue
@@ -102,7 +101,7 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 			offered := waiting("r2")
 			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
 		}, time.Second)
-		w.env.RegisterDelayedCallback(func() { // so that it ends
+		w.env.RegisterDelayedCallback(func() { // to end the run
 			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71), approves("ask"), clientResult}}, make(chan any, 1))
 		}, time.Minute)
 		in := waitingFor(x.onMissing)
@@ -117,12 +116,13 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 		}
 		waits := slices.ContainsFunc(next.Queue, func(q runs.Input) bool { return q.Run.ID == "r2" })
 		if got != x.want || waits != (x.want == "waits") {
-			t.Errorf("%+v: the offer %v, with %d behind %s", x, got, len(next.Queue), next.Run.ID)
+			t.Errorf("%+v: got %v, with %d runs queued after %s", x, got, len(next.Queue), next.Run.ID)
 		}
 	}
 }
 
-// An input that answers, or gives up, everything by itself is started like any other.
+// TestAnInputThatNeedsNothingOfTheThread: an input that resolves or abandons all open calls starts
+// like any other input.
 func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 	t.Parallel()
 	for _, decisions := range [][]runs.Decision{nil, {cameTo("c0", 0)}, {cameTo("c0", 0), cameTo("c1", 0)}} {
@@ -134,20 +134,21 @@ func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 		}, time.Second)
 		result, _ := w.run(waitingFor(runs.OpenAbandon))
 		if got := <-answers; got != (runs.Submitted{Closing: true}) || result.Outcome != runs.OutcomeSuccess {
-			t.Errorf("with %d results: %+v, the run's result is %+v", len(decisions), got, result)
+			t.Errorf("with %d results: got %+v and the run's result %+v", len(decisions), got, result)
 		}
 	}
 }
 
-// A run that waits for its turn goes on without the results; so do runs of agents from before.
+// TestResultsAreNotWaitedFor: a queued run continues without the results. A run without a policy
+// for missing results does too.
 func TestResultsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	in := waitingFor(runs.OpenAbandon)
 	in.Queue = []runs.Input{waiting("r2")}
 	if next := setupPending(t).continued(in); next.Run.ID != "r2" || next.Resume != nil {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v", next)
 	}
 	if result, _ := setupPending(t).run(input); result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v", result)
+		t.Errorf("got %+v", result)
 	}
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// fixture is everything outside of the workflow.
+// fixture has the activities that the workflow calls.
 type fixture struct {
 	t     *testing.T
 	env   *testsuite.TestWorkflowEnvironment
 	model func(in runs.ModelCall) (runs.ModelAnswer, error)
 	tool  func(in runs.ToolCall) (runs.ToolAnswer, error)
-	// finish is asked before the run is finished; its error is the activity's.
+	// finish is called before the run's end is recorded; its error is the activity's.
 	finish func(local bool) error
-	// before is the record of the run's end that is there already; none = it is written.
+	// before is a record of the run's end that exists already; nil = finish writes it.
 	before *runs.Finished
-	// advance walks steps.
+	// advance is the advance activity.
 	advance func(in runs.Advance) (runs.Advanced, error)
-	// notify is given each notice; nil takes them all.
+	// notify receives each notification; nil accepts all.
 	notify func(in runs.Notification) error
 
 	mu       sync.Mutex
@@ -87,7 +87,7 @@ func setup(t *testing.T) *fixture {
 	return w
 }
 
-// run executes the workflow and returns its result and what it was finished with at last.
+// run executes the workflow and returns its result and the last end that was recorded.
 func (w *fixture) run(in runs.Input) (runs.Result, runs.Finish) {
 	w.t.Helper()
 	w.env.ExecuteWorkflow(runs.TypeRun, in)
@@ -96,7 +96,7 @@ func (w *fixture) run(in runs.Input) (runs.Result, runs.Finish) {
 		w.t.Fatalf("workflow: %v", err)
 	}
 	if len(w.finished) == 0 {
-		w.t.Fatal("the run was not finished")
+		w.t.Fatal("the run has no end")
 	}
 	return result, w.finished[len(w.finished)-1]
 }
@@ -109,6 +109,7 @@ func says(seq uint64, calls ...string) runs.ModelAnswer {
 	return a
 }
 
+// TestEachStepIsToldWhatCameBefore: each step's input has the position after the steps before it.
 func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -128,7 +129,7 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	if result.Outcome != runs.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Unfinished) != 0 {
-		t.Errorf("%+v, finished with %+v", result, finish)
+		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 	step := runs.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
 	first := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1, Digest: "d"}, Day: &runs.DayAllowance{}}
@@ -145,7 +146,8 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 	}
 }
 
-// A cancel waits for the activity's last words: it knows what was said.
+// TestCancelWhileTheModelSpeaks: a cancel waits for the activity's result, which has the position
+// of its last record.
 func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -157,7 +159,7 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	if result.Outcome != runs.OutcomeCancelled || finish.Outcome != runs.OutcomeCancelled {
-		t.Errorf("%+v, finished with %+v", result, finish)
+		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 }
 
@@ -174,7 +176,7 @@ func TestCancelWhileToolsRun(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	if result.Outcome != runs.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(w.models) != 1 {
-		t.Errorf("%+v after %d model calls, finished with %+v", result, len(w.models), finish)
+		t.Errorf("got %+v after %d model calls and the end %+v", result, len(w.models), finish)
 	}
 }
 
@@ -186,12 +188,12 @@ func TestCancelBeforeTheFirstStep(t *testing.T) {
 		return runs.ModelAnswer{}, temporal.NewCanceledError()
 	}
 	if result, finish := w.run(input); result.Outcome != runs.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
-		t.Errorf("%+v, finished with %+v", result, finish)
+		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 }
 
-// Another execution has the run: this one ends without a word. But a step may also have been taken
-// by a late attempt of its own execution, and then nobody else would end the run.
+// TestFencedExecutionLearnsWhoseTheRunIs: an execution that lost its run to another execution ends
+// without a record. If a late attempt of its own execution fenced the step, it ends the run.
 func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 	t.Parallel()
 	fenced := temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
@@ -206,13 +208,13 @@ func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
 		w.finish = func(bool) error { return c.finish }
 		if result, _ := w.run(input); result != c.want || len(w.finished) != 1 {
-			t.Errorf("%+v after finishing %d times, want %+v", result, len(w.finished), c.want)
+			t.Errorf("got %+v after %d ends, want %+v", result, len(w.finished), c.want)
 		}
 	}
 }
 
-// The log may be out of reach when the run ends: what cannot be done within the workflow task is
-// done when it can.
+// TestFinishIsPatient: the log may be out of reach when the run ends. If the local activity cannot
+// write the end, a normal activity writes it later.
 func TestFinishIsPatient(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -229,11 +231,12 @@ func TestFinishIsPatient(t *testing.T) {
 		return nil
 	}
 	if result, _ := w.run(input); result.Outcome != runs.OutcomeSuccess || locals != 1 || others != 5 {
-		t.Errorf("%+v after %d local and %d other tries", result, locals, others)
+		t.Errorf("got %+v after %d local and %d other attempts", result, locals, others)
 	}
 }
 
-// Only lanes whose call has not ended are taken over: the others are done.
+// TestLanesOfFailedCallsAreNamed: the end of a run takes over only the lanes of calls that have not
+// ended.
 func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -248,12 +251,13 @@ func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	if result.Code != "tool_unavailable" || !slices.Equal(finish.Unfinished, []runs.Lane{{Index: 1, After: 13}}) {
-		t.Errorf("%+v, finished with %+v", result, finish)
+		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 }
 
-// More calls than lanes take turns on them, in their order; those behind the first are known by
-// their place. When one fails, or the run is cancelled, none begins any more.
+// TestManyCallsShareTheLanes: more calls than lanes share the lanes, in order. Calls beyond the
+// first runs.MaxCalls are identified by their index. After a failure or a cancel no further call
+// starts.
 func TestManyCallsShareTheLanes(t *testing.T) {
 	t.Parallel()
 	const calls = 100
@@ -283,7 +287,7 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 				id = fmt.Sprint("c", in.Index)
 			}
 			if in.LaneAfter != last[in.Lane] || seen[id] || in.ID != "1/tools/"+id[1:] {
-				t.Errorf("%s: call %s as %+v on a lane that ends at %d", name, id, in, last[in.Lane])
+				t.Errorf("%s: call %s: got %+v on a lane that ends at %d", name, id, in, last[in.Lane])
 			}
 			seen[id] = true
 			last[in.Lane] = 100 + uint64(len(seen))
@@ -299,10 +303,10 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 		in.Limits.ParallelTools = calls
 		result, _ := w.run(in)
 		if most > runs.MaxLanes || len(last) != runs.MaxLanes {
-			t.Errorf("%s: %d at a time on %d lanes", name, most, len(last))
+			t.Errorf("%s: got %d parallel calls on %d lanes", name, most, len(last))
 		}
 		if whole := len(seen) == calls && result.Outcome == runs.OutcomeSuccess; whole != (fail == calls) {
-			t.Errorf("%s: %d calls, %+v", name, len(seen), result)
+			t.Errorf("%s: got %d calls and %+v", name, len(seen), result)
 		}
 	}
 }
@@ -320,13 +324,13 @@ func TestDurationLimit(t *testing.T) {
 		in := input
 		in.Limits.Duration = c.duration
 		if result, _ := w.run(in); result.Code != c.want {
-			t.Errorf("a step that takes too long in a run of %s ends it with %+v, want %s", c.duration, result, c.want)
+			t.Errorf("a step that exceeds the duration %s: got %+v, want %s", c.duration, result, c.want)
 		}
 	}
 }
 
-// Whoever offers a run while one is active: the same is attached to, another id is busy, the same
-// id with another input is refused.
+// TestSubmit: a submission while a run is active. The same run is attached to, another run ID is
+// busy, and the same run ID with another input is refused.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -367,8 +371,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// Counts of one model are summed, unknown ones are not zero, and a provider with a new name for its
-// model each time does not make the run's last message grow.
+// TestUsage: the usage of one model is summed, and unknown counts are not zero. A provider with a
+// new model name for each call does not make the run's end grow.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -395,11 +399,12 @@ func TestUsage(t *testing.T) {
 		sum += *u.Input
 	}
 	if first := finish.Usage[0]; *first.Input != 2 || first.Output != nil || sum != 20 || len(finish.Usage) != runs.MaxUsages+1 {
-		t.Errorf("%d entries with %d tokens, the first is %+v", len(finish.Usage), sum, finish.Usage[0])
+		t.Errorf("got %d entries with %d tokens, the first is %+v", len(finish.Usage), sum, finish.Usage[0])
 	}
 }
 
-// A turn's own calls are made, and its client's are left for the client: the run ends with them.
+// TestCallsOfTheClient: the server's calls of a turn are made. The run ends with the client's
+// calls.
 func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -422,14 +427,14 @@ func TestCallsOfTheClient(t *testing.T) {
 		left = append(left, c.ID)
 	}
 	if result.Outcome != runs.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
-		t.Errorf("%+v after the calls %v, finished with %+v", result, called, finish)
+		t.Errorf("got %+v after the calls %v and the end %+v", result, called, finish)
 	}
 	if !cmp.Equal(finish.Steered, []uint64{7}) || len(w.models) != 1 {
-		t.Errorf("what was said meanwhile is lost: %+v after %d model calls", finish, len(w.models))
+		t.Errorf("the steering input is lost: got the end %+v after %d model calls", finish, len(w.models))
 	}
 }
 
-// A call of the client's that the answer doesn't name could not be left to the client.
+// TestTooManyCallsOfTheClient: a client tool call that the answer does not name ends the run.
 func TestTooManyCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -439,6 +444,6 @@ func TestTooManyCallsOfTheClient(t *testing.T) {
 		return a, nil
 	}
 	if result, _ := w.run(input); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("%+v", result)
+		t.Errorf("got %+v", result)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// scheduleFixture is a firing, and everything outside of it.
+// scheduleFixture is a firing and the activities that it calls.
 type scheduleFixture struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
 	in  runs.FireInput
-	// begin, look and withdraw are the activities; each test sets those that it expects.
+	// begin, look and withdraw are the activities. Each test sets the activities that it expects.
 	begin    func(in runs.FireInput) (runs.Fired, error)
 	look     func() (runs.Status, error)
 	withdraw func(in runs.FireInput) (runs.Status, error)
@@ -50,7 +50,7 @@ func setupSchedule(t *testing.T) *scheduleFixture {
 	}, activity.RegisterOptions{Name: runs.ActivityFire})
 	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.Status, error) {
 		if in != itsRun.Run {
-			t.Errorf("%+v is looked at", in)
+			t.Errorf("status of an unexpected run: %+v", in)
 		}
 		f.looks = append(f.looks, f.env.Now())
 		return f.look()
@@ -61,7 +61,7 @@ func setupSchedule(t *testing.T) *scheduleFixture {
 	return f
 }
 
-// run executes the firing, and returns what came of it.
+// run executes the firing and returns its result.
 func (f *scheduleFixture) run() (result runs.FireResult, err error) {
 	f.t.Helper()
 	f.env.ExecuteWorkflow(runs.TypeFire, f.in)
@@ -71,7 +71,7 @@ func (f *scheduleFixture) run() (result runs.FireResult, err error) {
 	return result, err
 }
 
-// endsAfter lets the run tell that it is over.
+// endsAfter makes the run report its end after some time.
 func (f *scheduleFixture) endsAfter(d time.Duration, ended runs.Ended) {
 	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalEnded, ended) }, d)
 }
@@ -85,7 +85,7 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 			return runs.Fired{}, errors.New("the log is away")
 		}
 		if !in.At.Equal(nominal) || in.Fire == "" || in.Revision != firing.Revision {
-			t.Errorf("begun as %+v", in)
+			t.Errorf("start of the run: got %+v", in)
 		}
 		return itsRun, nil
 	}
@@ -94,10 +94,10 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 	f.endsAfter(70*time.Hour, runs.Ended{Outcome: runs.OutcomeSuccess})
 	result, err := f.run()
 	if err != nil || result.Outcome != runs.OutcomeSuccess || result.Run != itsRun.Run || f.env.Now().Sub(began) < 70*time.Hour {
-		t.Errorf("%+v after %s (%v)", result, f.env.Now().Sub(began), err)
+		t.Errorf("got %+v after %s (%v)", result, f.env.Now().Sub(began), err)
 	}
 	if n := len(f.looks); n < 60 || n > 80 {
-		t.Errorf("a run of 70 hours is looked at %d times, want about one an hour", n)
+		t.Errorf("checks of a run of 70 hours: got %d, want about one an hour", n)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestAFiringFailsWithItsRun(t *testing.T) {
 	var app *temporal.ApplicationError
 	var result runs.FireResult
 	if !errors.As(err, &app) || app.Type() != runs.ErrorRunFailed || app.Details(&result) != nil || result.Code != "limit_turns" {
-		t.Errorf("%+v (%v)", result, err)
+		t.Errorf("got %+v (%v)", result, err)
 	}
 }
 
@@ -120,11 +120,12 @@ func TestARefusedFiringIsOver(t *testing.T) {
 		return runs.Fired{Run: itsRun.Run, Refused: runs.ErrorBusy}, nil
 	}
 	if result, err := f.run(); err != nil || result.Refused != runs.ErrorBusy || len(f.looks) != 0 {
-		t.Errorf("%+v (%v)", result, err)
+		t.Errorf("got %+v (%v)", result, err)
 	}
 }
 
-// A trigger in the second of another firing is that one: its run may have told that it is over.
+// TestAFiringOfARunThatIsOverEnds: a trigger in the same second as another firing joins that
+// firing, whose run may have ended already.
 func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
@@ -136,11 +137,12 @@ func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 	}
 	began := f.env.Now()
 	if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
-		t.Errorf("after %s it ends with %+v, %v", f.env.Now().Sub(began), result, err)
+		t.Errorf("after %s: got %+v (%v)", f.env.Now().Sub(began), result, err)
 	}
 }
 
-// A run whose workflow was stopped from outside tells nothing.
+// TestAFiringLooksAfterItsRun: a run whose workflow is terminated reports no end. The firing checks
+// its status.
 func TestAFiringLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
@@ -153,16 +155,16 @@ func TestAFiringLooksAfterItsRun(t *testing.T) {
 	began := f.env.Now()
 	result, err := f.run()
 	if err != nil || result.Outcome != runs.OutcomeCancelled || len(f.looks) != 3 {
-		t.Fatalf("%+v after %d looks (%v)", result, len(f.looks), err)
+		t.Fatalf("got %+v after %d checks (%v)", result, len(f.looks), err)
 	}
 	for i, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute} {
 		if at := f.looks[i].Sub(began); at < want || at > want+10*time.Second {
-			t.Errorf("look %d came after %s, want %s", i, at, want)
+			t.Errorf("check %d: got it after %s, want %s", i, at, want)
 		}
 	}
 }
 
-// What the run does not know of its end, the log does.
+// TestAFiringAsksTheLogHowItsRunEnded: the log has the end of a run that cannot report its own.
 func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []runs.Ended{{}, {Outcome: runs.OutcomeFenced}} {
@@ -172,7 +174,7 @@ func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 		}
 		f.endsAfter(time.Second, ended)
 		if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || len(f.looks) != 1 {
-			t.Errorf("%+v after %d looks (%v)", result, len(f.looks), err)
+			t.Errorf("got %+v after %d checks (%v)", result, len(f.looks), err)
 		}
 	}
 }
@@ -181,7 +183,7 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		standing runs.Status
-		told     bool // the run tells when it is over
+		reports  bool // the run reports its end
 		try      bool
 	}{
 		"running":          {runs.Status{}, true, false},
@@ -194,27 +196,27 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 		began, withdrawn := f.env.Now(), 0
 		f.withdraw = func(in runs.FireInput) (runs.Status, error) {
 			if withdrawn++; !in.At.Equal(nominal) || in.Schedule != firing.Schedule {
-				t.Errorf("%s: %+v is cancelled", name, in)
+				t.Errorf("%s: cancel: got %+v", name, in)
 			}
 			return c.standing, nil
 		}
 		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
-		if c.told {
+		if c.reports {
 			f.endsAfter(20*time.Second, runs.Ended{Outcome: runs.OutcomeCancelled})
 		}
 		_, err := f.run()
 		if !temporal.IsCanceledError(err) || withdrawn != 1 {
-			t.Errorf("%s: cancelled %d times (%v)", name, withdrawn, err)
+			t.Errorf("%s: got %d cancels (%v)", name, withdrawn, err)
 		}
-		if lasted := f.env.Now().Sub(began); c.told != (lasted >= 20*time.Second) {
-			t.Errorf("%s: it lasted %s", name, lasted)
+		if lasted := f.env.Now().Sub(began); c.reports != (lasted >= 20*time.Second) {
+			t.Errorf("%s: duration of the firing: got %s", name, lasted)
 		}
 	}
 }
 
 const itsFire = "fire/shop/daily-2030-01-31T09:00:00Z"
 
-// isTold expects that a firing is told how a run ended, once.
+// isTold expects one signal to the firing with the run's end.
 func (w *fixture) isTold(fire string, ended runs.Ended) {
 	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", runs.SignalEnded, ended).Return(nil).Once()
 }
@@ -232,8 +234,8 @@ func TestARunTellsItsFiring(t *testing.T) {
 	w.env.AssertExpectations(t)
 }
 
-// What goes on for a run that ended with questions is the same firing's; one of another firing ends
-// it.
+// TestWhatGoesOnIsTheSameFirings: a run that continues a run with interrupts belongs to the same
+// firing. A run of another firing ends the first firing.
 func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 	t.Parallel()
 	in := input
@@ -253,7 +255,7 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 			}, make(chan any, 1))
 		}, time.Minute)
 		if next := w.continued(in); next.Run.ID != "r2" || next.Fire != c.want {
-			t.Errorf("%s goes on as %+v", name, next)
+			t.Errorf("%s: next run: got %+v", name, next)
 		}
 		w.env.AssertExpectations(t)
 	}
@@ -264,6 +266,6 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 		}}, make(chan any, 1))
 	}, time.Minute)
 	if next := w.continued(in); next.Continues != "r" || next.Fire != itsFire {
-		t.Errorf("nobody's run goes on as %+v", next)
+		t.Errorf("run without an input: got %+v", next)
 	}
 }

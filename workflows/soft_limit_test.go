@@ -171,8 +171,8 @@ func TestASoftLimitHolds(t *testing.T) {
 	for _, m := range s.models {
 		steps = append(steps, m.ID)
 	}
-	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || s.told[0].ID != "3/hold" || s.told[0].Interrupts.Exceeded == nil {
-		t.Errorf("got the turns %q and the announced interrupts %+v", steps, s.told)
+	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || s.announced[0].ID != "3/hold" || s.announced[0].Interrupts.Exceeded == nil {
+		t.Errorf("got the turns %q and the announced interrupts %+v", steps, s.announced)
 	}
 	if c := s.calls[2]; c.ID != "3/held/0" || c.Name != "limit" || c.Place == nil {
 		t.Errorf("call of the interrupt: got %+v", c)

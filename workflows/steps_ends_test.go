@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Between steps a run continues as new when its history is long, and goes on where it is: also with
-// what failed, what it waits for and what it has to compensate for.
+// TestStepsContinueAsNew: between steps a run with a long history continues as new at its position,
+// with the failures, waits and compensations that it has.
 func TestStepsContinueAsNew(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
@@ -28,13 +28,13 @@ steps:
 	k.answer = byPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
 	k.renews = func() bool { return true }
 	k.want(k.walk(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
-	if len(k.runs) != 6 { // behind calls that have gone on or failed, where an agent is about to begin, and when it has waited
-		t.Errorf("there were %d executions", len(k.runs))
+	if len(k.runs) != 6 { // after calls that advanced or failed, before an agent begins, and after a wait
+		t.Errorf("executions: got %d, want 6", len(k.runs))
 	}
 	for i, in := range k.runs[1:] {
 		p := in.Progress
 		if p == nil || p.Position == nil || p.Main == 0 || p.Deadline != k.runs[1].Progress.Deadline || len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
-			t.Errorf("execution %d goes on with %+v", i+1, p)
+			t.Errorf("progress of execution %d: got %+v", i+1, p)
 		}
 	}
 	var ids []string
@@ -42,12 +42,12 @@ steps:
 		ids = append(ids, a.ID)
 	}
 	if !slices.Equal(slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids))) {
-		t.Errorf("advances have the same ids: %q", ids)
+		t.Errorf("IDs of the advances are not unique: %q", ids)
 	}
 }
 
-// A run that is paused among its steps does nothing until it goes on, and is parked if that takes
-// long.
+// TestStepsPause: a run that is paused between steps takes no step until it is resumed. A long
+// pause parks the run.
 func TestStepsPause(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
@@ -70,16 +70,16 @@ func TestStepsPause(t *testing.T) {
 		}
 		k.want(k.walk(in), runs.OutcomeSuccess, "", "book", "pay", "ship")
 		if took := at[1].Sub(at[0]); took < pause || len(k.runs) != executions {
-			t.Errorf("a pause of %s took %s, in %d executions", pause, took, len(k.runs))
+			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(k.runs), executions)
 		}
 		if end := k.advances[len(k.advances)-1]; end.Position.Cursor.Undoing != nil {
-			t.Errorf("it ends with %+v", end.Position)
+			t.Errorf("last advance: got %+v", end.Position)
 		}
 	}
 }
 
-// A run that reaches a limit compensates for what it has done, and says which limit it was. Tokens
-// and time are those of all steps together, and what compensates has time and tokens of its own.
+// TestStepsAtALimit: a run that reaches a limit compensates for its work and ends with the limit's
+// code. All steps share the limits of tokens and time. Compensations have their own.
 func TestStepsAtALimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -140,18 +140,18 @@ steps:
 	}
 }
 
-// slow is how long a step takes that takes long, in real time: activities are waited for.
+// slow is the duration of a slow step, in real time: the workflow waits for activities.
 const slow = 100 * time.Millisecond
 
-// wait waits until it is later for the workflow.
+// wait waits until the workflow's time has advanced.
 func (k *pipelineFixture) wait(d time.Duration) {
 	later := make(chan struct{})
 	k.fixture.env.RegisterDelayedCallback(func() { close(later) }, d)
 	<-later
 }
 
-// The log tells a run that it is in other hands, or has lost something: then there is nothing left
-// to do.
+// TestStepsOfARunThatIsLost: a run whose log is fenced or has lost records ends without further
+// steps.
 func TestStepsOfARunThatIsLost(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{runs.ErrorFenced, runs.ErrorLogLost} {
@@ -161,7 +161,7 @@ func TestStepsOfARunThatIsLost(t *testing.T) {
 	}
 }
 
-// What fails at an advance itself ends the run: nobody knows the way.
+// TestAnAdvanceFails: a failed advance ends the run, because the next step is unknown.
 func TestAnAdvanceFails(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, booking)
@@ -173,12 +173,13 @@ func TestAnAdvanceFails(t *testing.T) {
 		}
 		return nil
 	}
-	if k.want(k.walk(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // by the call before, and by the workflow
-		t.Errorf("it is asked for %d times", asked)
+	if k.want(k.walk(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // once after the call, and once by the workflow
+		t.Errorf("attempts of the advance: got %d, want 2", asked)
 	}
 }
 
-// A step whose time is over is got over, also if the log is down for a while just then.
+// TestAdvancesOutlastTheTimeOfSteps: the advance after a step's timeout succeeds, even if the log
+// is down for a while at that time.
 func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
@@ -198,12 +199,12 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if refused != 4 {
-		t.Errorf("the advance was refused %d times", refused)
+		t.Errorf("refusals of the advance: got %d, want 4", refused)
 	}
 }
 
-// A step whose worker was down when its time was over has failed with the time, as it would have
-// otherwise.
+// TestStepsAreLateWhateverWasDown: a step whose worker is down when its timeout passes fails with
+// the timeout.
 func TestStepsAreLateWhateverWasDown(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
@@ -215,6 +216,6 @@ func TestStepsAreLateWhateverWasDown(t *testing.T) {
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
-		t.Errorf("it fails with %+v, want the code timeout", f)
+		t.Errorf("failure: got %+v, want the code timeout", f)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// An agent that is a step takes turns with its tools, as many as it may; one that would take more
-// has failed.
+// TestStepsTakeTurns: an agent step takes turns with its tools, up to its limit. A step that needs
+// more turns fails.
 func TestStepsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for turns, code := range map[int]string{3: "", stepsInput().Limits.Turns + 1: runs.CodeLimitTurns} {
@@ -35,18 +35,17 @@ steps:
 		result := k.walk(stepsInput())
 		most := min(turns, stepsInput().Limits.Turns)
 		if len(ids) != most || ids[most-1] != fmt.Sprintf("one/%d/model", most) || result.Outcome != runs.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
-			t.Errorf("%+v after the turns %q", result, ids)
+			t.Errorf("got %+v after the turns %q", result, ids)
 		}
 		ev := k.advances[1].Position.Event
 		if failed := ev.Kind == pipeline.EventFailed; failed != (code != "") || failed && ev.Failure.Code != code {
-			t.Errorf("of %d turns comes %+v", turns, ev)
+			t.Errorf("event after %d turns: got %+v", turns, ev)
 		}
 	}
 }
 
-// An agent that is a step uses no more than it may itself, in all its turns and with what its calls
-// have used. One that would use more has failed, and the run goes on: it may use more. What a step
-// does not bound is a matter of the run.
+// TestStepsUseTokens: an agent step has its own limits of tokens and cost, which include its calls.
+// A step that exceeds them fails, and the run continues. The run's limits bound all other steps.
 func TestStepsUseTokens(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -77,7 +76,7 @@ steps:
 				a := says(k.write(lane(in.Step), in.Name))
 				a.Usage = uses(100, 1000)
 				if turns++; in.Priced != (c.cost > 0) {
-					t.Errorf("%s: that models have prices is required: %t", name, in.Priced)
+					t.Errorf("%s: model calls require prices: got %t, want %t", name, in.Priced, c.cost > 0)
 				}
 				if k.came[a.MessageID] = done(`"done"`); turns < 4 {
 					a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t"}}
@@ -94,17 +93,17 @@ steps:
 			}
 		}
 		if result := k.walk(stepsInput()); turns != c.turns || result.Outcome != runs.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
-			t.Errorf("%s: %+v after %d turns", name, result, turns)
+			t.Errorf("%s: got %+v after %d turns", name, result, turns)
 		}
 		ev := k.advances[1].Position.Event
 		if failed := ev.Kind == pipeline.EventFailed; failed != (c.code != "") || failed && ev.Failure.Code != c.code {
-			t.Errorf("%s: of the step comes %+v", name, ev)
+			t.Errorf("%s: event of the step: got %+v", name, ev)
 		}
 	}
 }
 
-// What a run has said when it is cancelled does not make it one that ended well, and the calls that
-// it wants are not made.
+// TestATurnEndsAsItsRunIsCancelled: a run that is cancelled during its last turn ends as cancelled,
+// and makes no calls of that turn.
 func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []bool{true, false} {

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// What subagents wait for, however deep, is one list for who decides, and comes back to each of
-// them as it was.
+// TestWaitsOfSubagents: interrupts of nested subagents form one list for approvers. Each subagent
+// receives its own interrupts back.
 func TestWaitsOfSubagents(t *testing.T) {
 	t.Parallel()
 	waits := func(ids ...string) *runs.Interrupts {
@@ -34,14 +34,14 @@ func TestWaitsOfSubagents(t *testing.T) {
 		by := all.Source(c)
 		asked[c.ID] = by.Agent + " " + by.CallID
 		if by.MessageID != "m-"+c.ID[:1]+"1" {
-			t.Errorf("the call %s is looked for in %s", c.ID, by.MessageID)
+			t.Errorf("message of the call %s: got %s", c.ID, by.MessageID)
 		}
 	}
 	want := map[string]string{
 		"a1": " ", "e1": "other call-other", "b1": "middle call-middle", "b2": "middle call-middle", "c1": "deep call-deep", "d1": "deeper call-deeper",
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("who asks (-want +got):\n%s", diff)
+		t.Errorf("sources of the calls (-want +got):\n%s", diff)
 	}
 	for _, c := range all.Calls {
 		all.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
@@ -51,9 +51,9 @@ func TestWaitsOfSubagents(t *testing.T) {
 	}
 	calls := decidedCalls(all)
 	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {
-		t.Fatalf("what is to be done is %+v", calls)
+		t.Fatalf("decided calls: got %+v", calls)
 	}
 	if diff := cmp.Diff(middle, calls[2].waits); diff != "" {
-		t.Errorf("the subagent goes on with (-want +got):\n%s", diff)
+		t.Errorf("interrupts of the subagent (-want +got):\n%s", diff)
 	}
 }

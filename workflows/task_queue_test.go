@@ -16,14 +16,15 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// queueFixture is a fixture whose model makes some calls at once, and notes what becomes of them.
+// queueFixture is a fixture whose model makes several calls in one turn. It records when each call
+// begins and ends.
 type queueFixture struct {
 	*fixture
 	mu       sync.Mutex
 	order    []string // begin and end of each call
 	underWay map[string]bool
-	queues   map[string][]string // that a call was sent to
-	// meet holds a call until another one is under way.
+	queues   map[string][]string // task queues of each call
+	// meet holds a call until another one runs.
 	meet map[string]string
 	met  *sync.Cond
 }
@@ -70,7 +71,7 @@ func (p *queueFixture) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 100 + uint64(len(p.order))}, nil
 }
 
-// of returns the part of the order that is about some calls.
+// of returns the part of order that belongs to some calls.
 func (p *queueFixture) of(ids ...string) []string {
 	var order []string
 	for _, o := range p.order {
@@ -81,29 +82,29 @@ func (p *queueFixture) of(ids ...string) []string {
 	return order
 }
 
-// Calls of one sequence are made one after another, in the order of the message, while others run
-// beside them: those of other sequences too, and those behind them.
+// TestSequencesOfCalls: calls of one sequence run one after another, in the message's order. Calls
+// of other sequences and later calls run concurrently.
 func TestSequencesOfCalls(t *testing.T) {
 	t.Parallel()
 	p := setupQueue(t,
 		runs.Call{ID: "a1", Tool: "a", Sequence: 1}, runs.Call{ID: "a2", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b1", Tool: "b", Sequence: 2}, runs.Call{ID: "a3", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b2", Tool: "b", Sequence: 2}, runs.Call{ID: "c", Tool: "c"})
-	p.meet = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // the last one is there for long
+	p.meet = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // a call waits for another, so that several run at once
 	in := input
 	in.Limits.ParallelTools = 6
 	if result, _ := p.run(in); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	if got, want := p.of("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
-		t.Errorf("one sequence is made as %v", got)
+		t.Errorf("first sequence: got %v, want %v", got, want)
 	}
 	if got, want := p.of("b1", "b2"), []string{"+b1", "-b1", "+b2", "-b2"}; !slices.Equal(got, want) {
-		t.Errorf("the other is made as %v", got)
+		t.Errorf("second sequence: got %v, want %v", got, want)
 	}
 }
 
-// A long sequence does not keep lanes from the calls behind it.
+// TestALongSequenceTakesOneLane: a long sequence leaves the other lanes to the calls after it.
 func TestALongSequenceTakesOneLane(t *testing.T) {
 	t.Parallel()
 	var calls []runs.Call
@@ -118,11 +119,11 @@ func TestALongSequenceTakesOneLane(t *testing.T) {
 	in := input
 	in.Limits.ParallelTools = len(calls)
 	if result, _ := p.run(in); result.Outcome != runs.OutcomeSuccess || len(p.order) != 2*len(calls) {
-		t.Errorf("%+v after %v", result, p.order)
+		t.Errorf("got %+v after %v", result, p.order)
 	}
 }
 
-// Calls that people approved take their turns as well: they do not run at the same time.
+// TestApprovedCallsTakeTurns: approved calls of one sequence run one after another as well.
 func TestApprovedCallsTakeTurns(t *testing.T) {
 	t.Parallel()
 	asked := func(id string) runs.Call {
@@ -148,20 +149,20 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 		t.Fatalf("%+v", result)
 	}
 	if want := []string{"+a0", "-a0", "+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(p.order, want) {
-		t.Errorf("they are made as %v", p.order)
+		t.Errorf("calls: got %v, want %v", p.order, want)
 	}
 	for id, want := range map[string]string{"a0": "till", "a1": "till", "a2": runs.TaskQueue, "a3": "till"} {
 		if got := p.queues[id]; len(got) != 1 || (got[0] == "till") != (want == "till") {
-			t.Errorf("%s was sent to %v, want %s", id, got, want)
+			t.Errorf("task queues of %s: got %v, want %s", id, got, want)
 		}
 	}
 }
 
-// A call that goes to a task queue which nobody serves is waited for, then the run fails; one whose
-// workers are only busy is sent again.
-func TestTaskQueuesThatNobodyServes(t *testing.T) {
+// TestTaskQueuesThatNobodyServes: a call to a task queue without workers waits, and then the run
+// fails. A call to a task queue with busy workers is sent again.
+func TestTaskQueuesWithoutWorkers(t *testing.T) {
 	t.Parallel()
-	for name, served := range map[string]bool{"busy": true, "nobody": false} {
+	for name, served := range map[string]bool{"busy": true, "no workers": false} {
 		p := setupQueue(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
 		sent, looks := 0, []runs.AwaitQueue{}
 		p.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
@@ -181,17 +182,18 @@ func TestTaskQueuesThatNobodyServes(t *testing.T) {
 		result, finish := p.run(input)
 		if served {
 			if result.Outcome != runs.OutcomeSuccess || sent != 3 || len(looks) != 2 || looks[0].Queue != "till" {
-				t.Errorf("%s: %+v after %d times and %+v", name, result, sent, looks)
+				t.Errorf("%s: got %+v after %d attempts and the checks %+v", name, result, sent, looks)
 			}
 			continue
 		}
 		if result.Code != "tool_unavailable" || sent != 1 || len(finish.Unfinished) != 1 {
-			t.Errorf("%s: %+v after %d times and %+v, finished with %+v", name, result, sent, looks, finish)
+			t.Errorf("%s: got %+v after %d attempts, the checks %+v and the end %+v", name, result, sent, looks, finish)
 		}
 	}
 }
 
-// A call whose place the answer does not tell is not made anywhere else.
+// TestCallsWithoutTheirPlaceAreNotMade: a call whose task queue the answer does not name ends the
+// run.
 func TestCallsWithoutTheirPlaceAreNotMade(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -201,6 +203,6 @@ func TestCallsWithoutTheirPlaceAreNotMade(t *testing.T) {
 		return a, nil
 	}
 	if result, _ := w.run(input); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("%+v", result)
+		t.Errorf("got %+v", result)
 	}
 }

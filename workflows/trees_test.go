@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// gardener makes small trees of what workflows do for walks.
+// gardener makes small random step trees.
 type gardener struct {
 	*rand.Rand
 	left, n int
@@ -86,7 +86,7 @@ func plant(seed uint64, atOnce int) *agents.Definition {
 	}
 }
 
-// fate returns what the step at a path comes to: the same whenever it is asked.
+// fate returns the outcome of each step by its path. The outcome of a path never changes.
 func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		h := fnv.New32a()
@@ -102,7 +102,7 @@ func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 	}
 }
 
-// stroll walks a tree without a workflow, one thing at a time, and cancels it at one of the places.
+// stroll interprets a tree without a workflow, one action at a time. It cancels at the path cancel.
 func (k *pipelineFixture) stroll(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
 	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
@@ -172,9 +172,9 @@ func (k *pipelineFixture) strollBranches(cancel string, at pipeline.Cursor, a pi
 	return ev
 }
 
-// Whatever tree, whatever fails, wherever people are asked, the run is cancelled or continues as
-// new, and whether calls go on, or are not heard of then: a workflow whose branches come one at a
-// time does what the walk alone does, in the same order, and comes to the same.
+// TestRandomTrees: for random trees, failures, interrupts, cancels, continue-as-new, chained and
+// lost calls, a workflow whose branches run one at a time takes the same steps in the same order as
+// the interpreter alone, with the same outcome.
 func TestRandomTrees(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
@@ -185,7 +185,7 @@ func TestRandomTrees(t *testing.T) {
 		alone.answer = fate(seed, r.Uint32N(60))
 		cancel := ""
 		alone.stroll("", nil, nil, pipeline.Ended{})
-		if places := slices.Sorted(maps.Keys(alone.came)); r.IntN(3) == 0 && len(places) > 0 { // then again, as far as one of the places
+		if places := slices.Sorted(maps.Keys(alone.came)); r.IntN(3) == 0 && len(places) > 0 { // again, cancelled at one of the paths
 			cancel = places[r.IntN(len(places))]
 		}
 		again := setupDefinition(t, d)
@@ -227,8 +227,8 @@ func TestRandomTrees(t *testing.T) {
 			}
 		}
 		if cancel == "" {
-			if diff := cmp.Diff(again.told, k.told); diff != "" || !sameJSON(string(again.state), string(k.state)) {
-				t.Errorf("the state is %s, want %s; told (-walk +workflow): %s", k.state, again.state, diff)
+			if diff := cmp.Diff(again.stepEvents, k.stepEvents); diff != "" || !sameJSON(string(again.state), string(k.state)) {
+				t.Errorf("state: got %s, want %s; step events (-walk +workflow): %s", k.state, again.state, diff)
 			}
 		}
 		if t.Failed() {
@@ -239,13 +239,13 @@ func TestRandomTrees(t *testing.T) {
 	t.Log(ends)
 	for _, end := range []string{"success", "error broken", "error gone", "error rejected", "cancelled"} {
 		if ends[end] == 0 {
-			t.Errorf("no run ended as %s: %v", end, ends)
+			t.Errorf("no run with the outcome %s: %v", end, ends)
 		}
 	}
 }
 
-// Branches that are under way at the same time keep to their lanes, whatever fails, waits or is
-// cancelled among them. Where nothing fails, all is done that the walk alone does.
+// TestRandomTreesAtOnce: branches that run in parallel keep to their lanes, whatever fails, waits
+// or is cancelled. Without failures the workflow takes the same steps as the interpreter alone.
 func TestRandomTreesAtOnce(t *testing.T) {
 	t.Parallel()
 	waited := 0
@@ -261,7 +261,7 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		waited += len(k.finishes) - 1
 		slices.Sort(alone.did)
 		slices.Sort(k.did)
-		crowded := slices.ContainsFunc(k.advances, func(a runs.Advance) bool { // more wait than can
+		crowded := slices.ContainsFunc(k.advances, func(a runs.Advance) bool { // more branches wait than fit
 			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == runs.CodeLimitParallelTools
 		})
 		if diff := cmp.Diff(alone.did, k.did, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
@@ -273,6 +273,6 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		}
 	}
 	if waited == 0 {
-		t.Error("no run has waited")
+		t.Error("no run had an interrupt")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// panel returns an answer whose calls c0, c1, … wait for two people each.
+// panel returns an answer whose calls c0, c1, … wait for two approvals each.
 func panel(calls int) runs.ModelAnswer {
 	a := says(10)
 	for i := range calls {
@@ -20,14 +20,14 @@ func panel(calls int) runs.ModelAnswer {
 	return a
 }
 
-// says returns what a person says about a call; the same words have the same digest.
+// says returns a person's decision about a call. Equal decisions have equal digests.
 func (p person) says(verdict runs.DecisionKind, call, args string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
 }
 
 type person string
 
-// proposal stands for what the person said in the log.
+// proposal is the sequence of the person's decision in the log.
 func (p person) proposal() uint64 {
 	if p == "" {
 		return 50
@@ -45,8 +45,8 @@ const (
 	eve person = "eve"
 )
 
-// decideInTurn sends decisions one by one, a second apart, and returns the results in that order
-// when the run has continued with what it returns.
+// decideInTurn sends decisions one by one, a second apart. The function it returns gives the
+// results in that order, after the run has continued.
 func (w *fixture) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionResult {
 	answers := make(chan any, len(decisions))
 	for i, d := range decisions {
@@ -71,8 +71,7 @@ func setupQuorum(t *testing.T, calls int) *fixture {
 	return w
 }
 
-// proposals returns the tallies of a panel's call: votes for the model's arguments, and for an edit
-// to others.
+// proposals returns the tallies of a call: votes for the model's arguments, and for edited ones.
 func proposals(original int, edits ...int) []runs.Tally {
 	tallies := []runs.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {
@@ -81,8 +80,9 @@ func proposals(original int, edits ...int) []runs.Tally {
 	return tallies
 }
 
-// A quorum counts different people who vote for the same arguments. A person changes their vote
-// until it is decided, and only the last one counts. The same vote again changes nothing.
+// TestVotesOfDifferentPeople: a quorum counts different people who vote for the same arguments. A
+// person may change their vote until the decision, and only the last vote counts. The same vote
+// again changes nothing.
 func TestVotesOfDifferentPeople(t *testing.T) {
 	t.Parallel()
 	w := setupQuorum(t, 1)
@@ -105,13 +105,13 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	made := ann.approves("c0")
 	made.Args = "args"
 	if diff := cmp.Diff(&made, next.Resume.Calls[0].Decision); diff != "" {
-		t.Errorf("the decision (-want +got):\n%s", diff)
+		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]runs.Decision{bobs}, next.Resume.Calls[0].Votes); diff != "" {
-		t.Errorf("the other votes (-want +got):\n%s", diff)
+		t.Errorf("other votes (-want +got):\n%s", diff)
 	}
 
-	// What was said is told as long as the run that goes on does.
+	// The result of each vote stays available while the next run is active.
 	again := setup(t)
 	late, release := make(chan any, 1), make(chan struct{})
 	again.env.RegisterDelayedCallback(func() {
@@ -127,25 +127,25 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	again.run(next)
 	want = []runs.DecisionResult{{Recorded: &made, Settled: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
 	if diff := cmp.Diff(runs.Decided{Results: want}, <-late); diff != "" {
-		t.Errorf("results afterwards (-want +got):\n%s", diff)
+		t.Errorf("results in the next run (-want +got):\n%s", diff)
 	}
 	if !cmp.Equal(toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Input: bob.proposal()}}) || toolCall.Decision.Input != ann.proposal() {
-		t.Errorf("the call is made as %+v", toolCall)
+		t.Errorf("tool call: got %+v", toolCall)
 	}
 }
 
-// Nobody in particular is one person.
+// TestTheAnonymousAreOne: all anonymous callers count as one person.
 func TestTheAnonymousAreOne(t *testing.T) {
 	t.Parallel()
 	w := setupQuorum(t, 1)
 	results := w.decideInTurn(person("").approves("c0"), person("").approves("c0"), ann.approves("c0"))
 	w.continued(input)
 	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], runs.DecisionResult{Settled: true}) {
-		t.Errorf("results %+v", got)
+		t.Errorf("results: got %+v", got)
 	}
 }
 
-// Who says that a call may not be made decides that, also who had approved.
+// TestOneIsEnoughToRefuse: one rejection decides a call, also from a person who has approved it.
 func TestOneIsEnoughToRefuse(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
@@ -154,13 +154,13 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 		next := w.continued(input)
 		c := next.Resume.Calls[0]
 		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || c.Decision.Kind != verdict || len(c.Votes) != 0 {
-			t.Errorf("%s: results %+v, it goes on with %+v", verdict, got, c)
+			t.Errorf("%s: got the results %+v and the next run's call %+v", verdict, got, c)
 		}
 	}
 }
 
-// Votes for different arguments do not add up. There is one edit at a time to vote about; it is
-// gone with its last vote.
+// TestVotesAreForArguments: votes for different arguments do not add up. There is one edit at a
+// time to vote for. It ends with its last vote.
 func TestVotesAreForArguments(t *testing.T) {
 	t.Parallel()
 	w := setupQuorum(t, 1)
@@ -170,7 +170,7 @@ func TestVotesAreForArguments(t *testing.T) {
 	next := w.continued(input)
 	got := results()
 	if got[2].Error != runs.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
-		t.Errorf("results %+v", got)
+		t.Errorf("results: got %+v", got)
 	}
 	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Proposals: proposals(1)}, 1: {Missing: 1, Proposals: proposals(1, 1)}, 4: {Missing: 1, Proposals: proposals(1, 1)}, 5: {Settled: true}} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
@@ -179,11 +179,11 @@ func TestVotesAreForArguments(t *testing.T) {
 	}
 	d := next.Resume.Calls[0].Decision
 	if d.Args != "fewer" || d.Kind != runs.DecisionEdit {
-		t.Errorf("the decision is %+v", d)
+		t.Errorf("decision: got %+v", d)
 	}
 }
 
-// Votes come in an input too. They count even if they are too few for it to go on.
+// TestVotesInAnInput: an input may bring votes. They count even if they are too few to continue.
 func TestVotesInAnInput(t *testing.T) {
 	t.Parallel()
 	w := setupQuorum(t, 2)
@@ -203,19 +203,20 @@ func TestVotesInAnInput(t *testing.T) {
 	next := w.continued(input)
 	for i, want := range []runs.Submitted{{Open: true}, {Open: true}, {Queued: true}} {
 		if got := <-answers; got != want {
-			t.Errorf("offer %d: %+v, want %+v", i, got, want)
+			t.Errorf("submission %d: got %+v, want %+v", i, got, want)
 		}
 	}
 	if next.Run.ID != "r3" || len(next.Queue) != 0 {
-		t.Errorf("it goes on with %+v", next)
+		t.Errorf("next run: got %+v", next)
 	}
 	if c := next.Resume.Calls; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != runs.DecisionReject {
-		t.Errorf("decided is %+v and %+v", c[0].Decision, c[1].Decision)
+		t.Errorf("decisions: got %+v and %+v", c[0].Decision, c[1].Decision)
 	}
 }
 
-// An approval with a scope also makes the other waiting calls under its rule that the scope covers.
-// The quorum's narrowest scope counts, and there is none unless the whole quorum says so.
+// TestRememberReleasesTheOthers: an approval with a scope also approves the other waiting calls
+// under its rule that the scope covers. The narrowest scope in the quorum counts. A quorum with a
+// vote without a scope has none.
 func TestRememberReleasesTheOthers(t *testing.T) {
 	t.Parallel()
 	const arguments, tool = runs.RememberArguments, runs.RememberTool
@@ -268,7 +269,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("calls are made (-want +got):\n%s", diff)
+				t.Errorf("approved calls (-want +got):\n%s", diff)
 			}
 			again := setup(t)
 			policies := map[string]string{}
@@ -282,14 +283,14 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 			again.run(next)
 			for i, m := range c.want {
 				if id := fmt.Sprint("c", i); (policies[id] == "policy") != (m.Remember != "") {
-					t.Errorf("call %s is remembered with the rule %q", id, policies[id])
+					t.Errorf("remembered rule of call %s: got %q", id, policies[id])
 				}
 			}
 		})
 	}
 }
 
-// Calls whose arguments differ only in how they are written have equal arguments.
+// TestRememberOfEqualArguments: arguments that differ only in their JSON encoding are equal.
 func TestRememberOfEqualArguments(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -305,11 +306,12 @@ func TestRememberOfEqualArguments(t *testing.T) {
 	w.decideInTurn(d, bob.says(runs.DecisionReject, "c2", ""))
 	calls := w.continued(input).Resume.Calls
 	if calls[1].Decision.Kind != runs.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != runs.DecisionReject {
-		t.Errorf("decided are %+v and %+v", calls[1].Decision, calls[2].Decision)
+		t.Errorf("decisions: got %+v and %+v", calls[1].Decision, calls[2].Decision)
 	}
 }
 
-// What is said about a call goes on as one payload, whoever says what.
+// TestVotesFitWhatGoesOn: the votes about all calls continue as one payload, whatever the votes
+// are.
 func TestVotesFitWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	for quorum, most := range map[int]int{2: 6, 8: 2} {
@@ -340,7 +342,7 @@ func TestVotesFitWhatGoesOn(t *testing.T) {
 			}, time.Second)
 			w.env.ExecuteWorkflow(runs.TypeRun, in)
 			if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > most) {
-				t.Errorf("quorum %d, %d calls: the run is finished with %s", quorum, calls, end.Code)
+				t.Errorf("quorum %d, %d calls: got the code %q", quorum, calls, end.Code)
 			}
 			if calls > most {
 				continue
@@ -348,7 +350,7 @@ func TestVotesFitWhatGoesOn(t *testing.T) {
 			var parked runs.ParkedInput
 			continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 			if n := len(parked.Interrupts.Calls[calls-1].Votes); n != 2*(quorum-1) {
-				t.Errorf("quorum %d: %d votes are kept", quorum, n)
+				t.Errorf("quorum %d: got %d votes, want %d", quorum, n, 2*(quorum-1))
 			}
 		}
 	}

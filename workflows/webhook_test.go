@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// deliver runs a delivery to a receiver, and tells how often it was tried.
+// deliver runs a delivery to a receiver and returns the number of attempts.
 func deliver(t *testing.T, receiver func(n int) (runs.Delivered, error)) (out runs.Delivered, tries int, err error) {
 	t.Helper()
 	env := newEnv(t)
 	workflows.Register(env, nil)
 	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.Delivered, error) {
 		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
-			t.Errorf("%+v is to be sent", in)
+			t.Errorf("delivery: got %+v", in)
 		}
 		tries++
 		return receiver(tries)
@@ -40,12 +40,12 @@ func TestADeliveryIsTriedAgain(t *testing.T) {
 		return runs.Delivered{Status: 204}, nil
 	})
 	if err != nil || out.Status != 204 || tries != 4 {
-		t.Errorf("%+v after %d tries (%v)", out, tries, err)
+		t.Errorf("got %+v after %d attempts (%v)", out, tries, err)
 	}
 	_, tries, err = deliver(t, func(int) (runs.Delivered, error) {
 		return runs.Delivered{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
 	})
 	if err == nil || tries != 1 {
-		t.Errorf("what is refused is tried %d times (%v)", tries, err)
+		t.Errorf("refused delivery: got %d attempts (%v), want 1", tries, err)
 	}
 }
