@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Whoever appends an entry, and how often: it stands there once, in the order in which the first
-// came.
+// TestAuditHasEachEntryOnce: an entry that several callers append, or that is appended again, is in
+// the audit once, in the order of the first append.
 func TestAuditHasEachEntryOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -51,7 +51,7 @@ func TestAuditHasEachEntryOnce(t *testing.T) {
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, []int{0, 1, 2, 3, 4, 5}) {
-		t.Errorf("the audit has %v", got)
+		t.Errorf("audit: got %v, want 0 to 5", got)
 	}
 	n := 0
 	for _, err := range l.AuditAll(ctx) {
@@ -61,11 +61,12 @@ func TestAuditHasEachEntryOnce(t *testing.T) {
 		n++
 	}
 	if n != 7 {
-		t.Errorf("there are %d entries in all, want 7", n)
+		t.Errorf("entries of all threads: got %d, want 7", n)
 	}
 }
 
-// What stands behind a run's end is shown to nobody, and the thread goes on as if it was not there.
+// TestReadersDoNotSeeTheAudit: audit records after a run's end are not shown to readers and do not
+// change the thread.
 func TestReadersDoNotSeeTheAudit(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -96,9 +97,9 @@ func TestReadersDoNotSeeTheAudit(t *testing.T) {
 	}
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if after.Seq <= before.Seq || len(after.Entries) != len(before.Entries) || !after.Sealed {
-		t.Errorf("the thread is %+v, and was %+v", after, before)
+		t.Errorf("snapshot: got %+v, want %+v", after, before)
 	}
 	if sees := shown(); len(saw) == 0 || !slices.Equal(saw, sees) {
-		t.Errorf("a reader is shown\n%q\nand was shown\n%q", sees, saw)
+		t.Errorf("events with the audit: got\n%q\nwant\n%q", sees, saw)
 	}
 }

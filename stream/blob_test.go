@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// long is text of n bytes that ends in mark, so that one cut short is noticed.
+// long returns a text of n bytes that ends in mark, so that a truncated text is noticed.
 func long(n int, mark string) string { return strings.Repeat("x", n-len(mark)) + mark }
 
 func blobs(t *testing.T, l *stream.Log) jetstream.ObjectStore {
@@ -25,8 +25,8 @@ func blobs(t *testing.T, l *stream.Log) jetstream.ObjectStore {
 	return must[jetstream.ObjectStore](t)(js.ObjectStore(testContext(t), "PERDURE_blobs"))
 }
 
-// What is too large for a frame is somewhere else, and nobody notices: not the reader who watches,
-// not the one who comes later, not the conversation, not the step's next attempt.
+// TestLargeLinesAreWholeEverywhere: content that is too large for a frame is stored as a blob. Live
+// readers, later readers, the conversation, and the next attempt of the step get all of it.
 func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{stream.MaxLine - 1000, stream.MaxLine - 1, stream.MaxLine, stream.MaxLine + 1, 3 << 20} {
@@ -54,7 +54,7 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			} else {
 				var r stream.Result
 				if err := done.Result(ctx, &r); err != nil || r.Messages[0].Content.Text() != answer.Content.Text() || string(r.Answer) != `{"n":1}` {
-					t.Errorf("the retry finds another result (%v)", err)
+					t.Errorf("the retry reads another result (%v)", err)
 				}
 			}
 			if _, _, err := l.Seal(ctx, place("end", seq), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
@@ -63,20 +63,20 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			want := `RUN_STARTED CUSTOM:opened" TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:said TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:last TEXT_MESSAGE_END RUN_FINISHED`
 			watched, err := readOn(ctx, live)
 			if got := marks(t, watched, size); got != want {
-				t.Errorf("who watches is shown\n%s (%v)", got, err)
+				t.Errorf("live reader: got\n%s (%v)", got, err)
 			}
 			if got := marks(t, readAll(t, ctx, follower, view.Options{}), size); got != want {
-				t.Errorf("who comes later is shown\n%s", got)
+				t.Errorf("later reader: got\n%s", got)
 			}
 			m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 			if len(m) != 2 || m[0].Content.Text() != asked.Content.Text() || m[1].Content.Text() != answer.Content.Text() {
-				t.Errorf("the conversation has %d messages, or other ones", len(m))
+				t.Errorf("conversation: got %d messages, want 2 with the whole content", len(m))
 			}
 		})
 	}
 }
 
-// marks writes down the events, and how those with a text of the size end.
+// marks lists the types of the events, and the ends of the texts of the given size.
 func marks(t *testing.T, frames []view.Frame, size int) string {
 	t.Helper()
 	var all []string
@@ -97,7 +97,8 @@ func marks(t *testing.T, frames []view.Frame, size int) string {
 	return strings.Join(all, " ")
 }
 
-// The same content is one blob; storing it again would take it away from whoever is reading it.
+// TestTheSameContentIsStoredOnce: equal content is one blob. Storing it again would remove it for
+// its current readers.
 func TestTheSameContentIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -111,7 +112,7 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 		}
 	}
 	if len(nuids) != 2 || nuids[0] != nuids[1] {
-		t.Errorf("blobs are %v, want the same one twice", nuids)
+		t.Errorf("blobs: got %v, want the same blob twice", nuids)
 	}
 }
 
@@ -129,11 +130,12 @@ func TestLostBlobIsLogLost(t *testing.T) {
 		}
 	}
 	if _, err := l.Input(ctx, p.Seq); !errors.Is(err, stream.ErrLogLost) {
-		t.Errorf("reading it: %v, want ErrLogLost", err)
+		t.Errorf("Input: got %v, want ErrLogLost", err)
 	}
 }
 
-// A reader that lags holds one record at a time, if what that refers to is large.
+// TestLaggingReadersAreBoundedInBytes: a reader that lags holds one record at a time if the
+// record's blob is large.
 func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -147,7 +149,7 @@ func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 	}
 	for i := range count {
 		if records := must[[]*stream.Record](t)(tail.Next(ctx, time.Minute)); len(records) != 1 {
-			t.Errorf("part %d has %d records of 1 MiB", i, len(records))
+			t.Errorf("part %d: got %d records of 1 MiB, want 1", i, len(records))
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// recorded is a stream for replay.mjs.
+// recorded is a stream of events for replay.mjs.
 type recorded struct {
 	Events []json.RawMessage `json:"events"`
 
@@ -25,7 +25,7 @@ type recorded struct {
 	log  *snapshot.Snapshot
 }
 
-// replayed is what a client ended with.
+// replayed is the result of a client's replay.
 type replayed struct {
 	Error      string          `json:"error"`
 	Messages   []agui.Message  `json:"messages"`
@@ -34,14 +34,15 @@ type replayed struct {
 	Complaints []remark        `json:"complaints"`
 }
 
-// remark is about an event of a stream.
+// remark is a client's message about an event of a stream.
 type remark struct {
 	Event int    `json:"event"`
 	Text  string `json:"text"`
 }
 
-// The reference clients of both generations read what joined readers and readers of threads are
-// shown, whenever these came, without a complaint, and end with what the log has.
+// TestReferenceClientsReadJoins: the reference clients of both protocol generations read the events
+// of runs and threads, from any time of joining, without a complaint. They end with the messages
+// and the state of the log.
 func TestReferenceClientsReadJoins(t *testing.T) {
 	t.Parallel()
 	for folder, profile := range map[string]stream.Profile{"v0": stream.Profile0, "v1": stream.Profile1} {
@@ -67,7 +68,7 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 	}
 }
 
-// record lets readers come at every record of a story, and returns what they were shown.
+// record writes a story and attaches a reader after every record. It returns the readers' events.
 func record(t *testing.T, profile stream.Profile, name string, tell func(*projectionFixture), wholeThread bool) []recorded {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -83,7 +84,7 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*projec
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
 		records++
-		c.send(shownView(), reading{what: fmt.Sprintf("%s: came at record %d", name, records)})
+		c.send(shownView(), reading{what: fmt.Sprintf("%s: joined at record %d", name, records)})
 	}
 	tell(s)
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
@@ -122,7 +123,7 @@ func replay(t *testing.T, dir string, streams []recorded) []replayed {
 		ends = append(ends, end)
 	}
 	if len(ends) != len(streams) {
-		t.Fatalf("%d streams, %d ends", len(streams), len(ends))
+		t.Fatalf("got %[2]d ends of %[1]d streams", len(streams), len(ends))
 	}
 	return ends
 }
@@ -134,7 +135,7 @@ func checkReplayed(t *testing.T, r recorded, end replayed) {
 		t.Fatalf("%s: %s %v\n%s", r.name, end.Error, end.Invalid, events)
 	}
 	for _, complaint := range end.Complaints {
-		// What is said about the end of a call that was withdrawn, so that nobody acts on it.
+		// A client may complain about the end of a call that was withdrawn.
 		if !strings.Contains(complaint.Text, "TOOL_CALL_END: No message found containing tool call") {
 			t.Errorf("%s: the client complains at event %d: %s\n%s", r.name, complaint.Event, complaint.Text, events)
 		}
@@ -146,9 +147,9 @@ func checkReplayed(t *testing.T, r recorded, end replayed) {
 		}
 	}
 	if got, want := asJSON(t, messages), asJSON(t, r.log.Messages()); got != want {
-		t.Fatalf("%s: the client ends with\n%s\nthe log with\n%s\n%s", r.name, got, want, events)
+		t.Fatalf("%s: messages of the client: got\n%s\nwant those of the log\n%s\n%s", r.name, got, want, events)
 	}
 	if got, want := canonical(t, end.State), canonical(t, r.log.State); got != want {
-		t.Fatalf("%s: the client's state is %s, the log's %s\n%s", r.name, got, want, events)
+		t.Fatalf("%s: state of the client: got %s, want %s\n%s", r.name, got, want, events)
 	}
 }

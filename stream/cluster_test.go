@@ -27,17 +27,17 @@ import (
 
 var kills = flag.Int("kills", 2, "how many nodes of a cluster are killed")
 
-// nodeOptions is the environment variable that makes the test's program a node of a cluster.
+// nodeOptions is the environment variable that makes the test's program a node of a NATS cluster.
 const nodeOptions = "STREAM_TEST_NODE"
 
-// nodeConfig is what a node is told. Without a port for a cluster it is alone.
+// nodeConfig is the configuration of a node. Without a cluster port the node is standalone.
 type nodeConfig struct {
 	Name, Dir     string
 	Port, Cluster int
 	Routes        string
 }
 
-// serveNode is a node until its input ends, which is when the test does, at the latest.
+// serveNode runs a node until its standard input ends, at the latest when the test does.
 func serveNode(config string) {
 	var c nodeConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -58,7 +58,7 @@ func serveNode(config string) {
 
 const loopback = "127.0.0.1"
 
-// node is one of a cluster's.
+// node is a NATS server in its own process.
 type node struct {
 	config nodeConfig
 	url    string
@@ -77,13 +77,13 @@ func (n *node) start(t *testing.T) {
 	}
 }
 
-// kill is kill -9.
+// kill kills the process with SIGKILL.
 func (n *node) kill() {
 	_ = n.cmd.Process.Kill()
 	_ = n.cmd.Wait()
 }
 
-// natsCluster is three nodes that are processes.
+// natsCluster is three nodes in their own processes.
 type natsCluster []*node
 
 func startNodes(t *testing.T) natsCluster {
@@ -104,8 +104,8 @@ func startNodes(t *testing.T) natsCluster {
 	return c
 }
 
-// freePort returns one that stays free while its node is down: outgoing connections take theirs
-// from above.
+// freePort returns a port that stays free while its node is down. It is below the range of ports
+// for outgoing connections.
 func freePort(t *testing.T) int {
 	t.Helper()
 	const lowest, highest = 15000, 32000
@@ -116,11 +116,11 @@ func freePort(t *testing.T) int {
 			return port
 		}
 	}
-	t.Fatal("there is no free port")
+	t.Fatal("no free port")
 	return 0
 }
 
-// dial connects to one node, and to others when that is away.
+// dial connects to one node, and to another one while the first is away.
 func (c natsCluster) dial(t *testing.T, first int) *nats.Conn {
 	t.Helper()
 	urls := []string{c[first].url, c[(first+1)%3].url, c[(first+2)%3].url}
@@ -144,11 +144,11 @@ func (c natsCluster) open(t *testing.T, ctx context.Context, first int) *stream.
 		if ctx.Err() != nil {
 			t.Fatal(err)
 		}
-		<-time.After(50 * time.Millisecond) // between two looks
+		<-time.After(50 * time.Millisecond) // between two attempts
 	}
 }
 
-// leader waits until all replicas of the log are up to date, and tells which node leads.
+// leader waits until all replicas of the log are up to date, and returns the index of the leader.
 func (c natsCluster) leader(t *testing.T, ctx context.Context, l *stream.Log) int {
 	t.Helper()
 	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
@@ -163,19 +163,19 @@ func (c natsCluster) leader(t *testing.T, ctx context.Context, l *stream.Log) in
 				return slices.IndexFunc(c, func(n *node) bool { return n.config.Name == i.Leader })
 			}
 		}
-		<-time.After(20 * time.Millisecond) // between two looks
+		<-time.After(20 * time.Millisecond) // between two checks
 	}
-	t.Fatal("the log does not become whole")
+	t.Fatal("the replicas do not become current")
 	return 0
 }
 
-// A node of the cluster dies, in turn the one that leads the log and another one, while readers
-// follow at all nodes. Each gets every record, exactly once and in order, soon after it is written;
-// none waits for the node to come back. "go test ./stream -run Nodes -kills 100" goes on for
-// longer.
+// TestReadersSurviveNodes: nodes of the cluster die, alternately the log's leader and another one,
+// while readers follow the log on all nodes. Each reader gets every record exactly once, in order,
+// soon after it is written and before the node is back. "go test ./stream -run Nodes -kills 100"
+// kills more nodes.
 func TestReadersSurviveNodes(t *testing.T) {
-	// Not in parallel: it measures, and its nodes take what others need.
-	const perNode, limit = 2, 12 * time.Second // with what the election of two leaders takes
+	// Not in parallel: it measures time, and its nodes use what other tests need.
+	const perNode, limit = 2, 12 * time.Second // includes the election of two leaders
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*kills)*30*time.Second)
 	defer cancel()
 	c := startNodes(t)
@@ -198,14 +198,14 @@ func TestReadersSurviveNodes(t *testing.T) {
 		}
 		t.Logf("node %d killed, written on after %s, read after %s more", victim, written.Sub(killed).Round(time.Millisecond), time.Since(written).Round(time.Millisecond))
 		if took := time.Since(written); took > limit {
-			t.Errorf("kill %d: it took %s until all readers went on", kill, took)
+			t.Errorf("kill %d: all readers continued after %s", kill, took)
 		}
 		w.written = nil
 		c[victim].start(t)
 	}
 }
 
-// writer writes a lane.
+// writer writes records to a lane.
 type writer struct {
 	log     *stream.Log
 	last    uint64
@@ -220,17 +220,17 @@ func (w *writer) write(t *testing.T, ctx context.Context, n int) {
 	}
 }
 
-// wantRecords reads what was written, and nothing else.
+// wantRecords reads the wanted records and fails the test if it reads others.
 func wantRecords(t *testing.T, ctx context.Context, who string, tail *stream.Tail, want []uint64) {
 	t.Helper()
 	for len(want) > 0 {
 		records, err := tail.Next(ctx, time.Minute)
 		if err != nil || len(records) == 0 {
-			t.Fatalf("%s: record %d does not come: %v", who, want[0], err)
+			t.Fatalf("%s: record %d is missing: %v", who, want[0], err)
 		}
 		for _, r := range records {
 			if len(want) == 0 || r.Seq != want[0] {
-				t.Fatalf("%s: record %d, want %v", who, r.Seq, want)
+				t.Fatalf("%s: got record %d, want %v", who, r.Seq, want)
 			}
 			want = want[1:]
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// A cluster may give a follower's new consumer to a node that has just died, and then all that is
-// asked for this consumer is in vain until the node is back. Readers do not wait for that: they go
-// on with another one, and with the very next record.
+// TestReadersOutliveAConsumerOnADeadNode: a cluster may place a follower's new consumer on a node
+// that has just died. Requests for this consumer fail until the node is back. Readers do not wait
+// for that: they continue with another consumer, at the next record.
 func TestReadersOutliveAConsumerOnADeadNode(t *testing.T) {
 	t.Parallel()
 	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
@@ -27,7 +27,8 @@ func TestReadersOutliveAConsumerOnADeadNode(t *testing.T) {
 	wantRecords(t, ctx, "then", tail, w.written)
 }
 
-// A follower stops at once, also while it has no consumer and gets none.
+// TestFollowerStopsWhileTheLogIsSilent: a follower stops at once, also while it has no consumer and
+// cannot get one.
 func TestFollowerStopsWhileTheLogIsSilent(t *testing.T) {
 	t.Parallel()
 	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
@@ -43,9 +44,9 @@ func TestFollowerStopsWhileTheLogIsSilent(t *testing.T) {
 	select {
 	case <-stopped:
 	case <-time.After(time.Second):
-		t.Fatal("it does not stop")
+		t.Fatal("Stop did not return within a second")
 	}
 	if _, err := tail.Next(ctx, time.Minute); !errors.Is(err, stream.ErrInterrupted) {
-		t.Errorf("a reader ends with %v, want ErrInterrupted", err)
+		t.Errorf("reader: got %v, want ErrInterrupted", err)
 	}
 }

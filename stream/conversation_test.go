@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// msg reads "u1", "a1" or "u1=other words": the letter is the role, the words default to the ID.
-// "U:a1" is a user's message whose ID looks like that of an answer.
+// msg parses "u1", "a1" or "u1=other words": the letter is the role, and the text defaults to the
+// ID. "U:a1" is a user's message whose ID looks like an answer's.
 func msg(s string) agui.Message {
 	id, words, ok := strings.Cut(s, "=")
 	if !ok {
@@ -51,7 +51,7 @@ func msgs(list string) []agui.Message {
 	return all
 }
 
-// write puts runs into a log: "u1 | a1" is a run whose client sent u1 and which answered a1.
+// write appends a run to the log: sent are the client's messages, answered the run's.
 func write(t *testing.T, l *stream.Log, n int, sent, answered string) *snapshot.Snapshot {
 	t.Helper()
 	return writeOn(t, l, thread, n, msgs(sent), msgs(answered))
@@ -88,16 +88,15 @@ func words(messages []agui.Message) string {
 	return strings.Join(all, " ")
 }
 
-// conversationCases are lists of messages that clients send, and the conversations that they result
-// in.
+// conversationCases are message lists of clients, with the conversations that result from them.
 var conversationCases = []struct {
 	name            string
 	mode            snapshot.History
 	sent            string
 	want            string
 	differs         bool
-	first, answered string // what the thread's second run was sent and answered; the first run is "s1 u1" → "r1 a1"
-	seen            int    // the last run that the client was shown; 0 = it does not say
+	first, answered string // the second run's input and answers; the first run is "s1 u1" → "r1 a1"
+	seen            int    // the last run that the client has seen; 0 = unknown
 }{
 	{name: "goes on", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
 	{name: "has a stale copy of an answer", sent: "s1 u1 r1 a1 u2 a2=half u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
@@ -126,15 +125,15 @@ var conversationCases = []struct {
 	{name: "lost its list and sends its instructions", sent: "s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "lost its list and sends its instructions with a new ID", sent: "s9=s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "lost its list and has new instructions", sent: "s9 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
-	{name: "lost its list and says what was said before", sent: "u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
-	{name: "lost its list and says two things", sent: "u3 u4", want: "s1 u1 r1 a1 u2 a2 u3 u4", differs: true},
-	{name: "lost its list and says what was said before, and more", sent: "u3=u1 u4", want: "s1 u1 r1 a1 u2 a2 u3=u1 u4", differs: true},
+	{name: "lost its list and repeats a message", sent: "u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
+	{name: "lost its list and sends two messages", sent: "u3 u4", want: "s1 u1 r1 a1 u2 a2 u3 u4", differs: true},
+	{name: "lost its list and repeats a message, with another one", sent: "u3=u1 u4", want: "s1 u1 r1 a1 u2 a2 u3=u1 u4", differs: true},
 	{name: "has another conversation", sent: "u8 a8 u9", want: "u8 a8 u9"},
 	{name: "dropped the beginning", sent: "u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "dropped all but the last answer", sent: "a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "dropped the beginning, and sends its instructions", sent: "s1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "sends its instructions only", sent: "s1", want: "s1 u1 r1 a1 u2 a2", differs: true},
-	{name: "greets, and lost its list", sent: "a0 u3", want: "a0 u3"},
+	{name: "lost its list, and has a local greeting", sent: "a0 u3", want: "a0 u3"},
 	{name: "append, with nothing new", mode: snapshot.HistoryAppend, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
 	{name: "replace, by nothing", mode: snapshot.HistoryReplace, sent: "", want: ""},
 	{name: "asks for another answer to the result of a tool of its own", first: "s1 u1 r1 a1 t2", answered: "a2", sent: "s1 u1 r1 a1 t2", want: "s1 u1 r1 a1 t2"},
@@ -150,12 +149,12 @@ var conversationCases = []struct {
 	{name: "makes new IDs, and asks for another answer", sent: "u8=u1 a8=a1 u9=u2", want: "s1 u1 r1 a1 u2", differs: true},
 	{name: "makes new IDs, and edits", sent: "u8=u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
 	{name: "makes new IDs, and was away when the answer came", sent: "u8=u1 a8=a1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-	{name: "makes new IDs, and has only what people said", sent: "u8=u1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs, and has only the users' messages", sent: "u8=u1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 
-	{name: "makes new IDs for what users say", sent: "s1 u8=u1 r1 a1 u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-	{name: "makes new IDs for what users say, and dropped the beginning", sent: "u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-	{name: "makes new IDs for what users say, and edits", sent: "u8=u1 a1 u9=better a2 u3", want: "s1 u1 r1 a1 u9=better a2 u3", differs: true},
-	{name: "makes new IDs for what users say, and says it again", sent: "u8=u1 a1 u9=u2 a2 u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
+	{name: "makes new IDs for users' messages", sent: "s1 u8=u1 r1 a1 u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs for users' messages, and dropped the beginning", sent: "u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "makes new IDs for users' messages, and edits", sent: "u8=u1 a1 u9=better a2 u3", want: "s1 u1 r1 a1 u9=better a2 u3", differs: true},
+	{name: "makes new IDs for users' messages, and repeats one", sent: "u8=u1 a1 u9=u2 a2 u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
 
 	{name: "makes new IDs for answers", sent: "s1 u1 a8=a1 u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "makes new IDs for answers, and lacks the last", sent: "s1 u1 a8=a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
@@ -164,8 +163,8 @@ var conversationCases = []struct {
 	{name: "knows the first ID only", sent: "s1 u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 	{name: "invents an answer after those that it knows", sent: "s1 u1 r1 a1 u2 a2 a9=invented u3", want: "s1 u1 r1 a1 u2 a2 a9=invented u3"},
 
-	{name: "saw the first run, and says something", seen: 1, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u2 a2 u9", differs: true},
-	{name: "saw the first run, and has its list", seen: 1, sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1 u2 a2", differs: true},
+	{name: "saw the first run, and sends a message", seen: 1, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u2 a2 u9", differs: true},
+	{name: "saw the first run, and sends its list", seen: 1, sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1 u2 a2", differs: true},
 	{name: "saw the first run, and edits", seen: 1, sent: "s1 u1=better", want: "s1 u1=better"},
 	{name: "saw the first run, and asks for another answer", seen: 1, sent: "s1 u1", want: "s1 u1"},
 	{name: "saw no answer", seen: 1, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
@@ -174,16 +173,18 @@ var conversationCases = []struct {
 	{name: "replace, with an answer of its own making", mode: snapshot.HistoryReplace, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
 	{name: "replace, same as known", mode: snapshot.HistoryReplace, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
 	{name: "replace, by one message", mode: snapshot.HistoryReplace, sent: "u9", want: "u9"},
-	{name: "append, what is new", mode: snapshot.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-	{name: "append, what is known and new", mode: snapshot.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-	{name: "append, what was edited", mode: snapshot.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "append, a new message", mode: snapshot.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "append, known and new messages", mode: snapshot.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+	{name: "append, an edited message", mode: snapshot.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 
 	{name: "activities are never sent back", first: "s1 u1 r1 a1 u2", answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
-	{name: "activities at the end are not asked to go", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
-	{name: "activities go with the answer that they belong to", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
+	{name: "activities at the end stay", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
+	{name: "activities are removed with their answer", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
 	{name: "replace, with activities", mode: snapshot.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
 }
 
+// TestConversationRule: the conversation of a run follows from the client's list by the rules in
+// docs/concepts/history.md.
 func TestConversationRule(t *testing.T) {
 	t.Parallel()
 	for _, c := range conversationCases {
@@ -211,26 +212,27 @@ func TestConversationRule(t *testing.T) {
 					t.Errorf("the content of %s is stored again", s.ID)
 				}
 			}
-			// What the log then says is the same as what was judged.
+			// The conversation in the log equals the accepted one.
 			ctx := testContext(t)
 			run := stream.Run{Thread: thread, ID: "run3"}
 			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{3}, &stream.Input{Accepted: a}))
 			renewed, ok := before.Renew(a)
 			if !ok {
-				t.Fatal("the acceptance does not hold although nothing changed")
+				t.Fatal("Renew refuses an acceptance of an unchanged thread")
 			}
 			renewed.Tail = nil
 			place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 			must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: renewed}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 			after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 			if got := words(after.Messages()); got != c.want {
-				t.Errorf("the conversation is\n%s, want\n%s", got, c.want)
+				t.Errorf("conversation: got\n%s, want\n%s", got, c.want)
 			}
 		})
 	}
 }
 
-// Between judging an input and starting its run another run may have gone on.
+// TestAcceptanceIsJudgedAgainWhenTheRunStarts: another run may finish between the acceptance of an
+// input and the start of its run.
 func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -238,44 +240,44 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	away := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2")})
 	again := judged.Accept(snapshot.Claim{Messages: msgs("u1")})
 
-	now := write(t, l, 2, "u1 a1", "a1b") // another client asked to go on
+	now := write(t, l, 2, "u1 a1", "a1b") // another client started a run
 	if a, ok := now.Renew(away); !ok || a.Keep != 3 || !a.Differs {
-		t.Errorf("the answer that came meanwhile is not kept: %+v, %v", a, ok)
+		t.Errorf("Renew drops the other run's answer: %+v, %v", a, ok)
 	}
 	if a, ok := now.Renew(again); !ok || a.Keep != 1 {
-		t.Errorf("what the client cut is back: %+v, %v", a, ok)
+		t.Errorf("Renew restores messages that the client cut: %+v, %v", a, ok)
 	}
-	// Two runs that waited: the second brings what the first has said already.
+	// Two queued runs: the second run's list has the first run's message.
 	second := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2 u3")})
 	first := write(t, l, 4, "u1 a1 a1b u2", "a2")
 	if a, ok := first.Renew(second); !ok || a.Keep != 5 || words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()) != "u1 a1 a1b u2 a2 u3" {
-		t.Errorf("behind the run before it, the conversation is %s: %+v, %v", words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()), a, ok)
+		t.Errorf("conversation after the first queued run: got %s: %+v, %v", words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()), a, ok)
 	}
-	// The result of a tool comes to stand before what its subagents have said.
+	// The result of a tool is inserted before the messages of its subagents.
 	moved := *judged
 	moved.Entries = slices.Insert(slices.Clone(judged.Entries), 1, snapshot.Entry{Message: msg("t9")})
 	if a, ok := moved.Renew(away); !ok || words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u2" {
-		t.Errorf("after a move, the conversation is %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
+		t.Errorf("conversation after a move: got %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
 	}
 	edited := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u8"), History: snapshot.HistoryReplace})
 	if a, ok := moved.Renew(edited); !ok || words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u8" {
-		t.Errorf("after a move, an input in the thread's place has %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
+		t.Errorf("conversation of a replacing input after a move: got %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
 	}
 	lost := judged.Accept(snapshot.Claim{Messages: msgs("u7")})
 	added := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u7"), History: snapshot.HistoryAppend})
 	cut := write(t, l, 3, "u1=other", "a9")
 	if a, ok := cut.Renew(away); ok {
-		t.Errorf("an input that builds on what was cut is accepted: %+v", a)
+		t.Errorf("Renew accepts an input that continues removed messages: %+v", a)
 	}
 	for what, a := range map[string]stream.Acceptance{"a list without old messages": lost, "append": added} {
 		if a, ok := cut.Renew(a); !ok || !a.Differs || words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()) != "u1=other a9 u7" {
-			t.Errorf("%s builds on no message, and after a cut the conversation is %s: %+v, %v", what, words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()), a, ok)
+			t.Errorf("%s: conversation after a cut: got %s: %+v, %v", what, words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()), a, ok)
 		}
 	}
 }
 
-// A message that waits for its run is not dropped silently because another run has brought a
-// message with the same ID.
+// TestAcceptanceConflictsWithANewMessageOfItsID: a queued message is not dropped because another
+// run has added a message with the same ID.
 func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -296,13 +298,14 @@ func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
 			waiting := write(t, l, 1, "u1", "a1").Accept(snapshot.Claim{Messages: msgs(c.waiting), History: c.history})
 			now := write(t, l, 2, c.before, "a2")
 			if a, ok := now.Renew(waiting); ok != c.ok {
-				t.Errorf("accepted: %v, and the conversation is %s", ok, words((&snapshot.Snapshot{Entries: now.Apply(a)}).Messages()))
+				t.Errorf("accepted: got %v, with the conversation %s", ok, words((&snapshot.Snapshot{Entries: now.Apply(a)}).Messages()))
 			}
 		})
 	}
 }
 
-// A thread reduces to the same whether from its beginning, from the cache, or from a checkpoint.
+// TestReductionFromACheckpoint: a thread has the same snapshot from its first record, from the
+// cache, and from a checkpoint.
 func TestReductionFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
@@ -318,9 +321,9 @@ func TestReductionFromACheckpoint(t *testing.T) {
 	fresh := streamtest.OpenOn(t, s)
 	got := must[*snapshot.Snapshot](t)(snapshots(fresh).Latest(ctx, thread, 0))
 	if diff := cmp.Diff(words(want.Messages()), words(got.Messages())); diff != "" || got.Seq != want.Seq {
-		t.Errorf("reduction from the checkpoint differs (-want +got):\n%s", diff)
+		t.Errorf("snapshot from the checkpoint (-want +got):\n%s", diff)
 	}
 	if words(want.Messages()) != strings.ReplaceAll(long, " ", "_")+" a1 u2 a2" {
-		t.Errorf("the conversation is %.80s…", words(want.Messages()))
+		t.Errorf("conversation: got %.80s…", words(want.Messages()))
 	}
 }

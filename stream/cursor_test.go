@@ -13,7 +13,7 @@ import (
 )
 
 func randomPosition(r *rand.Rand) stream.Position {
-	// Few bits as often as many, so that positions share a record and widths differ.
+	// Few bits are as likely as many, so that positions share a record and widths differ.
 	return stream.Position{Seq: r.Uint64N(1 << (1 + r.IntN(48))), Index: int(r.Int64N(1 << (1 + r.IntN(20))))}
 }
 
@@ -21,6 +21,8 @@ func compare(p, q stream.Position) int {
 	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index))
 }
 
+// TestCursorKeepsItsPlaceAndTheLogsOrder: a cursor's text is parsed to the same cursor, and texts
+// sort like positions.
 func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -33,8 +35,8 @@ func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
 		}
 		died := c.Seq
 		for range r.IntN(4) {
-			if behind := randomPosition(r); compare(behind, c.Position) < 0 && died < 1<<48 { // as wide as cursors are
-				c.Unseen = append(c.Unseen, stream.Unseen{Shown: behind, SupersededAt: died})
+			if earlier := randomPosition(r); compare(earlier, c.Position) < 0 && died < 1<<48 { // as wide as cursors are
+				c.Unseen = append(c.Unseen, stream.Unseen{Shown: earlier, SupersededAt: died})
 				died += 1 + r.Uint64N(1<<40)
 			}
 		}
@@ -43,11 +45,11 @@ func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
 	for range 20_000 {
 		a, b := random(), random()
 		if want := compare(a.Position, b.Position); want != 0 && strings.Compare(a.String(), b.String()) != want {
-			t.Fatalf("seed %d: %s and %s: order of texts is not that of %v and %v", seed, a, b, a.Position, b.Position)
+			t.Fatalf("seed %d: %s and %s: texts and the positions %v and %v have different orders", seed, a, b, a.Position, b.Position)
 		}
 		back, err := l.ParseCursor(a.String())
 		if err != nil || back.String() != a.String() || back.Position != a.Position || back.Profile != a.Profile || !slices.Equal(back.Unseen, a.Unseen) {
-			t.Fatalf("seed %d: %s comes back as %+v, %v", seed, a, back, err)
+			t.Fatalf("seed %d: %s is parsed as %+v, %v", seed, a, back, err)
 		}
 	}
 }
@@ -57,10 +59,10 @@ func TestCursorOfAnotherLog(t *testing.T) {
 	l, other := streamtest.Open(t), streamtest.Open(t)
 	c := stream.Cursor{Position: stream.Position{Seq: 7, Index: 1}, Profile: stream.Profile1, Epoch: l.Epoch()}
 	if _, err := other.ParseCursor(c.String()); !errors.Is(err, stream.ErrLogReplaced) {
-		t.Errorf("at another log: %v, want ErrLogReplaced", err)
+		t.Errorf("in another log: got %v, want ErrLogReplaced", err)
 	}
 	if _, err := l.ParseCursor(c.String()); err != nil {
-		t.Errorf("at its own: %v", err)
+		t.Errorf("in its own log: got %v", err)
 	}
 }
 

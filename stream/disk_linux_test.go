@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// The file system under the log is full: nothing is acknowledged that is not kept, whoever writes
-// waits and the log is not ready. When there is room and the server was started again, writers and
-// readers go on where they were.
+// TestFullDisk: when the file system under the log is full, no record is acknowledged that is not
+// stored. Writers wait and the log is not ready. After the server restarts with more room, writers
+// and readers continue.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 		for acknowledged = append(acknowledged, seq); len(shown) < len(acknowledged); {
 			records, err := tail.Next(ctx, time.Minute)
 			if err != nil || len(records) == 0 {
-				t.Fatalf("record %d does not come: %v", seq, err)
+				t.Fatalf("record %d is missing: %v", seq, err)
 			}
 			for _, r := range records {
 				shown = append(shown, r.Seq)
@@ -58,16 +58,16 @@ func TestFullDisk(t *testing.T) {
 		case <-time.After(3 * time.Second): // the last writes have been acknowledged
 			full = errors.Is(l.Ready(ctx), stream.ErrFull)
 		case err := <-done:
-			t.Fatalf("the writer gave up: %v", err)
+			t.Fatalf("the writer ended: %v", err)
 		}
 	}
 	err := l.Ready(ctx)
 	t.Logf("full after %d records: %v", len(acknowledged), err)
 	if !errors.Is(err, stream.ErrFull) {
-		t.Errorf("on a full disk it is ready, or not ready for another reason: %v", err)
+		t.Errorf("Ready on a full disk: got %v, want ErrFull", err)
 	}
 	if had, err := l.ReadTo(ctx, run, 0); err != nil || len(had) != len(acknowledged) {
-		t.Errorf("%d of %d records can be read: %v", len(had), len(acknowledged), err)
+		t.Errorf("readable records: got %d of %d: %v", len(had), len(acknowledged), err)
 	}
 	n.kill()
 	mount(t, dir, syscall.MS_REMOUNT, "size=64m")
@@ -77,17 +77,17 @@ func TestFullDisk(t *testing.T) {
 	}
 	stop()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("the writer ends with %v", err)
+		t.Errorf("the writer ended with %v, want context.Canceled", err)
 	}
 	if !slices.Equal(shown[:len(acknowledged)], acknowledged) {
-		t.Errorf("shown were %v, acknowledged %v", shown, acknowledged)
+		t.Errorf("records read: got %v, want the acknowledged %v", shown, acknowledged)
 	}
 	if err := l.Ready(ctx); err != nil {
-		t.Errorf("not ready again: %v", err)
+		t.Errorf("Ready with more room: got %v", err)
 	}
 }
 
-// mount mounts a file system in memory.
+// mount mounts a tmpfs.
 func mount(t *testing.T, dir string, flags uintptr, options string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
@@ -95,7 +95,7 @@ func mount(t *testing.T, dir string, flags uintptr, options string) {
 	}
 }
 
-// diskWriter writes a lane of large records and tells what was acknowledged.
+// diskWriter writes large records to a lane and reports the acknowledged sequences.
 type diskWriter struct {
 	log   *stream.Log
 	wrote chan uint64

@@ -6,10 +6,10 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// PartBytes bounds what a reader holds.
+// PartBytes bounds the bytes that a reader holds.
 const PartBytes = partBytes
 
-// ReadTo reads a run's records up to one that the leader is said to have, 0 for its last.
+// ReadTo reads a run's records up to the sequence to; 0 is the run's last record.
 func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error) {
 	var all []*Record
 	if to == 0 {
@@ -28,12 +28,12 @@ func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error)
 	return all, nil
 }
 
-// ListOpened writes the index's entry about a run that began.
+// ListOpened writes the index entry of a run that began.
 func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64) error {
 	return l.listOpened(ctx, run, agent, seq)
 }
 
-// ListSealed writes into the index that a run has ended.
+// ListSealed writes the index entry of a run that ended.
 func (l *Log) ListSealed(ctx context.Context, run Run, seq uint64, events ...agui.Event) error {
 	return l.listSealed(ctx, Place{Run: run}, seq, events)
 }

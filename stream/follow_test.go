@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// sequences reads a run by a tail until its end.
+// sequences reads a run through a tail to its end.
 func sequences(ctx context.Context, tail *stream.Tail) ([]uint64, error) {
 	var all []uint64
 	for r, err := range tail.Past(ctx, 1) {
@@ -35,7 +35,7 @@ func sequences(ctx context.Context, tail *stream.Tail) ([]uint64, error) {
 	for {
 		records, err := tail.Next(ctx, time.Minute)
 		if err != nil || len(records) == 0 {
-			return all, fmt.Errorf("%d records, then %w", len(all), errors.Join(err, errors.New("nothing more")))
+			return all, fmt.Errorf("%d records, then %w", len(all), errors.Join(err, errors.New("no more records")))
 		}
 		for _, r := range records {
 			all = append(all, r.Seq)
@@ -46,8 +46,8 @@ func sequences(ctx context.Context, tail *stream.Tail) ([]uint64, error) {
 	}
 }
 
-// Readers that attach at any moment, while all lanes of the run are written to and other runs and
-// threads as well, get every record exactly once and in order.
+// TestReadersMissNothingAndGetNothingTwice: readers that attach at any time, while all lanes of the
+// run and other runs and threads are written to, get every record exactly once and in order.
 func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
 	t.Parallel()
 	const lanes, records, every = 6, 50, 6
@@ -134,7 +134,7 @@ func lastOf(t *testing.T, l *stream.Log, lane stream.Lane) uint64 {
 	return last
 }
 
-// steps writes a run of n steps, each a record.
+// steps writes a run of n steps, one record each.
 func steps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress func(i int)) {
 	t.Helper()
 	after := must[uint64](t)(l.Open(ctx, place("0", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
@@ -154,8 +154,9 @@ func proposed(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
 	})).Seq
 }
 
-// Nobody waits for a slow reader. What it lacks and the node has no more it gets from the log, and
-// it is back at the feed when it has caught up: it is shown the same as one that keeps up.
+// TestSlowReaderGetsEverything: the follower does not wait for a slow reader. A slow reader gets
+// the records that the follower has dropped from the log. After it catches up it reads from the
+// follower again. It is shown the same events as a fast reader.
 func TestSlowReaderGetsEverything(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -164,19 +165,19 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	defer slow.Close()
 	var got []view.Frame
 	steps(t, ctx, l, 3500, func(i int) {
-		if i%1200 == 100 { // each time it has fallen behind what the node keeps, or not, and takes one part
+		if i%1200 == 100 { // each time it lags by more than the follower keeps, or by less, and takes one part
 			got = append(got, must[[]view.Frame](t)(slow.Next(ctx, time.Minute))...)
 		}
 	})
 	more, err := readOn(ctx, slow)
 	if !errors.Is(err, io.EOF) {
-		t.Fatalf("the slow reader ends with %v after %d frames", err, len(got)+len(more))
+		t.Fatalf("slow reader: got %v after %d frames, want EOF", err, len(got)+len(more))
 	}
 	sameFrames(t, append(got, more...), readAll(t, ctx, follower, view.Options{}))
 }
 
-// A reader of one run that lags gets that run's records, whatever other runs of the thread have
-// said meanwhile.
+// TestSlowReaderAmongOtherRuns: a slow reader of one run gets that run's records, whatever other
+// runs of the thread have written meanwhile.
 func TestSlowReaderAmongOtherRuns(t *testing.T) {
 	t.Parallel()
 	const records = 1500
@@ -203,15 +204,15 @@ func TestSlowReaderAmongOtherRuns(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the slow reader (-want +got):\n%s", diff)
+		t.Errorf("records of the slow reader (-want +got):\n%s", diff)
 	}
 	if found := must[[]*stream.Record](t)(silent.Next(ctx, time.Millisecond)); found != nil {
-		t.Errorf("the reader of another run gets %d records", len(found))
+		t.Errorf("records of another run: got %d, want none", len(found))
 	}
 }
 
-// A reader that lags when its thread is purged is told so, and is not shown what comes later as if
-// that followed.
+// TestSlowReaderOfAPurgedThread: a reader that lags when its thread is purged gets ErrGone. It is
+// not shown later records as a continuation.
 func TestSlowReaderOfAPurgedThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -222,7 +223,7 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 		defer tails[name].Close()
 	}
 	steps(t, ctx, l, 1500, func(int) {})
-	if _, err := sequences(ctx, tails["steady"]); err != nil { // then the node has all of it, and has let go of the beginning
+	if _, err := sequences(ctx, tails["steady"]); err != nil { // the follower has received all records and has dropped the first ones
 		t.Fatal(err)
 	}
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
@@ -231,7 +232,7 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 	wantGone := func(name string) {
 		t.Helper()
 		if records, err := tails[name].Next(ctx, time.Minute); !errors.Is(err, stream.ErrGone) {
-			t.Errorf("%s: %d records, %v", name, len(records), err)
+			t.Errorf("%s: got %d records and %v, want ErrGone", name, len(records), err)
 		}
 	}
 	wantGone("at once")
@@ -239,16 +240,16 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 	wantGone("after a new beginning")
 }
 
-// Who comes to a run that others here have watched from its beginning is shown the same as from the
-// log, without the log being read again.
+// TestReadersShareWhatTheNodeHas: a reader that attaches to a run that its follower has received
+// from the beginning is shown the events of the log, without another read of the log.
 func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	t.Parallel()
 	const records = 40
 	ctx, s := testContext(t), streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
-	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, streamtest.OpenOn(t, s)) // which hears by itself, whenever it does
+	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, streamtest.OpenOn(t, s)) // elsewhere receives records on its own connection
 	first := viewer(follower).Run(run, view.Options{})
-	first.SkipPast() // it hears all of it: then the node has all of it
+	first.SkipPast() // it receives all records, and so does the follower
 	defer first.Close()
 	steps(t, ctx, l, records, func(int) {})
 	all, err := readOn(ctx, first)
@@ -259,17 +260,17 @@ func TestReadersShareWhatTheNodeHas(t *testing.T) {
 		came := l.Conn().Stats().InMsgs
 		shared := readAll(t, ctx, follower, o)
 		if came = l.Conn().Stats().InMsgs - came; !o.Join && came > records/2 { // a heartbeat may be among them
-			t.Errorf("%+v: %d messages, want the last record and the first", o, came)
+			t.Errorf("%+v: got %d messages from the log, want the last record and the first", o, came)
 		}
 		sameFrames(t, shared, readAll(t, ctx, elsewhere, o))
 	}
 }
 
-// What a node keeps for those who are slow is bounded in bytes as well, however few records that
-// is.
+// TestWhatIsKeptForSlowReadersIsBoundedInBytes: the records that a follower keeps for slow readers
+// are bounded in bytes as well as in number.
 func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
-	const size, few = 32 << 10, 100 // few are 3 MiB, twice as many are more than is kept
+	const size, few = 32 << 10, 100 // few records are 3 MiB; twice as many are more than the follower keeps
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 	tail := func() *stream.Tail {
@@ -298,7 +299,7 @@ func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
 	read(later, few)
 	write(few)
 	if records := must[[]*stream.Record](t)(slow.Next(ctx, time.Minute)); len(records) > stream.PartBytes/size {
-		t.Errorf("the slow reader holds %d records of %d bytes", len(records), size)
+		t.Errorf("slow reader: got %d records of %d bytes at once", len(records), size)
 	} else {
 		read(slow, 2*few-len(records))
 	}
@@ -312,12 +313,12 @@ func sameFrames(t *testing.T, got, want []view.Frame) {
 		for i < len(got) && i < len(want) && line(got[i]) == line(want[i]) {
 			i++
 		}
-		t.Fatalf("%d frames, want %d; the first that differs is number %d", len(got), len(want), i)
+		t.Fatalf("got %d frames, want %d; the first difference is at %d", len(got), len(want), i)
 	}
 }
 
-// A server that is killed and started again on its directory interrupts readers and writers and
-// takes nothing away: both go on by themselves.
+// TestReadersAndWritersSurviveTheServer: a server that restarts with its data interrupts readers
+// and writers and loses no record. Both continue by themselves.
 func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 	t.Parallel()
 	ctx, dir := testContext(t), t.TempDir()
@@ -362,15 +363,16 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, io.EOF) {
-		t.Fatalf("the reader ends with %v after %d frames", err, len(got))
+		t.Fatalf("reader: got %v after %d frames, want EOF", err, len(got))
 	}
 	sameFrames(t, got, readAll(t, ctx, follower, view.Options{}))
 	if texts := len(got) - 2; texts != 300 {
-		t.Errorf("%d of 300 texts arrived", texts)
+		t.Errorf("texts: got %d, want 300", texts)
 	}
 }
 
-// Without its connection a follower can't go on: readers are told, those that come later too.
+// TestClosedConnectionEndsReaders: a follower without a connection ends its readers with
+// ErrInterrupted, also readers that attach later.
 func TestClosedConnectionEndsReaders(t *testing.T) {
 	t.Parallel()
 	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
@@ -380,11 +382,11 @@ func TestClosedConnectionEndsReaders(t *testing.T) {
 	defer before.Close()
 	l.Conn().Close()
 	if _, err := before.Next(ctx, time.Minute); !errors.Is(err, stream.ErrInterrupted) {
-		t.Errorf("a reader ends with %v, want ErrInterrupted", err)
+		t.Errorf("reader: got %v, want ErrInterrupted", err)
 	}
 	later := follower.Tail(run)
 	defer later.Close()
 	if _, err := later.Next(ctx, time.Minute); !errors.Is(err, stream.ErrInterrupted) {
-		t.Errorf("a reader that comes later ends with %v, want ErrInterrupted", err)
+		t.Errorf("later reader: got %v, want ErrInterrupted", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 func threadNamed(id string) stream.Thread { return stream.Thread{Tenant: thread.Tenant, ID: id} }
 
-// forked returns a log with two runs, and a fork of the first.
+// forked returns a log with two runs, and a fork of the first run.
 func forked(t *testing.T) (*stream.Log, stream.Thread) {
 	t.Helper()
 	l, to := streamtest.Open(t), threadNamed("a fork")
@@ -33,20 +33,20 @@ func forked(t *testing.T) (*stream.Log, stream.Thread) {
 func wantWords(t *testing.T, what string, l *stream.Log, of stream.Thread, want string) {
 	t.Helper()
 	if got := words(must[*snapshot.Snapshot](t)(snapshots(l).Latest(testContext(t), of, 0)).Messages()); got != want {
-		t.Errorf("%s has %q, want %q", what, got, want)
+		t.Errorf("%s: got the messages %q, want %q", what, got, want)
 	}
 }
 
-// What a client sends a fork first is judged like on any thread; who has nothing of what the fork
-// inherits only adds to it.
+// TestForkGoesOnFromItsParent: the first input of a fork is accepted like the input of any thread.
+// A list without inherited messages only adds to them.
 func TestForkGoesOnFromItsParent(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{
 		"u1 a1 u3":       "u1 r1 a1 u3 a3", // a client with the whole history
-		"u3":             "u1 r1 a1 u3 a3", // one that never had it
+		"u3":             "u1 r1 a1 u3 a3", // a client without the history
 		"":               "u1 r1 a1 a3",
-		"u1":             "u1 a3",       // another answer
-		"u1=other":       "u1=other a3", // an edit
+		"u1":             "u1 a3",       // regenerates
+		"u1=other":       "u1=other a3", // edits
 		"u1 a1 u2 a2 u3": "u1 r1 a1 u2 a2 u3 a3",
 	} {
 		t.Run(sent, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestForkGoesOnFromItsParent(t *testing.T) {
 	}
 }
 
-// Neither a fork nor its parent knows what becomes of the other one.
+// TestForkIsIndependent: changes of a fork and of its parent do not affect each other.
 func TestForkIsIndependent(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -81,12 +81,13 @@ func TestForkIsIndependent(t *testing.T) {
 	wantWords(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
 	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
 	if now.Origin == nil || now.Origin.Thread != to.ID || now.Origin.Run != "run3" || len(now.Runs) != 0 || now.Agent() != "a" {
-		t.Errorf("it comes from %+v, with the runs %+v", now.Origin, now.Runs)
+		t.Errorf("origin: got %+v, with the runs %+v", now.Origin, now.Runs)
 	}
 }
 
-// A fork has the messages and the state, and none of the questions.
-func TestForkLeavesQuestionsBehind(t *testing.T) {
+// TestForkLeavesQuestionsBehind: a fork has the messages and the state of its parent, and none of
+// its interrupts.
+func TestForkHasNoInterrupts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	s := &projectionFixture{t: t, ctx: ctx, log: l}
@@ -97,7 +98,7 @@ func TestForkLeavesQuestionsBehind(t *testing.T) {
 	result.Decided = &stream.Decided{CallID: "c0", Kind: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
 	s.after = s.finish(s.attempt(s.place("1/model")), result)
 	if err := snapshots(l).Fork(ctx, runNamed("r1"), threadNamed("early")); !errors.Is(err, stream.ErrRunActive) {
-		t.Errorf("fork of a run that goes on: %v", err)
+		t.Errorf("fork of an active run: got %v, want ErrRunActive", err)
 	}
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1", Outcome: &agui.Outcome{
 		Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}},
@@ -108,40 +109,43 @@ func TestForkLeavesQuestionsBehind(t *testing.T) {
 	}
 	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0))
 	if len(now.Interrupts)+len(now.ClientCalls)+len(now.Answered)+len(now.Decided)+len(now.Remembered) > 0 || now.Status() != stream.StatusIdle {
-		t.Errorf("the fork is asked %+v and remembers %+v", now.Interrupts, now.Remembered)
+		t.Errorf("fork: got the interrupts %+v and the remembered approvals %+v, want none", now.Interrupts, now.Remembered)
 	}
 	if string(now.State) != `{"given":1}` || len(now.Entries) != 2 || len(now.Entries[1].Message.ToolCalls) != 1 {
-		t.Errorf("the fork has %s and %+v", now.State, now.Entries)
+		t.Errorf("fork: got the state %s and the messages %+v", now.State, now.Entries)
 	}
 	if parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); parent.Status() != stream.StatusWaiting {
-		t.Errorf("the parent is %s", parent.Status())
+		t.Errorf("status of the parent: got %s", parent.Status())
 	}
 }
 
+// TestForkOnlyBeginsThreads: a fork is refused onto a thread that exists, unless it is the same
+// fork again.
 func TestForkOnlyBeginsThreads(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	l, to := forked(t)
 	if err := snapshots(l).Fork(ctx, runNamed("run1"), to); err != nil {
-		t.Errorf("the same again: %v", err)
+		t.Errorf("the same fork again: got %v", err)
 	}
 	for what, err := range map[string]error{
-		"another run":     snapshots(l).Fork(ctx, runNamed("run2"), to),
-		"onto itself":     snapshots(l).Fork(ctx, runNamed("run1"), thread),
-		"a run of nobody": snapshots(l).Fork(ctx, runNamed("run9"), threadNamed("g")),
+		"another run":    snapshots(l).Fork(ctx, runNamed("run2"), to),
+		"onto itself":    snapshots(l).Fork(ctx, runNamed("run1"), thread),
+		"an unknown run": snapshots(l).Fork(ctx, runNamed("run9"), threadNamed("g")),
 	} {
-		if want := map[bool]error{true: stream.ErrRunActive, false: stream.ErrThreadExists}[what == "a run of nobody"]; !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", what, err, want)
+		if want := map[bool]error{true: stream.ErrRunActive, false: stream.ErrThreadExists}[what == "an unknown run"]; !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", what, err, want)
 		}
 	}
 	proposed := threadNamed("proposed")
 	must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: proposed, ID: "r"}, [32]byte{1}, &stream.Input{}))
 	if err := snapshots(l).Fork(ctx, runNamed("run1"), proposed); !errors.Is(err, stream.ErrThreadExists) {
-		t.Errorf("a thread with an input: %v", err)
+		t.Errorf("a thread with an input: got %v, want ErrThreadExists", err)
 	}
 }
 
-// Of those who begin the same thread at the same time, each with another run, one does.
+// TestForksAtTheSameTime: of two concurrent forks of different runs onto one thread, exactly one
+// succeeds.
 func TestForksAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -162,13 +166,13 @@ func TestForksAtTheSameTime(t *testing.T) {
 			won = "run2"
 		}
 		if now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0)); now.Origin.Run != won {
-			t.Fatalf("round %d: the thread is a fork of %s, told was %s", round, now.Origin.Run, won)
+			t.Fatalf("round %d: origin: got %s, want %s", round, now.Origin.Run, won)
 		}
 	}
 }
 
-// A conversation that is too large for a record is inherited whole, and found by nodes that were
-// not there.
+// TestForkOfALargeConversation: a fork inherits a conversation that is too large for a record.
+// Other nodes find it too.
 func TestForkOfALargeConversation(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
@@ -187,12 +191,12 @@ func TestForkOfALargeConversation(t *testing.T) {
 	}
 	elsewhere := must[*snapshot.Snapshot](t)(snapshots(streamtest.OpenOn(t, server)).Latest(ctx, to, 0)).Messages()
 	if len(elsewhere) != 4 || elsewhere[1].Content.Text() != large.Content.Text() {
-		t.Errorf("another node has %d messages", len(elsewhere))
+		t.Errorf("messages on another node: got %d, want 4", len(elsewhere))
 	}
 }
 
-// Who follows a fork that nobody has used yet is told what it has, as a run that is over, and then
-// what follows; cut at whatever event, it goes on behind it.
+// TestFollowersOfAFork: a reader of an unused fork is shown its messages and state as a run that is
+// over, and then the following runs. Disconnected after any event, it continues after that event.
 func TestFollowersOfAFork(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -214,15 +218,15 @@ func TestFollowersOfAFork(t *testing.T) {
 		seen = append(seen, must[[]view.Frame](t)(live.Next(ctx, 0))...)
 	}
 	if got := types(seen[:5]); !slices.Equal(got, append(slices.Clone(want[2:]), want[:3]...)) || !strings.Contains(string(seen[3].Event), `"u1"`) {
-		t.Errorf("then comes %v %s", got, seen[3].Event)
+		t.Errorf("following events: got %v %s", got, seen[3].Event)
 	}
 	joined := past(t, viewer(follower).Run(stream.Run{Thread: to, ID: "run3"}, view.Options{Join: true}))
 	if got := types(joined)[:2]; !slices.Equal(got, want[:2]) || !strings.Contains(string(joined[1].Event), `"u1"`) {
-		t.Errorf("who joins gets %v %s", got, joined[1].Event)
+		t.Errorf("joined reader: got %v %s", got, joined[1].Event)
 	}
 }
 
-// past returns what a view shows without waiting.
+// past returns the events that a view shows without waiting.
 func past(t *testing.T, v *view.View) []view.Frame {
 	t.Helper()
 	defer v.Close()

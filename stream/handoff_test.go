@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// handing is a thread on which runs of agents hand it over.
+// handing is a thread whose runs hand it off.
 type handing struct {
 	t    *testing.T
 	log  *stream.Log
 	runs int
 }
 
-// run is a run of an agent that hands the thread over to others, one after the other.
+// run writes a run of an agent that hands the thread off to other agents in turn.
 func (h *handing) run(agent string, to ...string) {
 	h.t.Helper()
 	ctx := testContext(h.t)
@@ -39,25 +39,25 @@ func (h *handing) run(agent string, to ...string) {
 	}
 }
 
-// want holds who speaks on a thread that a run of some agent is asked for on.
+// want checks the thread's agent, and for each requested agent the agent that answers.
 func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 	h.t.Helper()
 	now := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
 	for asked, want := range speaks {
 		if got := now.AnsweringAgent(asked); got != want {
-			h.t.Errorf("after %d runs %s is asked for and %s speaks, want %s", h.runs, asked, got, want)
+			h.t.Errorf("after %d runs, with %s requested: got the agent %s, want %s", h.runs, asked, got, want)
 		}
 	}
 	if got := now.Agent(); got != has {
-		h.t.Errorf("after %d runs %s has the thread, want %s", h.runs, got, has)
+		h.t.Errorf("after %d runs: agent of the thread: got %s, want %s", h.runs, got, has)
 	}
 	if got := listed(h.t, testContext(h.t), h.log)[of.ID].Agent; got != has {
-		h.t.Errorf("after %d runs %s is listed with the thread, want %s", h.runs, got, has)
+		h.t.Errorf("after %d runs: agent in the index: got %s, want %s", h.runs, got, has)
 	}
 }
 
-// Whoever has handed a thread over does not speak on it until it gets it back, or another agent is
-// asked for.
+// TestHandoffs: an agent that has handed off a thread does not answer on it until the thread is
+// handed back, or a third agent is requested.
 func TestHandoffs(t *testing.T) {
 	t.Parallel()
 	h := &handing{t: t, log: streamtest.Open(t)}
@@ -74,16 +74,16 @@ func TestHandoffs(t *testing.T) {
 	h.want(fork, "c", map[string]string{"a": "c", "d": "d"})
 	h.run("c", "a", "b", "a")
 	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
-	h.run("c") // it was asked for before anybody could know
+	h.run("c") // the run was submitted before the handoff
 	if now := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); now.AnsweringAgent("c") != "a" || now.AnsweringAgent("b") != "a" {
-		t.Errorf("behind a run that came late %s and %s speak", now.AnsweringAgent("c"), now.AnsweringAgent("b"))
+		t.Errorf("after the late run: got the agents %s and %s, want a and a", now.AnsweringAgent("c"), now.AnsweringAgent("b"))
 	}
 	h.run("d")
 	h.want(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})
 	h.want(fork, "c", map[string]string{"a": "c"})
 }
 
-// Of a long chain the first is forgotten: what is carried along has an end.
+// TestHandoffsAreBounded: the recorded chain of handoffs is bounded: its first agent is dropped.
 func TestHandoffsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := &handing{t: t, log: streamtest.Open(t)}

@@ -6,16 +6,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// tellHeld tells of a run that is held for a question and a call of its client's, which are
-// answered in their own time.
+// tellHeld writes a run that is held for an interrupt and a client tool call, which are resolved
+// one after the other.
 func (s *projectionFixture) tellHeld() {
 	s.begin(run, user, "")
 	ask, pick := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: "c2", Name: "pick", Arguments: `{}`}
 	s.after = s.live(s.place("1/model"), says(assistant("m1", "", ask, pick)),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: ask.Arguments}, &agui.ToolCallEnd{ToolCallID: "c1"},
 		&agui.ToolCallStart{ToolCallID: "c2", ToolCallName: "pick", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c2", Delta: `{}`}, &agui.ToolCallEnd{ToolCallID: "c2"})
-	told := must[[]agui.Event](s.t)(stream.HeldEvents([]agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}}, []string{"c2"}))
-	s.open("1/hold", nil, append([]agui.Event{&agui.StepFinished{StepName: "model"}}, told...)...)
+	events := must[[]agui.Event](s.t)(stream.HeldEvents([]agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}}, []string{"c2"}))
+	s.open("1/hold", nil, append([]agui.Event{&agui.StepFinished{StepName: "model"}}, events...)...)
 	s.after = s.last()
 	s.waits("i1", "c2")
 	s.open("1/held", nil, &agui.StepStarted{StepName: "tools"})
@@ -35,7 +35,7 @@ func (s *projectionFixture) tellHeld() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 }
 
-// waits checks what the log says that the run waits for.
+// waits checks the interrupts and client tool calls that are open in the log.
 func (s *projectionFixture) waits(question, call string) {
 	s.t.Helper()
 	r := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0))
@@ -47,6 +47,6 @@ func (s *projectionFixture) waits(question, call string) {
 		client = r.ClientCalls[0]
 	}
 	if id != question || client != call || len(r.Interrupts) > 1 || len(r.ClientCalls) > 1 {
-		s.t.Errorf("the thread waits for %+v and %q, want %q and %q", r.Interrupts, r.ClientCalls, question, call)
+		s.t.Errorf("open: got the interrupts %+v and the calls %q, want %q and %q", r.Interrupts, r.ClientCalls, question, call)
 	}
 }

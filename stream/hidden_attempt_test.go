@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// speaker is one of several subagents that speak at the same time: the first writes a text, the
-// second a text and a call, the third thinks and changes the state, and so on.
+// speaker is one of several concurrent subagents. The first writes a text, the second a text and a
+// call, the third reasons and changes the state, and so on.
 type speaker struct {
 	kind    int
 	lane    stream.Lane
@@ -37,7 +37,7 @@ func (p *speaker) place() stream.Place {
 
 func (p *speaker) id() string { return fmt.Sprintf("%s-%d", p.lane, p.step) }
 
-// next returns what the attempt says next, in one record.
+// next returns the attempt's next events, for one record.
 func (p *speaker) next() []agui.Event {
 	p.pieces++
 	id, said := p.id(), fmt.Sprintf("%d ", p.pieces)
@@ -58,7 +58,7 @@ func (p *speaker) next() []agui.Event {
 	return []agui.Event{text(id, said)}
 }
 
-// last returns what the attempt ends with.
+// last returns the attempt's final events.
 func (p *speaker) last() []agui.Event {
 	var events []agui.Event
 	if p.pieces == 0 {
@@ -88,9 +88,9 @@ func (p *speaker) says(t *testing.T, events []agui.Event) {
 
 // tellScript writes a run. In the script a to j are its speakers:
 //
-//	a+  an attempt begins, and the one before it, if it has not ended, dies
-//	a   it says something
-//	a-  it dies, and is withdrawn before another begins
+//	a+  an attempt begins; an unfinished one before it is superseded
+//	a   it emits its next events
+//	a-  it is withdrawn before another attempt begins
 //	a!  it finishes
 func (s *projectionFixture) tellScript(script string) {
 	s.t.Helper()
@@ -125,7 +125,7 @@ func (s *projectionFixture) tellScript(script string) {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 }
 
-// randomScript has deaths of all kinds in it.
+// randomScript returns a script with superseded and withdrawn attempts.
 func randomScript(r *rand.Rand, length int) string {
 	const none, silent, speaking = 0, 1, 2
 	var words []string
@@ -152,14 +152,14 @@ func randomScript(r *rand.Rand, length int) string {
 	return strings.Join(words, " ")
 }
 
-// audience are readers of a run that has been told.
+// audience are readers of a finished run.
 type audience struct {
 	t       *testing.T
 	ctx     context.Context
 	log     *stream.Log
 	records []*stream.Record
 	end     screen
-	cursors map[[sha256.Size]byte]string // by all that was shown up to there
+	cursors map[[sha256.Size]byte]string // by the hash of all events shown so far
 }
 
 func audienceOf(t *testing.T, script string) *audience {
@@ -174,13 +174,13 @@ func audienceOf(t *testing.T, script string) *audience {
 	}
 }
 
-// read returns what a reader is shown who comes, behind an event or nil, when the log has so many
-// records, and stays.
-func (a *audience) read(behind *view.Frame, has int) []view.Frame {
+// read returns the events of a reader that connects after the event, or at the start if it is nil,
+// when the log has the given number of records. The reader stays connected.
+func (a *audience) read(after *view.Frame, has int) []view.Frame {
 	a.t.Helper()
 	var from *stream.Cursor
-	if behind != nil {
-		c := must[stream.Cursor](a.t)(a.log.ParseCursor(behind.Cursor.String()))
+	if after != nil {
+		c := must[stream.Cursor](a.t)(a.log.ParseCursor(after.Cursor.String()))
 		from = &c
 	}
 	reader := view.NewProjection(snapshots(a.log), run, "", from, a.records[:has])
@@ -191,13 +191,13 @@ func (a *audience) read(behind *view.Frame, has int) []view.Frame {
 	return frames
 }
 
-// had tells how many records the log must have for an event to be shown.
+// had returns how many records the log must have for an event to be shown.
 func (a *audience) had(f view.Frame) int {
 	return 1 + slices.IndexFunc(a.records, func(r *stream.Record) bool { return r.Seq == f.Cursor.Seq })
 }
 
-// exact checks that whoever is cut behind an event, and is back when the log has as many records as
-// when the reader came, is shown what the reader is shown, with the same cursors.
+// exact checks that a reader that disconnects after an event, and reconnects while the log has the
+// same records, is shown the remaining events with the same cursors.
 func (a *audience) exact(what string, frames []view.Frame, has int) {
 	a.t.Helper()
 	for k := range frames {
@@ -205,13 +205,13 @@ func (a *audience) exact(what string, frames []view.Frame, has int) {
 			break
 		}
 		if rest := a.read(&frames[k], has); dump(rest) != dump(frames[k+1:]) {
-			a.t.Fatalf("%s, cut behind event %d:\n%s\nis shown\n%s\ninstead of\n%s", what, k, frames[k].Cursor, dump(rest), dump(frames[k+1:]))
+			a.t.Fatalf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, frames[k].Cursor, dump(rest), dump(frames[k+1:]))
 		}
 	}
 }
 
-// alike checks that events have the cursors that they had for all others who had been shown the
-// same up to there.
+// alike checks that events have the same cursors for all readers that were shown the same events up
+// to there.
 func (a *audience) alike(what string, frames []view.Frame) {
 	a.t.Helper()
 	var shown [sha256.Size]byte
@@ -219,14 +219,14 @@ func (a *audience) alike(what string, frames []view.Frame) {
 		shown = sha256.Sum256(fmt.Appendf(shown[:], "%v %s", f.Cursor.Position, f.Event))
 		text := f.Cursor.String()
 		if others, ok := a.cursors[shown]; ok && others != text {
-			a.t.Fatalf("%s: event %d has the cursor %s, for others %s\n%s", what, i, text, others, dump(frames))
+			a.t.Fatalf("%s: cursor of event %d: got %s, want %s as for other readers\n%s", what, i, text, others, dump(frames))
 		}
 		a.cursors[shown] = text
 	}
 }
 
-// right checks that the reference client takes what it is shown, and ends with what the log has.
-// The order of what was said at the same time says nothing.
+// right checks that the reference client accepts the events and ends with the messages and the
+// state of the log. The order of concurrent messages is not checked.
 func (a *audience) right(what string, frames []view.Frame) {
 	a.t.Helper()
 	a.alike(what, frames)
@@ -236,27 +236,27 @@ func (a *audience) right(what string, frames []view.Frame) {
 	checkCursors(a.t, what, frames)
 	got := show(a.t, what, []agui.Message{user}, frames, false)
 	if inOrder(got.messages) != inOrder(a.end.messages) {
-		a.t.Fatalf("%s ends with\n%s\ninstead of\n%s\n%s", what, inOrder(got.messages), inOrder(a.end.messages), dump(frames))
+		a.t.Fatalf("%s: messages: got\n%s\nwant\n%s\n%s", what, inOrder(got.messages), inOrder(a.end.messages), dump(frames))
 	}
 }
 
-// An event has the same cursor for all who were shown the same, wherever they were cut on the way:
-// for those who came when all was over, and for those who had been shown a part of what died when
-// they were cut.
+// TestCursorsDoNotTellWhereTheirReadersWereCut: an event has the same cursor for all readers that
+// were shown the same events, wherever they reconnected: for readers after the end, and for readers
+// that were shown a part of a superseded attempt.
 func TestCursorsDoNotTellWhereTheirReadersWereCut(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"two lanes":                        "a+ a b+ b a b a+ b a b a! b b!",
-		"two lanes, both die":              "a+ a b+ b a b b+ a b a+ a b a! b b!",
-		"the one that began later first":   "a+ a b+ b a a b+ b a a+ a b! a!",
-		"three lanes":                      "a+ a b+ b c+ c a b c a c b b+ a c b a+ c a b c+ a c b a! b! c!",
-		"three lanes, one lives":           "a+ b+ c+ a b c a b c a+ c a b c b+ a b c a! b! c c!",
-		"two deaths of one lane":           "a+ a b+ b a a+ a b a a+ b a b a! b!",
-		"two deaths of each":               "a+ b+ a b a b a+ a b b+ b a a b a+ b a b+ a b a! b!",
-		"a death and no attempt for long":  "a+ a b+ b a b a- b b b a+ b a a! b!",
-		"silent attempts":                  "a+ a b+ b a+ a+ b a b b+ b+ a b a! b!",
-		"a lane that is used again":        "a+ b+ a b a! b a+ a b a a+ b a b+ a! b b!",
-		"deaths one right after the other": "a+ b+ c+ a b c a b c c+ b+ a+ a b c a! b! c!",
+		"two lanes":                             "a+ a b+ b a b a+ b a b a! b b!",
+		"two lanes, both die":                   "a+ a b+ b a b b+ a b a+ a b a! b b!",
+		"the later attempt is superseded first": "a+ a b+ b a a b+ b a a+ a b! a!",
+		"three lanes":                           "a+ a b+ b c+ c a b c a c b b+ a c b a+ c a b c+ a c b a! b! c!",
+		"three lanes, one lives":                "a+ b+ c+ a b c a b c a+ c a b c b+ a b c a! b! c c!",
+		"two deaths of one lane":                "a+ a b+ b a a+ a b a a+ b a b a! b!",
+		"two deaths of each":                    "a+ b+ a b a b a+ a b b+ b a a b a+ b a b+ a b a! b!",
+		"a death and no attempt for long":       "a+ a b+ b a b a- b b b a+ b a a! b!",
+		"silent attempts":                       "a+ a b+ b a+ a+ b a b b+ b+ a b a! b!",
+		"a lane that is used again":             "a+ b+ a b a! b a+ a b a a+ b a b+ a! b b!",
+		"deaths one right after the other":      "a+ b+ c+ a b c a b c c+ b+ a+ a b c a! b! c!",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -269,7 +269,7 @@ func TestCursorsDoNotTellWhereTheirReadersWereCut(t *testing.T) {
 			a.right("live", live)
 			for k := range live {
 				rest := a.read(&live[k], all)
-				what := fmt.Sprintf("cut live behind event %d, back at the end", k)
+				what := fmt.Sprintf("disconnected live after event %d, back at the end", k)
 				a.right(what, slices.Concat(live[:k+1], rest))
 				a.exact(what, rest, all)
 			}
@@ -277,7 +277,8 @@ func TestCursorsDoNotTellWhereTheirReadersWereCut(t *testing.T) {
 	}
 }
 
-// The same holds for any story and for readers who are cut again and again.
+// TestRandomCutsAndDeaths: the same holds for random scripts and for readers that reconnect several
+// times.
 func TestRandomCutsAndDeaths(t *testing.T) {
 	t.Parallel()
 	for range 6 {
@@ -290,7 +291,7 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 			all := len(a.records)
 			for range 4 {
 				has := r.IntN(all + 1)
-				what := fmt.Sprintf("%s\nwho came at record %d", script, has)
+				what := fmt.Sprintf("%s\nconnected at record %d", script, has)
 				var before []view.Frame
 				rest := a.read(nil, has)
 				for len(rest) > 0 {
@@ -299,7 +300,7 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 					k := r.IntN(len(rest))
 					least := max(has, a.had(rest[k]))
 					has = least + r.IntN(all-least+1)
-					what += fmt.Sprintf(", was cut behind event %d, came back at record %d", len(before)+k, has)
+					what += fmt.Sprintf(", disconnected after event %d, back at record %d", len(before)+k, has)
 					before = append(before, rest[:k+1]...)
 					rest = a.read(&before[len(before)-1], has)
 				}
@@ -308,7 +309,7 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 	}
 }
 
-// deaths returns the records by which attempts died for others, in the order of the log.
+// deaths returns the records by which attempts were superseded, in the order of the log.
 func (a *audience) deaths() (at []int) {
 	begun := map[string]bool{}
 	for i, r := range a.records {
@@ -323,18 +324,18 @@ func (a *audience) deaths() (at []int) {
 	return at
 }
 
-// Readers who were cut at different places in what died since are shown of each attempt what they
-// were not.
+// TestReadersWhoAreCutInOneAttemptAfterTheOther: readers that disconnected at different places of
+// superseded attempts are shown exactly the events of each attempt that they lack.
 func TestReadersWhoAreCutInOneAttemptAfterTheOther(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
 	live, died := a.read(nil, 0), a.deaths()
 	said := slices.IndexFunc(live, func(f view.Frame) bool { return f.Type == agui.EventTextMessageContent })
-	first := a.read(&live[said], died[0]+1) // when the first attempt has died, and the second has not
+	first := a.read(&live[said], died[0]+1) // after the first attempt was superseded, and before the second was
 	most := 0
 	for k := range first {
 		before, rest := slices.Concat(live[:said+1], first[:k+1]), a.read(&first[k], len(a.records))
-		what := fmt.Sprintf("cut behind event %d of what it came back to", k)
+		what := fmt.Sprintf("disconnected after event %d of the second connection", k)
 		a.right(what, slices.Concat(before, rest))
 		a.exact(what, rest, len(a.records))
 		for _, f := range rest {
@@ -342,11 +343,12 @@ func TestReadersWhoAreCutInOneAttemptAfterTheOther(t *testing.T) {
 		}
 	}
 	if most != 2 {
-		t.Errorf("cursors tell of %d places, want 2", most)
+		t.Errorf("unseen positions in a cursor: got at most %d, want 2", most)
 	}
 }
 
-// However often a reader is cut in what died since, its cursors stay small.
+// TestCursorsOfReadersWhoAreCutManyTimes: cursors stay small, however often a reader disconnects in
+// superseded attempts.
 func TestCursorsOfReadersWhoAreCutManyTimes(t *testing.T) {
 	t.Parallel()
 	var say, die, finish []string
@@ -363,18 +365,18 @@ func TestCursorsOfReadersWhoAreCutManyTimes(t *testing.T) {
 		}
 	}
 	if most != 8 {
-		t.Errorf("a cursor tells of %d places, want 8 at most", most)
+		t.Errorf("unseen positions in a cursor: got at most %d, want 8", most)
 	}
 }
 
-// What cursors tell of attempts that died is where the reader was shown the last of them, and
-// nothing where it was shown none.
+// TestCursorsTellWhatWasShownOfDeadAttempts: for each superseded attempt a cursor has the position
+// of the last event that the reader was shown of it, and no position if the reader was shown none.
 func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ c a b c a+ c b+ c a b a! b! c!")
 	live, died := a.read(nil, 0), a.deaths()
 	seq := func(death int) uint64 { return a.records[died[death]].Seq }
-	shown := func(lane int) (at stream.Position) { // of what the attempt has said at first, the last event
+	shown := func(lane int) (at stream.Position) { // the position of the attempt's last event before the first one was superseded
 		for _, f := range live {
 			if f.Cursor.Seq < seq(0) && strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, lane)) && (at.Seq == 0 || at.Seq == f.Cursor.Seq) {
 				at = f.Cursor.Position
@@ -382,53 +384,54 @@ func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 		}
 		return at
 	}
-	told := func(frames []view.Frame) (told [][]stream.Unseen) {
+	unseen := func(frames []view.Frame) (all [][]stream.Unseen) {
 		for _, f := range frames {
-			if n := len(told); n == 0 || !slices.Equal(told[n-1], f.Cursor.Unseen) {
-				told = append(told, f.Cursor.Unseen)
+			if n := len(all); n == 0 || !slices.Equal(all[n-1], f.Cursor.Unseen) {
+				all = append(all, f.Cursor.Unseen)
 			}
 		}
-		return told
+		return all
 	}
-	late := told(a.read(nil, len(a.records)))
+	late := unseen(a.read(nil, len(a.records)))
 	if diff := cmp.Diff([][]stream.Unseen{nil, {{SupersededAt: seq(1)}}, nil}, late); diff != "" {
-		t.Errorf("to a late reader (-want +got):\n%s", diff)
+		t.Errorf("late reader (-want +got):\n%s", diff)
 	}
-	behind := slices.IndexFunc(live, func(f view.Frame) bool { return f.Cursor.Position == shown(1) })
-	both := stream.Unseen{Shown: shown(1), SupersededAt: seq(1)} // also of the first: no more of that was shown before
-	part := told(a.read(&live[behind], len(a.records)))
+	last := slices.IndexFunc(live, func(f view.Frame) bool { return f.Cursor.Position == shown(1) })
+	both := stream.Unseen{Shown: shown(1), SupersededAt: seq(1)} // also for the first attempt: no more of it was shown before
+	part := unseen(a.read(&live[last], len(a.records)))
 	if diff := cmp.Diff([][]stream.Unseen{nil, {both}, {{Shown: shown(0), SupersededAt: seq(0)}, both}, {both}, nil}, part); diff != "" {
-		t.Errorf("to one who was shown a part of each (-want +got):\n%s", diff)
+		t.Errorf("reader that was shown a part of each attempt (-want +got):\n%s", diff)
 	}
 }
 
-// Cursors are read that tell, as they once did, where the reader was cut or was shown something
-// last, instead of what it was shown of the attempt.
+// TestOlderCursorsOfDeadAttempts: cursors in the older format stay valid. Their position is the
+// last event before the reader disconnected, instead of the last event of the attempt.
 func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b a b a a+ b a b a! b b!")
 	for what, has := range map[string]int{"late": len(a.records), "live": 0} {
 		frames := a.read(nil, has)
-		var last stream.Position // where a reader was cut, or was shown something last, before it was told
-		told := 0
+		var last stream.Position // the position of the last event before the first cursor with an unseen position
+		count := 0
 		for k, f := range frames {
 			if f.Cursor.Unseen == nil {
 				last = f.Cursor.Position
 				continue
 			}
-			told++
+			count++
 			f.Cursor.Unseen = []stream.Unseen{{Shown: last, SupersededAt: f.Cursor.Unseen[0].SupersededAt}}
 			if rest := a.read(&f, len(a.records)); dump(rest) != dump(frames[k+1:]) {
-				t.Errorf("%s, cut behind event %d:\n%s\nis shown\n%s\ninstead of\n%s", what, k, f.Cursor, dump(rest), dump(frames[k+1:]))
+				t.Errorf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, f.Cursor, dump(rest), dump(frames[k+1:]))
 			}
 		}
-		if told == 0 {
-			t.Errorf("%s: no cursor tells of a dead attempt", what)
+		if count == 0 {
+			t.Errorf("%s: no cursor has an unseen position", what)
 		}
 	}
 }
 
-// The end of a run that was abandoned is shown with what begins the next one.
+// TestCutWhereARunWasAbandoned: the end of an abandoned run is shown with the beginning of the next
+// run. A reader that disconnects there continues exactly.
 func TestCutWhereARunWasAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
@@ -445,7 +448,7 @@ func TestCutWhereARunWasAbandoned(t *testing.T) {
 			whole := read(l.CursorAt(1))
 			for k, f := range whole {
 				if rest := read(f.Cursor); dump(rest) != dump(whole[k+1:]) {
-					t.Fatalf("cut behind event %d:\n%s\nis shown\n%s\ninstead of\n%s", k, f.Cursor, dump(rest), dump(whole[k+1:]))
+					t.Fatalf("disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", k, f.Cursor, dump(rest), dump(whole[k+1:]))
 				}
 			}
 		})

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// listed returns what the index has, by thread.
+// listed returns the entries of the index, by thread.
 func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.IndexEntry {
 	t.Helper()
 	keys, err := l.Index().Keys(ctx)
@@ -39,7 +39,8 @@ func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.
 	return all
 }
 
-// The index has what each thread does, whoever wrote that late, and has it again when it was lost.
+// TestIndexTellsWhatThreadsDo: the index has the status of each thread, also after a late write,
+// and can be restored from the log.
 func TestIndexTellsWhatThreadsDo(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -58,13 +59,13 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 		if in.end == nil {
 			continue
 		}
-		if in.of == waits { // its agent has handed the thread over
+		if in.of == waits { // its agent has handed off the thread
 			p.Agent = "b"
 		}
 		if _, _, err := l.Seal(ctx, p, in.end); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.ListOpened(ctx, p.Run, "late", opened); err != nil { // an attempt that was frozen
+		if err := l.ListOpened(ctx, p.Run, "late", opened); err != nil { // a late write of a frozen attempt
 			t.Fatal(err)
 		}
 	}
@@ -83,11 +84,11 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
 	is := listed(t, ctx, l)
 	if !is["gone"].Purged {
-		t.Errorf("the index has the purged thread as %+v", is["gone"])
+		t.Errorf("entry of the purged thread: got %+v", is["gone"])
 	}
 	delete(is, "gone")
 	if diff := cmp.Diff(want, is, ignore); diff != "" {
-		t.Fatalf("the index (-want +got):\n%s", diff)
+		t.Fatalf("index (-want +got):\n%s", diff)
 	}
 	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
 	if err := js.DeleteKeyValue(ctx, "PERDURE_threads"); err != nil {
@@ -99,16 +100,16 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 	}
 	restored := listed(t, ctx, anew)
 	if diff := cmp.Diff(want, restored, ignore); diff != "" {
-		t.Errorf("the index that was restored (-want +got):\n%s", diff)
+		t.Errorf("restored index (-want +got):\n%s", diff)
 	}
 	for id, entry := range restored {
 		if entry.Seq != is[id].Seq {
-			t.Errorf("%s: record %d, it was %d", id, entry.Seq, is[id].Seq)
+			t.Errorf("%s: got record %d, want %d", id, entry.Seq, is[id].Seq)
 		}
 	}
 }
 
-// A purge is remembered only until the thread begins anew.
+// TestIndexListsAPurgedThreadAgain: a purged thread is listed again after a new run begins.
 func TestIndexListsAPurgedThreadAgain(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -118,11 +119,11 @@ func TestIndexListsAPurgedThreadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if entry := listed(t, ctx, l)[thread.ID]; !entry.Purged {
-			t.Errorf("purged: %+v", entry)
+			t.Errorf("entry after the purge: got %+v", entry)
 		}
 		write(t, l, 1, "u1", "a1")
 		if entry := listed(t, ctx, l)[thread.ID]; entry.Purged || entry.Agent != "a" || entry.Status != stream.StatusIdle {
-			t.Errorf("begun anew: %+v", entry)
+			t.Errorf("entry after a new run: got %+v", entry)
 		}
 	}
 }
@@ -137,12 +138,13 @@ func TestFindRun(t *testing.T) {
 	for run, want := range map[string]int{"run1": 2, "run2": 1, "run3": 0} {
 		found := must[[]stream.Thread](t)(l.FindRun(ctx, thread.Tenant, run))
 		if len(found) != want || want == 1 && found[0] != threadNamed("two") {
-			t.Errorf("%s is a run of %v", run, found)
+			t.Errorf("threads with the run %s: got %v", run, found)
 		}
 	}
 }
 
-// What a thread knows of its runs: how each began and ended, and what all of them used.
+// TestRunsOfAThread: a thread's snapshot has the beginning and the end of each run, and the usage
+// of all.
 func TestRunsOfAThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -169,18 +171,19 @@ func TestRunsOfAThread(t *testing.T) {
 	for i, n := range now.Runs {
 		ends += n.Outcome + n.Code + " "
 		if n.Segment() != i+1 || n.Agent != "a" || n.Revision != "v" || n.Began.IsZero() || n.Ended.IsZero() != (n.Outcome == "") {
-			t.Errorf("run %d: %+v", i, n)
+			t.Errorf("run %d: got %+v", i, n)
 		}
 	}
 	if ends != "success errortimeout cancelled  " || now.Status() != stream.StatusRunning || now.Active.IsZero() {
-		t.Errorf("%q, the thread is %s", ends, now.Status())
+		t.Errorf("got the ends %q and the status %s", ends, now.Status())
 	}
 	if len(now.Usage) != 2 || *now.Usage[0].InputTokens != 15 || *now.Usage[0].OutputTokens != 3 || now.Usage[1].OutputTokens != nil {
-		t.Errorf("used: %+v", now.Usage)
+		t.Errorf("usage: got %+v", now.Usage)
 	}
 }
 
-// What the index of threads adds to a run: of a log with few threads and of one with many.
+// BenchmarkListRun measures the cost of the index for a run, with few and with many threads in the
+// log.
 func BenchmarkListRun(b *testing.B) {
 	ctx, end := context.Background(), &agui.RunFinished{ThreadID: "t", RunID: "r"}
 	for _, threads := range []int{10, 10_000} {

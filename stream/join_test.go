@@ -20,13 +20,13 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// begin writes the opening of a run whose input adds one message, and maybe a state.
+// begin writes the opening of a run whose input adds one message and, if given, a state.
 func (s *projectionFixture) begin(r stream.Run, said agui.Message, state string) {
 	s.t.Helper()
 	s.accept(r, must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{said}, History: snapshot.HistoryAppend}), state)
 }
 
-// accept writes the opening of a run with the conversation that an input means.
+// accept writes the opening of a run with an accepted conversation.
 func (s *projectionFixture) accept(r stream.Run, accepted stream.Acceptance, state string) {
 	s.t.Helper()
 	in := &stream.Input{Accepted: accepted}
@@ -56,12 +56,12 @@ func (s *projectionFixture) supersede(p stream.Place, keep bool) {
 	s.step()
 }
 
-// lane returns the place of a step on another lane than main.
+// lane returns the place of a step on a lane other than main.
 func (s *projectionFixture) lane(lane stream.Lane, step string) stream.Place {
 	return stream.Place{Run: s.run, Lane: lane, Step: step, Execution: "e1"}
 }
 
-// attempt begins an attempt and lets it say something, record by record.
+// attempt begins an attempt and emits events, one record each.
 func (s *projectionFixture) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
 	s.t.Helper()
 	a, _, err := s.log.Begin(s.ctx, p)
@@ -100,7 +100,7 @@ func assistant(id, content string, calls ...agui.ToolCall) agui.Message {
 	return m
 }
 
-// answer returns a tool's: the event, and the message that it makes.
+// answer returns a tool's result, as an event and as a message.
 func answer(id, call, content string) (agui.Event, agui.Message) {
 	return &agui.ToolCallResult{MessageID: id, ToolCallID: call, Content: agui.TextContent(content), Role: agui.RoleTool},
 		agui.Message{ID: id, Role: agui.RoleTool, ToolCallID: call, Content: agui.TextContent(content)}
@@ -108,8 +108,8 @@ func answer(id, call, content string) (agui.Event, agui.Message) {
 
 func says(messages ...agui.Message) *stream.Result { return &stream.Result{Messages: messages} }
 
-// callTools writes a turn that calls two tools at once, one of which takes two attempts, and both
-// of which change the state.
+// callTools writes a turn that calls two tools in parallel. One of them takes two attempts, and
+// both change the state.
 func (s *projectionFixture) callTools(m string) {
 	s.t.Helper()
 	c1, c2 := agui.ToolCall{ID: m + "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: m + "c2", Name: "g", Arguments: `{}`}
@@ -127,19 +127,19 @@ func (s *projectionFixture) callTools(m string) {
 	s.attempt(t0, set(1), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
 	b := s.attempt(t1, &agui.Custom{Name: "progress", Value: json.RawMessage("2")})
 	a := s.attempt(t0, set(3))
-	told := func(id, call string) (agui.Event, *stream.Result) {
+	result := func(id, call string) (agui.Event, *stream.Result) {
 		e, message := answer(id, call, "sunny")
 		return e, says(message)
 	}
-	e2, r2 := told(m+"r2", c2.ID)
+	e2, r2 := result(m+"r2", c2.ID)
 	s.finish(b, r2, e2)
-	e1, r1 := told(m+"r1", c1.ID)
+	e1, r1 := result(m+"r1", c1.ID)
 	s.finish(a, r1, set(2), e1)
 	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
 	s.after = s.last()
 }
 
-// The stories that readers join. Each ends in its own way.
+// stories are runs that readers join, each with another end.
 var stories = map[string]func(s *projectionFixture){
 	"attempts die": (*projectionFixture).tell,
 	"held":         (*projectionFixture).tellHeld,
@@ -167,24 +167,24 @@ var stories = map[string]func(s *projectionFixture){
 		s.attempt(s.lane(stream.LaneMain.Tool(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
-	"somebody says something meanwhile": func(s *projectionFixture) {
+	"a steering input": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "It is.")), start("m1"), text("m1", "It is."), end("m1"))
 		aside := agui.Message{ID: "s1", Role: agui.RoleUser, Content: agui.TextContent("In Rome!")}
 		in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "s1", Message: &aside}}}}
 		p := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, s.run, aside.Digest(), in))
-		note := stream.Steering{Inputs: []uint64{p.Seq, p.Seq}} // said twice
+		note := stream.Steering{Inputs: []uint64{p.Seq, p.Seq}} // the same input twice
 		s.open("2/model", note, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "model"})
 		s.after = s.last()
 		s.attempt(s.place("2/model"), start("m2"), text("m2", "Wa"))
 		s.after = s.live(s.place("2/model"), says(assistant("m2", "Warm.")), start("m2"), text("m2", "Warm."), end("m2"))
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
-		told := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Messages()
-		if len(told) != 4 || told[2].ID != "s1" {
-			s.t.Errorf("the conversation is %v", told)
+		messages := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Messages()
+		if len(messages) != 4 || messages[2].ID != "s1" {
+			s.t.Errorf("conversation: got %v, want 4 messages with s1 in third place", messages)
 		}
 	},
-	"a model that shows what it does": func(s *projectionFixture) {
+	"a model with activities": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		shows := func(id string, n int) agui.Event {
 			return &agui.ActivitySnapshot{MessageID: id, ActivityType: "search", Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
@@ -224,15 +224,15 @@ var stories = map[string]func(s *projectionFixture){
 	},
 }
 
-// screen is what a client has.
+// screen is the messages and the state of a client.
 type screen struct {
 	messages []agui.Message
 	state    json.RawMessage
 }
 
-// show gives frames to a client with a list, by the reference client's rules. The run's healing
-// snapshot is left out unless healed: but for a client with an old list everything must be right
-// without.
+// show applies frames to a client with a message list, by the reference client's rules. The final
+// healing snapshot is left out unless healed is set: a client must be right without it, except with
+// an old list.
 func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, healed bool) screen {
 	t.Helper()
 	var verifier agui.Verifier
@@ -252,26 +252,26 @@ func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, h
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 	}
-	// What remains of a reasoning that was withdrawn, where the thread has no other, is an empty
-	// message: clients have no way to forget it.
+	// A withdrawn reasoning leaves an empty message, if the thread has no other reasoning: clients
+	// cannot remove it.
 	messages := slices.DeleteFunc(client.Messages(), func(m agui.Message) bool {
 		return m.Role == agui.RoleReasoning && m.Content.Text() == ""
 	})
 	return screen{messages, client.State()}
 }
 
-// checkCursors holds that a prelude has a cursor at its last event only, and what follows
-// everywhere.
+// checkCursors checks that a prelude has a cursor at its last event only, and that every later
+// event has one.
 func checkCursors(t *testing.T, what string, frames []view.Frame) {
 	t.Helper()
 	last := ""
 	for i, f := range frames {
 		if f.Cursor.IsZero() && f.Type == agui.EventStateDelta {
-			t.Fatalf("%s: event %d repeats what is in the snapshot of the state\n%s", what, i, dump(frames))
+			t.Fatalf("%s: event %d repeats a change that the state snapshot has\n%s", what, i, dump(frames))
 		}
 		switch c := f.Cursor.String(); {
 		case c == "" && last != "", c != "" && c <= last:
-			t.Fatalf("%s: event %d has the cursor %q behind %q\n%s", what, i, c, last, dump(frames))
+			t.Fatalf("%s: event %d has the cursor %q after %q\n%s", what, i, c, last, dump(frames))
 		default:
 			last = c
 		}
@@ -285,7 +285,7 @@ func sameAsLog(t *testing.T, what string, got screen, log *snapshot.Snapshot, fr
 	t.Helper()
 	sameScreen(t, what, got.messages, log.Messages(), frames)
 	if a, b := canonical(t, got.state), canonical(t, log.State); a != b {
-		t.Fatalf("%s: state %s, the log has %s\n%s", what, a, b, dump(frames))
+		t.Fatalf("%s: state: got %s, want %s\n%s", what, a, b, dump(frames))
 	}
 }
 
@@ -298,8 +298,8 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 	return asJSON(t, v)
 }
 
-// withoutStale leaves out what a client can't be told to forget as long as the thread has no
-// reasoning: that of an attempt that died while the client was away.
+// withoutStale leaves out the reasoning of an attempt that died while the client was away. Clients
+// cannot remove it while the thread has no other reasoning.
 func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Message {
 	reasons := func(m agui.Message) bool { return m.Role == agui.RoleReasoning }
 	if slices.ContainsFunc(log.Messages(), reasons) {
@@ -308,14 +308,14 @@ func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Messag
 	return slices.DeleteFunc(messages, reasons)
 }
 
-// viewers are readers of one log that come at any time.
+// viewers are readers of one log that join at any time.
 type viewers struct {
 	t        *testing.T
 	ctx      context.Context
 	follower *stream.Follower
 	readOn   func(context.Context, *view.View) ([]view.Frame, error)
 
-	late    chan struct{} // bounds how many read what is over at the same time
+	late    chan struct{} // bounds the concurrent readers of a finished run
 	readers sync.WaitGroup
 	mu      sync.Mutex
 	read    []reading
@@ -326,22 +326,22 @@ func newViewers(t *testing.T, ctx context.Context, l *stream.Log) *viewers {
 	return &viewers{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
 }
 
-// reading is what a reader was shown, until its view ended.
+// reading is the events that a reader was shown, until its view ended.
 type reading struct {
 	what          string
-	old           []agui.Message // what it had when it came
+	old           []agui.Message // the reader's messages when it joined
 	before, after []view.Frame
 	err           error
 }
 
 func (r reading) all() []view.Frame { return slices.Concat(r.before, r.after) }
 
-// send lets a reader read to the end. It had been shown some frames, by another view.
+// send starts a reader that reads to the end. Its earlier events came from another view.
 func (c *viewers) send(shownView *view.View, r reading) {
 	c.readers.Go(func() { c.take(shownView, r) })
 }
 
-// sendLate lets a reader read what is over.
+// sendLate starts a reader of a finished run.
 func (c *viewers) sendLate(shownView *view.View, r reading) {
 	c.late <- struct{}{}
 	c.readers.Go(func() {
@@ -358,7 +358,7 @@ func (c *viewers) take(shownView *view.View, r reading) {
 	c.read = append(c.read, r)
 }
 
-// wait returns what the readers were shown since the last wait.
+// wait returns the readings since the last call.
 func (c *viewers) wait() []reading {
 	c.t.Helper()
 	c.readers.Wait()
@@ -366,19 +366,19 @@ func (c *viewers) wait() []reading {
 	c.read = nil
 	for _, r := range read {
 		if !errors.Is(r.err, io.EOF) {
-			c.t.Fatalf("%s: ended with %v\n%s", r.what, r.err, dump(r.all()))
+			c.t.Fatalf("%s: got the end %v, want EOF\n%s", r.what, r.err, dump(r.all()))
 		}
 	}
 	return read
 }
 
-// held is a reader that takes in what there is whenever the story goes on.
+// held is a reader that reads all available events after each record.
 type held struct {
 	view   *view.View
 	frames []view.Frame
 }
 
-// poll takes in all up to a record.
+// poll reads all events up to a record.
 func (h *held) poll(ctx context.Context, upTo uint64) {
 	past := true
 	for ctx.Err() == nil && (past || h.view.At() < upTo) {
@@ -395,9 +395,9 @@ func (h *held) poll(ctx context.Context, upTo uint64) {
 	}
 }
 
-// Whenever a reader joins, it ends with the conversation and the state that the log has: one with
-// an empty list, and one that had read on until then. Cut behind the prelude, at whatever event,
-// and back at whatever time, it goes on exactly.
+// TestJoinAtEveryRecord: a reader may join at any record, with an empty list or with the list of a
+// live reader. It ends with the conversation and the state of the log. A reader that disconnects
+// after any event after the prelude, and reconnects at any time, continues exactly.
 func TestJoinAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	for name, tell := range stories {
@@ -421,7 +421,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					for k := range h.frames {
 						if after := h.frames[k].Cursor; !after.IsZero() && (k+records)%4 == 0 {
 							c.send(viewer(c.follower).Run(run, view.Options{After: &after}),
-								reading{what: fmt.Sprintf("reader %d, cut behind event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1]})
+								reading{what: fmt.Sprintf("reader %d, disconnected after event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1]})
 						}
 					}
 				}
@@ -449,14 +449,14 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					sameAsLog(t, r.what+" with an old list", had, log, r.all())
 				}
 				if last := r.all()[len(r.all())-1]; string(last.Event) != string(live.frames[len(live.frames)-1].Event) {
-					t.Fatalf("%s ends with %s", r.what, last.Event)
+					t.Fatalf("%s: last event: got %s", r.what, last.Event)
 				}
 			}
 			for i, r := range first {
 				for k, f := range r.after {
 					if after := f.Cursor; !after.IsZero() && (r.before == nil && i%2 == 0 || i%17 == 0) {
 						c.sendLate(viewer(c.follower).Run(run, view.Options{After: &after}), reading{
-							what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: slices.Concat(r.before, r.after[:k+1]),
+							what: fmt.Sprintf("%s, disconnected after event %d, back at the end", r.what, k), before: slices.Concat(r.before, r.after[:k+1]),
 						})
 					}
 				}
@@ -471,8 +471,8 @@ func TestJoinAtEveryRecord(t *testing.T) {
 	}
 }
 
-// What a reader is shown when it joins: complete messages in the snapshot, what goes on from its
-// start, one cursor.
+// TestPrelude: a reader that joins is shown complete messages in a snapshot, open messages from
+// their start, and one cursor.
 func TestPrelude(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -504,22 +504,22 @@ func TestPrelude(t *testing.T) {
 	sameTexts(t, prelude, want)
 	for i, f := range prelude {
 		if f.Cursor.IsZero() != (i < len(prelude)-1) {
-			t.Errorf("event %d has the cursor %q", i, f.Cursor)
+			t.Errorf("cursor of event %d: got %q", i, f.Cursor)
 		}
 	}
 	s.finish(a, says(assistant("m2", "It is so.")), text("m2", " so."), end("m2"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	rest := must[[]view.Frame](t)(readToEnd(ctx, shownView))
 	if healing := rest[len(rest)-2]; healing.Type != agui.EventMessagesSnapshot {
-		t.Errorf("a reasoning that stands in a snapshot and grows needs one more before the end:\n%s", dump(rest))
+		t.Errorf("a reasoning that grows after its snapshot needs another snapshot before the end:\n%s", dump(rest))
 	}
 
 	ended := readAll(t, ctx, follower, view.Options{Join: true})
 	if len(ended) != 4 || ended[3].Type != agui.EventRunFinished || ended[2].Type != agui.EventStateSnapshot || ended[3].Cursor.IsZero() {
-		t.Errorf("of a run that has ended:\n%s", dump(ended))
+		t.Errorf("finished run: got\n%s", dump(ended))
 	}
 	if again := readAll(t, ctx, follower, view.Options{After: &ended[3].Cursor}); len(again) != 0 {
-		t.Errorf("behind its end:\n%s", dump(again))
+		t.Errorf("after its end: got\n%s", dump(again))
 	}
 }
 
@@ -542,14 +542,15 @@ func readToEnd(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	return frames, err
 }
 
-// Who joins a run that has not begun is shown it from its start, as one who did not send the input.
+// TestJoinBeforeTheBeginning: a reader that joins a run before its beginning is shown the run from
+// its start, like a reader that did not send its input.
 func TestJoinBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	shownView := viewer(streamtest.Follow(t, l)).Run(run, view.Options{Join: true, Profile: stream.Profile0})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
-		t.Fatalf("before anything: %v, %v", frames, err)
+		t.Fatalf("before the beginning: got %v, %v", frames, err)
 	}
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tell()
@@ -562,7 +563,7 @@ func TestJoinBeforeTheBeginning(t *testing.T) {
 	}
 }
 
-// An event's place is in one run; a cursor for another is refused, not guessed at.
+// TestCursorOfAnotherRun: a cursor belongs to one run. A cursor of another run is refused.
 func TestCursorOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -574,14 +575,14 @@ func TestCursorOfAnotherRun(t *testing.T) {
 	for _, f := range first {
 		shownView := viewer(follower).Run(s.run, view.Options{After: &f.Cursor})
 		if frames, err := shownView.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
-			t.Errorf("%s: %v, %v", f.Cursor, frames, err)
+			t.Errorf("%s: got %v, %v, want ErrInvalidCursor", f.Cursor, frames, err)
 		}
 		shownView.Close()
 	}
 }
 
-// Who says something to a run gets the place of that as a cursor, though nobody is shown it: behind
-// it comes what the log has from there on.
+// TestCursorOfAProposal: the position of a proposal is a valid cursor, although the proposal is not
+// shown. It continues with the events of the log after it.
 func TestCursorOfAProposal(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -595,12 +596,12 @@ func TestCursorOfAProposal(t *testing.T) {
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{After: &first})
 	defer shownView.Close()
 	if frames, err := readToEnd(ctx, shownView); err != nil || len(frames) != len(want) {
-		t.Errorf("the thread: %d events, %v", len(frames), err)
+		t.Errorf("thread: got %d events, %v", len(frames), err)
 	}
 	foreign := l.CursorAt(said.Seq)
 	elsewhere := viewer(follower).Run(run, view.Options{After: &foreign})
 	defer elsewhere.Close()
 	if _, err := elsewhere.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
-		t.Errorf("a proposal of another run: %v", err)
+		t.Errorf("proposal of another run: got %v, want ErrInvalidCursor", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// tumult writes a run in which lanes change the state and tell of activities, all at once, and
-// attempts die and finish at random.
+// tumult writes a run in which several lanes change the state and activities concurrently. Attempts
+// die and finish at random.
 type tumult struct {
 	t        *testing.T
 	ctx      context.Context
@@ -31,15 +31,15 @@ type tumultLane struct {
 	attempt *stream.Attempt
 	step    int
 	after   uint64
-	calls   int // results that were given
-	told    map[string]bool
+	calls   int             // results given
+	shown   map[string]bool // activities
 }
 
 func (m *tumult) last() uint64 {
 	return must[*snapshot.Snapshot](m.t)(snapshots(m.log).Latest(m.ctx, thread, 0)).Seq
 }
 
-// open begins the run; its conversation has calls that the lanes may answer.
+// open begins the run. Its conversation has calls that the lanes may answer.
 func (m *tumult) open() []agui.Message {
 	called := agui.Message{ID: "a1", Role: agui.RoleAssistant}
 	for i := range m.lanes {
@@ -92,7 +92,7 @@ func (m *tumult) begin(i int) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	lane.attempt, lane.told = a, map[string]bool{}
+	lane.attempt, lane.shown = a, map[string]bool{}
 }
 
 func (m *tumult) leave(lane *tumultLane) {
@@ -129,21 +129,21 @@ func (m *tumult) seal() {
 func (m *tumult) event(i int) agui.Event {
 	m.sequence++
 	id := fmt.Sprintf("act-%d-%d-%d", i, m.lanes[i].step, m.random.IntN(2))
-	if m.lanes[i].told[id] && m.random.IntN(3) > 0 {
+	if m.lanes[i].shown[id] && m.random.IntN(3) > 0 {
 		return &agui.ActivityDelta{MessageID: id, ActivityType: "plan", Patch: m.patch()}
 	}
 	switch m.random.IntN(16) {
 	case 0:
 		return &agui.StateSnapshot{Snapshot: json.RawMessage(fmt.Sprintf(`{"new":%d}`, m.sequence))}
 	case 1, 2, 3, 4, 5:
-		m.lanes[i].told[id] = true
+		m.lanes[i].shown[id] = true
 		return &agui.ActivitySnapshot{MessageID: id, ActivityType: []string{"plan", "progress"}[m.random.IntN(2)], Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, m.sequence))}
 	default:
 		return &agui.StateDelta{Delta: m.patch()}
 	}
 }
 
-// patch often applies only if another one did.
+// patch returns a patch that often depends on another one.
 func (m *tumult) patch() json.RawMessage {
 	return json.RawMessage(fmt.Sprintf([]string{
 		`[{"op":"add","path":"/a","value":{"by":%d}}]`,
@@ -155,7 +155,7 @@ func (m *tumult) patch() json.RawMessage {
 	}[m.random.IntN(6)], m.sequence))
 }
 
-// display is what the reference client makes of what it is shown.
+// display is a reference client that applies the events it is shown.
 type display struct {
 	verifier agui.Verifier
 	reducer  *agui.Reducer
@@ -174,7 +174,7 @@ func (s *display) show(t *testing.T, frames []view.Frame) {
 	}
 }
 
-// known is what a reader has that was shown everything the log has up to a record.
+// known is the state and the messages of a reader that was shown all events up to a record.
 type known struct {
 	seq             uint64
 	state, messages string
@@ -188,15 +188,15 @@ func knownTo(t *testing.T, r *snapshot.Snapshot) known {
 func (s *display) agrees(t *testing.T, what string, log known) {
 	t.Helper()
 	if got := string(s.reducer.State()); got != log.state {
-		t.Fatalf("%s at %d: the client's state is %s, the log's %s", what, log.seq, got, log.state)
+		t.Fatalf("%s at %d: state of the client: got %s, want %s", what, log.seq, got, log.state)
 	}
 	if got := asJSON(t, s.reducer.Messages()); got != log.messages {
 		t.Fatalf("%s at %d: the client's messages differ from the log's (-log +client):\n%s", what, log.seq, cmp.Diff(log.messages, got))
 	}
 }
 
-// At every record, and for readers who come or come back at any time: what the reference client
-// made of what it was shown is what the log is reduced to.
+// TestReadersAndReductionAgreeOnWhatLanesShare: at every record, and for readers that join or
+// reconnect at any time, the reference client's state equals the snapshot of the log.
 func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -214,7 +214,8 @@ func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
 	}
 }
 
-// Readers who come back are not shown attempts that died meanwhile, whichever of them died first.
+// TestReadersWhoComeBackToDeadAttempts: readers that reconnect are not shown attempts that died
+// meanwhile, whichever died first.
 func TestReadersWhoComeBackToDeadAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -245,7 +246,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 	at := make([]known, len(records))
 	base := &snapshot.Snapshot{State: json.RawMessage("{}")}
 	for i, rec := range records {
-		// Each step goes through what a checkpoint keeps.
+		// Each fold starts from the data that a checkpoint stores.
 		var kept snapshot.Snapshot
 		if err := json.Unmarshal(must[[]byte](t)(json.Marshal(base)), &kept); err != nil {
 			t.Fatal(err)
@@ -255,10 +256,10 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 	}
 	whole := must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &snapshot.Snapshot{State: json.RawMessage("{}")}, records...))
 	if diff := cmp.Diff(asJSON(t, whole), asJSON(t, base)); diff != "" {
-		t.Fatalf("reduced step by step it is another thread (-at once +step by step):\n%s", diff)
+		t.Fatalf("snapshots differ (-at once +step by step):\n%s", diff)
 	}
 	if len(base.Pending) != 0 || len(base.Journal.Changes) != 0 {
-		t.Errorf("the run is over, and something is open: %s", asJSON(t, base))
+		t.Errorf("the run is over, and an attempt or change is open: %s", asJSON(t, base))
 	}
 
 	fresh := func() *display { return &display{reducer: agui.NewReducer(said, nil)} }
@@ -273,18 +274,18 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 			live.agrees(t, "live reader", at[i])
 		}
 	}
-	for now := 1; now < len(records); now++ { // behind the proposal
-		// now is how much of the log there is when the reader comes.
+	for now := 1; now < len(records); now++ { // after the proposal
+		// now is the number of records when the reader joins.
 		late := fresh()
 		reader := view.NewProjection(snapshots(l), run, "", nil, records[:now+1])
 		for i, rec := range records {
 			late.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 			if i >= now {
-				late.agrees(t, fmt.Sprintf("reader who comes at record %d", now), at[i])
+				late.agrees(t, fmt.Sprintf("reader that joins at record %d", now), at[i])
 			}
 		}
 	}
-	pairs := random.Perm(len(frames) * len(records)) // of where a reader was cut, and when it comes back
+	pairs := random.Perm(len(frames) * len(records)) // the last event before the disconnect, and the record of the reconnect
 	for _, pair := range pairs[:min(len(pairs), 150)] {
 		cut, now := pair/len(records), pair%len(records)
 		cursor := frames[cut].Cursor
@@ -297,15 +298,15 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		for i, rec := range records {
 			back.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 			if i >= now {
-				back.agrees(t, fmt.Sprintf("reader cut behind event %d who comes back at record %d", cut, now), at[i])
+				back.agrees(t, fmt.Sprintf("reader disconnected after event %d, back at record %d", cut, now), at[i])
 			}
 		}
 	}
 }
 
-// A client that says it has no state, on a thread that has one, is told before it is sent changes
-// of it.
-func TestAKeptStateIsTold(t *testing.T) {
+// TestAKeptStateIsTold: a client that sends no state, on a thread that has one, is shown the
+// thread's state before changes of it.
+func TestAKeptStateIsShown(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
@@ -322,7 +323,7 @@ func TestAKeptStateIsTold(t *testing.T) {
 		}
 		return run, must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	}
-	for _, c := range []struct{ id, sent, keeps, want, told string }{
+	for _, c := range []struct{ id, sent, keeps, want, shown string }{
 		{"1", ``, "", `{}`, ""},
 		{"2", `{"a":1}`, "", `{"a":1}`, ""},
 		{"3", ` {} `, "", `{"a":1}`, `{"a":1}`},
@@ -333,29 +334,29 @@ func TestAKeptStateIsTold(t *testing.T) {
 		{"8", `{"b":5,"s":{"y":2}}`, "s", `{"b":5,"s":{"x":1}}`, `{"b":5,"s":{"x":1}}`},
 		{"9", `{"s": {"x": 1}, "b": 6}`, "s", `{"s":{"x":1},"b":6}`, ""},
 		{"a", `[7]`, "s", `[7]`, ""},
-		{"b", `{"s":8}`, "s", `{"s":8}`, ""}, // there was none to keep
+		{"b", `{"s":8}`, "s", `{"s":8}`, ""}, // there was no member to keep
 	} {
 		run, after := begin(c.id, c.sent, c.keeps)
 		if string(after.State) != c.want {
-			t.Errorf("run %s: state is %s, want %s", c.id, after.State, c.want)
+			t.Errorf("run %s: state: got %s, want %s", c.id, after.State, c.want)
 		}
 		shownView := viewer(follower).Run(run, view.Options{})
 		frames, _ := readOn(ctx, shownView)
 		shownView.Close()
-		told := ""
+		shown := ""
 		for _, f := range frames {
 			if s, ok := must[agui.Event](t)(agui.Decode(f.Event)).(*agui.StateSnapshot); ok {
-				told = string(s.Snapshot)
+				shown = string(s.Snapshot)
 			}
 		}
-		if told != c.told {
-			t.Errorf("run %s: the client is told %q, want %q", c.id, told, c.told)
+		if shown != c.shown {
+			t.Errorf("run %s: state shown to the client: got %q, want %q", c.id, shown, c.shown)
 		}
 	}
 }
 
-// Older clients keep an activity that a snapshot lacks, and cannot be told otherwise: it is
-// emptied.
+// TestOlderClientsAreLeftAnEmptyActivity: older clients keep an activity that a snapshot leaves
+// out. The projection empties it instead.
 func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -377,7 +378,7 @@ func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
 			left = append(left, m.Content.Object())
 		}
 		if got := string(must[[]byte](t)(json.Marshal(left))); got != want {
-			t.Errorf("profile %q is left %s, want %s", profile, got, want)
+			t.Errorf("profile %q: remaining activities: got %s, want %s", profile, got, want)
 		}
 	}
 	m.leave(&m.lanes[0])

@@ -27,7 +27,7 @@ func place(step string, after uint64) stream.Place {
 
 func text(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: id, Delta: s} }
 
-// testContext ends with the test. What does not end is shown by the time-out of go test, with all
+// testContext ends with the test. A test that hangs is reported by the timeout of go test, with all
 // goroutines.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
@@ -76,8 +76,8 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A reader must not have a tool's result of a step that is not finished: a snapshot would take it
-// away.
+// TestTheLastEventsComeWithTheEnd: a reader is not shown a tool's result of a step that is not
+// finished, because a snapshot would remove it.
 func TestTheLastEventsComeWithTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -93,7 +93,7 @@ func TestTheLastEventsComeWithTheEnd(t *testing.T) {
 		last := records[len(records)-1]
 		events := must[[][]byte](t)(last.Events(ctx))
 		if last.Kind != stream.KindDone || len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventToolCallResult {
-			t.Fatalf("the last record is %s with %s", last.Kind, events)
+			t.Fatalf("last record: got %s with %s", last.Kind, events)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestNewerAttemptFencesTheOlder(t *testing.T) {
 	}
 	newer := begin(t, ctx, l, place("1/model", 0))
 	if !newer.Resumed() {
-		t.Error("the newer attempt does not know that an older one had begun")
+		t.Error("Resumed of the newer attempt: got false, want true")
 	}
 	work, cancel := zombie.Context(ctx)
 	defer cancel()
@@ -135,10 +135,10 @@ func TestNewerAttemptFencesTheOlder(t *testing.T) {
 	}
 	<-work.Done()
 	if cause := context.Cause(work); !errors.Is(cause, stream.ErrFenced) {
-		t.Fatalf("the zombie's work ended with %v, want ErrFenced", cause)
+		t.Fatalf("context of the zombie: got %v, want ErrFenced", cause)
 	}
 	if _, err := zombie.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) {
-		t.Fatalf("zombie finished: %v", err)
+		t.Fatalf("Finish of the zombie: got %v, want ErrFenced", err)
 	}
 	if _, err := newer.Finish(ctx, &stream.Result{}); err != nil {
 		t.Fatalf("the newer attempt: %v", err)
@@ -161,8 +161,9 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	}
 }
 
-// Whoever goes on with the next step finishes the present one first: an attempt of that which comes
-// later is not fenced off by what it would have gone on with itself, and by nothing else less.
+// TestLateAttemptFindsWhatItGoesOnWith: an attempt that continues with the next step finishes its
+// own step first. A late attempt of the same step is not fenced by that next step, but by any other
+// record.
 func TestLateAttemptFindsWhatItGoesOnWith(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -171,12 +172,12 @@ func TestLateAttemptFindsWhatItGoesOnWith(t *testing.T) {
 	late.Then = "advance/2"
 	opened := must[uint64](t)(l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
 	if again := must[uint64](t)(l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"})); again != opened {
-		t.Errorf("the step is opened at %d, and again at %d", opened, again)
+		t.Errorf("opening: got record %d, and then %d", opened, again)
 	}
 	next := begin(t, ctx, l, place("advance/2", opened))
 	for _, finished := range []bool{false, true} {
 		if seq, err := l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
-			t.Errorf("with the next step finished: %t, it is opened behind %d, %v; want %d", finished, seq, err, first)
+			t.Errorf("next step finished: %t: got the opening after %d, %v; want %d", finished, seq, err, first)
 		}
 		if !finished {
 			must[uint64](t)(next.Finish(ctx, &stream.Result{}))
@@ -185,11 +186,11 @@ func TestLateAttemptFindsWhatItGoesOnWith(t *testing.T) {
 	other := late
 	other.Execution = "e2"
 	if _, err := l.Open(ctx, other, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
-		t.Errorf("opened by another execution: %v, want ErrOver", err)
+		t.Errorf("opening by another execution: got %v, want ErrOver", err)
 	}
 	last := must[uint64](t)(begin(t, ctx, l, place("3/tools", opened+2)).Finish(ctx, &stream.Result{}))
 	if _, err := l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
-		t.Errorf("opened when the run has come to %d: %v, want ErrOver", last, err)
+		t.Errorf("opening when the run has reached %d: got %v, want ErrOver", last, err)
 	}
 }
 
@@ -207,13 +208,14 @@ func TestAnotherExecutionIsRefused(t *testing.T) {
 	}
 }
 
-// The run's end does not fence a tool's lane, which is another subject: the lane has to be taken
-// over even before its step begins, or a late attempt would call the tool of a run that is over.
-func TestSupersededStepDoesNotBeginAnyMore(t *testing.T) {
+// TestSupersededStepDoesNotBeginAnyMore: a tool's lane is another subject than the run's end. The
+// lane is superseded even before its step begins, so that no late attempt calls the tool after the
+// run's end.
+func TestSupersededStepDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	p := stream.Place{Run: run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
-	for range 2 { // whoever finishes a run may have to do so twice
+	for range 2 { // a repeated end of the run supersedes again
 		if err := l.Supersede(ctx, p, false); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +224,7 @@ func TestSupersededStepDoesNotBeginAnyMore(t *testing.T) {
 		t.Fatalf("late attempt: %v, want ErrOver", err)
 	}
 	if n := len(recordsOf(t, l)); n != 1 {
-		t.Errorf("superseding twice wrote %d records", n)
+		t.Errorf("records of two Supersede calls: got %d, want 1", n)
 	}
 }
 
@@ -234,11 +236,12 @@ func TestFinishedStepIsNotSuperseded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := recordsOf(t, l); r[len(r)-1].Kind != stream.KindDone {
-		t.Errorf("the lane ends with %s", r[len(r)-1].Kind)
+		t.Errorf("last record of the lane: got %s, want done", r[len(r)-1].Kind)
 	}
 }
 
-// What is kept of an attempt is what everybody was shown of it, up to its last word.
+// TestWhatACutAttemptSaidIsKept: the text that is kept of a superseded attempt is exactly what
+// readers were shown of it.
 func TestWhatACutAttemptSaidIsKept(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -254,7 +257,7 @@ func TestWhatACutAttemptSaidIsKept(t *testing.T) {
 	defer cancel()
 	tail := streamtest.Follow(t, l).Tail(run)
 	defer tail.Close()
-	speak := func(e agui.Event) { // and wait until everybody could hear it
+	speak := func(e agui.Event) { // waits until readers could read it
 		if err := a.Emit(zombie, e); err == nil {
 			_, _ = tail.Next(zombie, time.Minute)
 		}
@@ -262,7 +265,7 @@ func TestWhatACutAttemptSaidIsKept(t *testing.T) {
 	speak(start("m"))
 	speak(text("m", "never "))
 	spoken := make(chan struct{})
-	go func() { // it goes on while it is cut
+	go func() { // the attempt emits while it is superseded
 		defer close(spoken)
 		for i := 0; i < 200 && zombie.Err() == nil; i++ {
 			speak(text("m", fmt.Sprint(i, " ")))
@@ -280,7 +283,7 @@ func TestWhatACutAttemptSaidIsKept(t *testing.T) {
 	}
 	m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 	if len(m) != 2 || m[1].Content.Text() != shown || shown == "" {
-		t.Errorf("%d messages; readers are shown %d bytes and the conversation has %d", len(m), len(shown), len(m[len(m)-1].Content.Text()))
+		t.Errorf("got %d messages; readers were shown %d bytes, the conversation has %d", len(m), len(shown), len(m[len(m)-1].Content.Text()))
 	}
 }
 
@@ -296,10 +299,10 @@ func TestMissingRecordIsLogLost(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	if _, _, err := l.Begin(ctx, place("2/model", 17)); !errors.Is(err, stream.ErrLogLost) {
-		t.Fatalf("begin behind a record that is not there: %v, want ErrLogLost", err)
+		t.Fatalf("begin after a missing record: got %v, want ErrLogLost", err)
 	}
 	if _, err := snapshots(l).Latest(ctx, thread, 17); !errors.Is(err, stream.ErrLogLost) {
-		t.Fatalf("reduce: %v, want ErrLogLost", err)
+		t.Fatalf("snapshot at a missing record: got %v, want ErrLogLost", err)
 	}
 }
 
@@ -323,8 +326,9 @@ func TestSealStandsAndFencesEverything(t *testing.T) {
 	}
 }
 
-// A frame has everything that gathered since the last acknowledgement: what is emitted faster than
-// the log answers leaves together, in order, and nothing is dropped.
+// TestEventsArriveInOrderWhateverTheirSize: a frame has all events since the last acknowledgement.
+// Events that are emitted faster than the log acknowledges share a frame, in order, and none is
+// dropped.
 func TestEventsArriveInOrderWhateverTheirSize(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -361,12 +365,12 @@ func TestEventsArriveInOrderWhateverTheirSize(t *testing.T) {
 			want += big
 		}
 		if e.Delta != want {
-			t.Fatalf("event %d is %.40q…, want %.40q…", i, e.Delta, want)
+			t.Fatalf("event %d: got %.40q…, want %.40q…", i, e.Delta, want)
 		}
 		i++
 	}
 	if i != n {
-		t.Fatalf("%d of %d events arrived", i, n)
+		t.Fatalf("got %d of %d events", i, n)
 	}
 }
 
@@ -377,16 +381,16 @@ func TestProposalIsOneRecord(t *testing.T) {
 	first := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
 	again := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
 	if first != again {
-		t.Fatalf("the same input is two proposals: %v and %v", first, again)
+		t.Fatalf("proposals of the same input: got %v and %v, want one", first, again)
 	}
 	other := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{2}, in))
 	if other.Seq == first.Seq {
-		t.Fatal("another input is the same proposal")
+		t.Fatal("proposals of two inputs are the same")
 	}
 	in.Late = []stream.LateAnswer{{InterruptID: "i"}}
 	late := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
 	if late.Digest != first.Digest || late.Seq == first.Seq || len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late) != 1 {
-		t.Fatalf("the same input, late by now, is %v, and was %v", late, first)
+		t.Fatalf("proposal with a late answer: got %v, before %v", late, first)
 	}
 }
 
@@ -394,13 +398,13 @@ func TestCancelRequestIsKeptOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	if wanted := must[bool](t)(l.CancelRequested(ctx, run)); wanted {
-		t.Fatal("cancelled before anyone asked")
+		t.Fatal("cancel requested before any request")
 	}
 	if first := must[bool](t)(l.RequestCancel(ctx, run, stream.Cancel{Reason: "stop"})); !first {
-		t.Fatal("the first request is told to be a later one")
+		t.Fatal("the first request is reported as a repetition")
 	}
 	if first := must[bool](t)(l.RequestCancel(ctx, run, stream.Cancel{Reason: "stop"})); first {
-		t.Fatal("the second request is told to be the first")
+		t.Fatal("the second request is reported as the first")
 	}
 	if wanted := must[bool](t)(l.CancelRequested(ctx, run)); !wanted {
 		t.Fatal("the request is lost")

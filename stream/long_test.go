@@ -18,8 +18,8 @@ import (
 )
 
 // tellLong writes short runs and checkpoints, as workers do. The last run cuts the conversation,
-// differs from what its client knows, and says so much that a checkpoint stands behind it: readers
-// who come to its start need the thread as it was before that.
+// differs from its client's list, and is so long that a checkpoint follows its start: readers of
+// its start need the thread before that checkpoint.
 func tellLong(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread, runs int) (last stream.Run) {
 	t.Helper()
 	for i := range runs {
@@ -79,10 +79,10 @@ func need(t testing.TB) func(*snapshot.Snapshot, error) *snapshot.Snapshot {
 	}
 }
 
-// openings are the ways to come to a thread whose last run has ended.
+// openings are the ways to open a thread whose last run has ended.
 var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Follower, last stream.Run) error{
 	"a new run": func(ctx context.Context, l *stream.Log, _ *stream.Follower, last stream.Run) error {
-		_, err := snapshots(l).Latest(ctx, last.Thread, 0) // where the input is accepted; the first step finds it here
+		_, err := snapshots(l).Latest(ctx, last.Thread, 0) // to accept the input; the first step uses this snapshot
 		return err
 	},
 	"the thread": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
@@ -96,7 +96,7 @@ var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Fol
 	},
 }
 
-// pageOf returns what a page of events from the middle of a thread costs, whatever follows.
+// pageOf reads a page of events from the middle of a thread.
 func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Follower, stream.Run) error {
 	return func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
 		v := viewer(f).Thread(last.Thread, view.ThreadOptions{After: &after})
@@ -124,8 +124,8 @@ func see(ctx context.Context, v *view.View) error {
 	}
 }
 
-// newcomer counts what a process that has nothing yet receives from the log when it opens a thread,
-// in messages: records, and the pieces of checkpoints.
+// newcomer counts the messages that a process without a cache receives from the log when it opens a
+// thread: records and parts of checkpoints.
 func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.Run, open func(context.Context, *stream.Log, *stream.Follower, stream.Run) error) uint64 {
 	t.Helper()
 	l := streamtest.OpenOn(t, s)
@@ -137,8 +137,8 @@ func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.R
 	return l.Conn().Stats().InMsgs - before
 }
 
-// A thread of 400 runs costs no more to open than what lies behind its last checkpoint, whoever
-// comes.
+// TestALongThreadOpensFromItsCheckpoint: opening a thread of 400 runs costs no more than the
+// records after its last checkpoint, for each kind of reader.
 func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -152,19 +152,19 @@ func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
 	const bound = 400 // of some 2,000 records: 64 KiB of them may follow the last checkpoint
 	for name, open := range openings {
 		if n := newcomer(t, ctx, s, last, open); n > bound {
-			t.Errorf("%s: %d messages from the log, more than %d", name, n, bound)
+			t.Errorf("%s: got %d messages from the log, want at most %d", name, n, bound)
 		}
 	}
-	// A page is read without what follows it. The conversation that a run in it began with is
-	// reduced from the thread's beginning if no checkpoint is as old. Batches are read ahead, the
+	// A page is read without the records after it. The conversation at the beginning of a run is
+	// reduced from the thread's beginning if no checkpoint is as old. Batches are read ahead; the
 	// second has 512 records.
 	before := int(early[0].Seq)
 	if n := newcomer(t, ctx, s, last, pageOf(l.CursorAt(early[1].Seq))); n > uint64(before+3*bound) {
-		t.Errorf("a page behind the 40th run: %d messages from the log, %d of them before it", n, before)
+		t.Errorf("a page after the 40th run: got %d messages from the log, %d of them before it", n, before)
 	}
 }
 
-// Many who look at one run when its attempt dies all need the same reduction: it is made once.
+// TestReductionsAreShared: concurrent readers that need the same snapshot share one reduction.
 func TestReductionsAreShared(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -183,12 +183,12 @@ func TestReductionsAreShared(t *testing.T) {
 	}
 	viewers.Wait()
 	if n := l.Conn().Stats().InMsgs - before; n > 300 {
-		t.Errorf("100 viewers cost %d messages from the log", n)
+		t.Errorf("messages from the log for 100 readers: got %d, want at most 300", n)
 	}
 	impatient, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := snapshots(streamtest.OpenOn(t, s)).At(impatient, last.Thread, seq); err == nil {
-		t.Error("an ended context reduces")
+		t.Error("At with an ended context: got no error")
 	}
 }
 

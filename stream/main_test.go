@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// The test's program is also the nodes of its clusters, which are processes so that they can be
-// killed.
+// TestMain runs the tests. The test's program is also a node of the clusters, which are processes
+// so that tests can kill them.
 func TestMain(m *testing.M) {
 	if options := os.Getenv(nodeOptions); options != "" {
 		serveNode(options)
@@ -25,13 +25,13 @@ func TestMain(m *testing.M) {
 
 var stores sync.Map // by log
 
-// snapshots returns the snapshots of a log: for the same log the same store.
+// snapshots returns the snapshot store of a log, the same store for each call.
 func snapshots(l *stream.Log) *snapshot.Store {
 	s, _ := stores.LoadOrStore(l, snapshot.NewStore(l))
 	return s.(*snapshot.Store)
 }
 
-// viewer attaches readers to the log that a follower follows.
+// viewer attaches readers to a follower's log.
 func viewer(f *stream.Follower) view.Viewer {
 	return view.Viewer{Follower: f, Snapshots: snapshots(f.Log())}
 }

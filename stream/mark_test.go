@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// counter is a branch that counts in the state, which others do as well.
+// counter is a branch that increments a number in the state, concurrently with other branches.
 type counter struct {
 	log   *stream.Log
 	place stream.Place
@@ -35,8 +35,7 @@ func (c *counter) begin(ctx context.Context, n int) (*stream.Attempt, error) {
 	return a, err
 }
 
-// count adds one to the number that it finds in the state. stale is how often it had changed
-// meanwhile.
+// count adds one to the number in the state. stale is the number of conflicting changes meanwhile.
 func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
 	a, err := c.begin(ctx, n)
 	if err != nil {
@@ -69,14 +68,14 @@ func adding(n int) agui.Event {
 	return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/n","value":%d}]`, n))}
 }
 
-// opened begins the run whose state it is.
+// opened begins the run that the counters belong to.
 func opened(t *testing.T, ctx context.Context, l *stream.Log) {
 	t.Helper()
 	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 }
 
-// Who changes the state by what it was is refused when it is something else, writes nothing then,
-// and may try again.
+// TestAStaleStateIsNotChanged: a change of a state that has changed meanwhile returns ErrStale and
+// writes nothing. The attempt may try again.
 func TestAStaleStateIsNotChanged(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -89,23 +88,24 @@ func TestAStaleStateIsNotChanged(t *testing.T) {
 	must[uint64](t)(first.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)))
 	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := second.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
-		t.Fatalf("the state was another one: %v", err)
+		t.Fatalf("FinishOn with a stale state: got %v, want ErrStale", err)
 	}
 	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
-		t.Errorf("at %d it is %s", after.Seq, after.State)
+		t.Errorf("state at %d: got %s", after.Seq, after.State)
 	}
 	must[uint64](t)(second.FinishOn(ctx, between.Mark, &stream.Result{}, adding(2)))
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if numberIn(after) != 2 || after.Mark == between.Mark {
-		t.Errorf("behind mark %d it is %s", after.Mark, after.State)
+		t.Errorf("state after mark %d: got %s", after.Mark, after.State)
 	}
 	right.place.After = 0
 	if _, done, err := l.Begin(ctx, right.place); done == nil || err != nil {
-		t.Errorf("another attempt: %v, %v", done, err)
+		t.Errorf("another attempt: got %v, %v, want the finished record", done, err)
 	}
 }
 
-// A count is written once, whatever gets lost on the way.
+// TestCountsAreWrittenOnceWhateverGetsLost: a change is written once, whether a publication or its
+// acknowledgement is lost.
 func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]loss{"publication": thePublication, "acknowledgement": theAcknowledgement} {
@@ -123,15 +123,16 @@ func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 				c.place.After = must[uint64](t)(a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
 				a.Close()
 			}
-			n.awaitReconnect(t, l.Conn()) // a read that is sent on a connection which is cut fails
+			n.awaitReconnect(t, l.Conn()) // a read on a connection that is cut fails
 			if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 5 || n.losses() != 5 {
-				t.Errorf("behind %d losses it is %s", n.losses(), end.State)
+				t.Errorf("state after %d losses: got %s", n.losses(), end.State)
 			}
 		})
 	}
 }
 
-// A zombie that changes the state is refused by its lane, however fresh its view is.
+// TestAZombieDoesNotCount: a zombie attempt that changes the state is fenced by its lane, even with
+// a current snapshot.
 func TestAZombieDoesNotCount(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -144,17 +145,17 @@ func TestAZombieDoesNotCount(t *testing.T) {
 	}
 	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := zombie.FinishOn(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
-		t.Errorf("the zombie is told %v", err)
+		t.Errorf("FinishOn of the zombie: got %v, want ErrFenced", err)
 	}
 	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 1 {
-		t.Errorf("it is %s", end.State)
+		t.Errorf("state: got %s", end.State)
 	}
 }
 
-// Many count at the same time, on all nodes of a cluster, of which one dies after the other: no
-// count is lost.
+// TestCountersSurviveNodes: counters on all nodes of a cluster run in parallel while its nodes die
+// in turn. No count is lost.
 func TestCountersSurviveNodes(t *testing.T) {
-	// Not in parallel: its nodes take what others need.
+	// Not in parallel: its nodes use what other tests need.
 	const counters, each = 6, 20
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -185,6 +186,6 @@ func TestCountersSurviveNodes(t *testing.T) {
 	}
 	counting.Wait()
 	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != counters*each {
-		t.Errorf("%d times %d counts come to %s", counters, each, end.State)
+		t.Errorf("%d counters with %d counts each: got the state %s", counters, each, end.State)
 	}
 }

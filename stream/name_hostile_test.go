@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// FuzzToken holds any two ids apart: neither is the other's token, nor does one match the other
-// where NATS takes tokens for patterns.
+// FuzzToken checks that two IDs have different tokens, and that no token matches another as a NATS
+// pattern.
 func FuzzToken(f *testing.F) {
 	ids := []string{"a", "A", "é", "e\u0301", "a.b", "a*", "*", ">", "", ".", "~a", "a b", "a/b", "\x00", "\xff", strings.Repeat("x", 64), strings.Repeat("x", 65), "$JS", "default"}
 	for i, id := range ids {
@@ -21,11 +21,11 @@ func FuzzToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, y := stream.Token(a), stream.Token(b)
 		if (x == y) != (a == b) {
-			t.Errorf("%q and %q have the tokens %q and %q", a, b, x, y)
+			t.Errorf("tokens of %q and %q: got %q and %q", a, b, x, y)
 		}
 		for _, token := range []string{x, y} {
 			if !server.IsValidLiteralSubject(token) || strings.ContainsAny(token, "./$ \t\r\n") || len(token) > 64 || !utf8.ValidString(token) {
-				t.Errorf("%q is no token", token)
+				t.Errorf("%q is not a valid token", token)
 			}
 		}
 		subject := func(thread, run string) string { return "perdure.default." + thread + "." + run + ".main" }
@@ -34,14 +34,14 @@ func FuzzToken(f *testing.F) {
 		}
 		for _, other := range []string{subject(y, x), subject(x, y), subject(y, y)} {
 			if server.SubjectsCollide(subject(x, x), other) {
-				t.Errorf("%s and %s are one", subject(x, x), other)
+				t.Errorf("subjects %s and %s collide", subject(x, x), other)
 			}
 		}
 	})
 }
 
-// FuzzIdentify: no two places of no two runs have one id, whatever the names are. Control
-// characters aside, of which the api takes none: NUL separates what is hashed.
+// FuzzIdentify checks that two places of two runs have different IDs, whatever their names. It
+// leaves out NUL, which separates the hashed parts and which the API refuses.
 func FuzzIdentify(f *testing.F) {
 	f.Add("t", "r", "t", "r2", "1/model", "1/model")
 	f.Add("t", "r", "tr", "", "1/model", "1/model")

@@ -22,7 +22,7 @@ func TestToken(t *testing.T) {
 	for _, id := range odd {
 		token := stream.Token(id)
 		if len(token) != 33 || token[0] != '~' || strings.ContainsAny(token, ".*> \t\n/") {
-			t.Errorf("Token(%.20q) = %q is no token of a subject", id, token)
+			t.Errorf("Token(%.20q) = %q, want a token for a subject", id, token)
 		}
 		if other, ok := seen[token]; ok {
 			t.Errorf("%.20q and %.20q have the same token", id, other)
@@ -32,7 +32,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("Token(%.20q) is %q and then %q", id, token, again)
 		}
 	}
-	// Tokens stand in subjects and in Temporal's ids for ever: they must not change.
+	// Tokens are part of stored subjects and of Temporal's IDs: they must not change.
 	if got := stream.Token("a.b"); got != "~fzztnxeoxkd66rzn6vumgvecvpzfoxod" {
 		t.Errorf("Token(%q) has changed: %s", "a.b", got)
 	}

@@ -16,17 +16,16 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// network is the way between a client and a server that may be started again. When a test wants it
-// to a publication, or its acknowledgement, gets lost, or new consumers are given to a node that is
-// dead.
+// network connects a client to a server that may restart. On request it loses a publication or its
+// acknowledgement, or places new consumers on a dead node.
 type network struct {
 	mu     sync.Mutex
 	server *server.Server
-	conn   net.Conn // the last one
+	conn   net.Conn // the last connection
 	lose   loss
 	lost   int
-	// dead is how many consumers, by their names, go to the dead node from now on; buried are those
-	// that have gone there: what is asked for them is never answered.
+	// dead is the number of further consumers, by name, that go to the dead node. buried are the
+	// consumers on it: requests for them are not answered.
 	dead   int
 	buried map[string]bool
 	given  chan struct{}
@@ -57,7 +56,7 @@ func (n *network) use(s *server.Server) {
 	n.server = s
 }
 
-// loseNext makes one publication of a record go wrong.
+// loseNext loses the next publication of a record, or its acknowledgement.
 func (n *network) loseNext(what loss) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,15 +83,15 @@ func (n *network) awaitReconnect(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// giveToTheDead lets the next consumers be made on a node that never answers, as a cluster does
-// that has not noticed its death, and then cuts the connection, so that one has to be made. given
-// is closed when the first one has been.
+// giveToTheDead places the next consumers on a node that never answers, like a cluster that has not
+// noticed the node's death. It then cuts the connection, so that the client creates a consumer.
+// given is closed after the first one.
 func (n *network) giveToTheDead(t *testing.T, consumers int) (given <-chan struct{}) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	nc := streamtest.Connect(t, n.server)
-	must[*nats.Subscription](t)(nc.Subscribe(unanswered+">", func(*nats.Msg) {})) // or there would be an answer: nobody is there
+	must[*nats.Subscription](t)(nc.Subscribe(unanswered+">", func(*nats.Msg) {})) // without a subscriber NATS would answer that there are no responders
 	n.dead, n.buried, n.given = consumers, map[string]bool{}, make(chan struct{})
 	if err := errors.Join(nc.Flush(), n.conn.Close()); err != nil {
 		t.Fatal(err)
@@ -100,10 +99,11 @@ func (n *network) giveToTheDead(t *testing.T, consumers int) (given <-chan struc
 	return n.given
 }
 
-// What is asked on, and where it goes instead if it is not to be answered.
+// The subject of requests for consumers, and the subject that replaces it if a request is not to be
+// answered.
 const (
 	asked      = "$JS.API.CONSUMER.CREATE.PERDURE."
-	unanswered = "NO.BODY.CONSUMER.CREATE.PERDURE." // as long
+	unanswered = "NO.BODY.CONSUMER.CREATE.PERDURE." // of the same length
 )
 
 // InProcessConn implements nats.InProcessConnProvider.
@@ -123,7 +123,7 @@ type wire struct {
 	network *network
 }
 
-// redirect sends what is asked for a consumer that is buried where nobody answers.
+// redirect sends requests for a buried consumer to a subject that is not answered.
 func (n *network) redirect(b []byte) []byte {
 	_, rest, found := bytes.Cut(b, []byte(asked))
 	if !found {
@@ -144,7 +144,7 @@ func (n *network) redirect(b []byte) []byte {
 	return bytes.Replace(b, []byte(asked), []byte(unanswered), 1)
 }
 
-// Write cuts the connection at a record's publication: before the server gets it, or after.
+// Write cuts the connection at the publication of a record, before or after the server receives it.
 func (w *wire) Write(b []byte) (int, error) {
 	b = w.network.redirect(b)
 	lose := nothing

@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Clients leave the messages that a snapshot repeats in their places. Whatever part of the
-// conversation a client sends, it ends with the whole conversation in the order of the log.
+// TestClientHasTheOrderOfTheThread: clients do not move messages that a snapshot repeats. Whatever
+// part of the conversation a client sends, it ends with the whole conversation in the order of the
+// log.
 func TestClientHasTheOrderOfTheThread(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, sent string }{
@@ -51,7 +52,7 @@ func TestClientHasTheOrderOfTheThread(t *testing.T) {
 					}
 				}
 				if got, want := words(client.Messages()), words(now.Messages()); got != want {
-					t.Errorf("the client has %s, the log has %s", got, want)
+					t.Errorf("messages of the client: got %s, want %s", got, want)
 				}
 			})
 		}

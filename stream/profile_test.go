@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// What clients from before the protocol's first version refuse a run over, and what they get
-// instead.
+// TestOlderClientsAreSpokenToAsTheyUnderstand: clients before protocol version 1.0 refuse some
+// events. They get other events instead.
 func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 	t.Parallel()
 	image := agui.ContentPart{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceURL, Value: "https://example.com/i.png"}}
@@ -23,7 +23,7 @@ func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 		old, now string
 	}{
 		{
-			"a run that was cancelled is no success",
+			"a cancelled run is an error",
 			&agui.RunFinished{ThreadID: "t", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}, Usage: usage},
 			`{"type":"RUN_ERROR","message":"the run was cancelled","code":"cancelled","usage":[{"provider":"p","inputTokens":3}]}`,
 			`{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"cancelled"},"usage":[{"provider":"p","inputTokens":3}]}`,
@@ -35,13 +35,13 @@ func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 			`{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"success","pendingToolCallIds":["c"]}}`,
 		},
 		{
-			"a run without outcome stays as it is",
+			"a run without outcome is unchanged",
 			&agui.RunFinished{ThreadID: "t", RunID: "r"},
 			`{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`,
 			`{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`,
 		},
 		{
-			"interrupts stay as they are",
+			"interrupts are unchanged",
 			&agui.RunFinished{ThreadID: "t", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call"}}}},
 			`{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"tool_call"}]}}`,
 			`{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"tool_call"}]}}`,
@@ -53,7 +53,7 @@ func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 			`{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":[{"type":"text","text":"sun"},{"type":"image","source":{"type":"url","value":"https://example.com/i.png"}},{"type":"text","text":"ny"}],"role":"tool"}`,
 		},
 		{
-			"so it is in a snapshot, where a provider's file is nothing at all",
+			"a tool's result in a snapshot is text, and a provider's file is left out",
 			&agui.MessagesSnapshot{Messages: []agui.Message{
 				{ID: "u", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{agui.TextPart("see"), file, image})},
 				{ID: "f", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{file})},
@@ -72,7 +72,7 @@ func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 		for profile, want := range map[stream.Profile]string{stream.Profile0: c.old, stream.Profile1: c.now} {
 			got, err := speak(profile, c.event)
 			if err != nil || want != "" && string(got) != want {
-				t.Errorf("%s: to profile %s it is\n%s (%v), want\n%s", c.name, profile, got, err, want)
+				t.Errorf("%s: profile %s: got\n%s (%v), want\n%s", c.name, profile, got, err, want)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestProfileOf(t *testing.T) {
 	}
 }
 
-// speak returns what a profile makes of an event.
+// speak returns an event as a profile encodes it.
 func speak(p stream.Profile, e agui.Event) ([]byte, error) {
 	raw, err := agui.Encode(e)
 	if err != nil {

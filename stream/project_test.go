@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// projectionFixture writes a run to a log, one event at a time, and has attempts die on the way.
+// projectionFixture writes a run to a log, one event at a time. Attempts die on the way.
 type projectionFixture struct {
 	t     *testing.T
 	ctx   context.Context
@@ -39,7 +39,7 @@ func (s *projectionFixture) open(step string, note any, events ...agui.Event) {
 	s.step()
 }
 
-// die writes the events of an attempt that does not live to finish.
+// die writes the events of an attempt that does not finish.
 func (s *projectionFixture) die(step string, events ...agui.Event) {
 	s.t.Helper()
 	a, _, err := s.log.Begin(s.ctx, s.place(step))
@@ -78,8 +78,8 @@ func (s *projectionFixture) live(p stream.Place, result *stream.Result, events .
 	return seq
 }
 
-// last and await make the sender write one frame per event: the next record is there before more
-// is emitted.
+// last and await make the sender write one frame per event: they wait for the record before the
+// next event is emitted.
 func (s *projectionFixture) last() uint64 {
 	return must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Seq
 }
@@ -100,8 +100,8 @@ func end(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} }
 
 var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("weather?")}
 
-// tell writes a run in which attempts die in a text, in reasoning, in a tool call behind a finished
-// text, and before they say anything.
+// tell writes a run in which attempts die in a text, in reasoning, in a tool call after a finished
+// text, and before their first event.
 func (s *projectionFixture) tell() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
@@ -140,8 +140,8 @@ func (s *projectionFixture) tell() {
 	s.step()
 }
 
-// tellConcurrently writes a run in which two lanes speak at the same time, and attempts die on each
-// while the other goes on.
+// tellConcurrently writes a run in which two lanes emit concurrently. Attempts die on each lane
+// while the other continues.
 func (s *projectionFixture) tellConcurrently() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
@@ -190,8 +190,8 @@ func (s *projectionFixture) tellConcurrently() {
 	s.step()
 }
 
-// accept feeds frames to the reference client's rules and returns the messages that it ends with.
-// The last snapshot, which heals other clients, is left out: this one must be right without it.
+// accept applies frames by the reference client's rules and returns the client's messages. It
+// leaves out the last snapshot, which is for clients with an old list.
 func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 	t.Helper()
 	var verifier agui.Verifier
@@ -212,7 +212,7 @@ func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 		if next := f.Cursor.String(); next <= cursor {
-			t.Fatalf("%s: event %d: cursor %s comes behind %s", what, i, next, cursor)
+			t.Fatalf("%s: event %d: cursor %s follows %s", what, i, next, cursor)
 		} else {
 			cursor = next
 		}
@@ -240,8 +240,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(must[[]byte](t)(json.MarshalIndent(v, "", " ")))
 }
 
-// Whoever seals a run may not know of an attempt that got in between. Readers get a legal end all
-// the same, each the same one.
+// TestEndClosesWhatIsOpen: a run may be sealed while an attempt emits that the sealing process does
+// not know. Readers still get a valid end, and all the same one.
 func TestEndClosesWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -278,7 +278,7 @@ func TestEndClosesWhatIsOpen(t *testing.T) {
 	}
 }
 
-// continued is a reader that came back with a cursor.
+// continued is a reader that reconnected with a cursor.
 type continued struct {
 	what   string
 	before []view.Frame
@@ -290,12 +290,12 @@ func (c continued) all() []view.Frame {
 	return append(append([]view.Frame{}, c.before...), c.after...)
 }
 
-// Whenever a reader is cut, at whatever event, and comes back at whatever time: it gets exactly the
-// rest, in an order that the reference client accepts, and ends with the conversation that the log
-// has. Cut again within what it got then, it does so again.
+// TestCutAtEveryEventAtAnyTime: a reader may disconnect after any event and reconnect at any time.
+// It gets exactly the remaining events, in an order that the reference client accepts, and ends
+// with the conversation of the log. It may disconnect again within them.
 func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*projectionFixture){"one after the other": (*projectionFixture).tell, "beside one another": (*projectionFixture).tellConcurrently} {
+	for name, tell := range map[string]func(*projectionFixture){"sequential": (*projectionFixture).tell, "concurrent": (*projectionFixture).tellConcurrently} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cutEverywhere(t, tell)
@@ -330,7 +330,7 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 	records := 0
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
-		// The live reader takes in what there is by now; then readers come back at every event so
+		// The live reader reads all available events. Then readers reconnect after every event so
 		// far.
 		records++
 		live.poll(ctx, s.last())
@@ -339,7 +339,7 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 			return
 		}
 		for k := range seen {
-			resume(fmt.Sprintf("cut behind event %d, back at record %d", k, records), seen[:k+1:k+1])
+			resume(fmt.Sprintf("disconnected after event %d, back at record %d", k, records), seen[:k+1:k+1])
 		}
 	}
 	tell(s)
@@ -350,14 +350,14 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 	sameScreen(t, "late reader", accept(t, "late reader", late), log, late)
 	for _, f := range late {
 		if f.Type == agui.EventTextMessageContent && string(f.Event) == string(must[json.RawMessage](t)(agui.Encode(text("m1", "Hel")))) {
-			t.Error("a late reader is shown what a dead attempt said")
+			t.Error("a late reader is shown the text of a dead attempt")
 		}
 	}
 	for k := range seen {
-		resume(fmt.Sprintf("cut behind event %d, back at the end", k), seen[:k+1:k+1])
+		resume(fmt.Sprintf("disconnected after event %d, back at the end", k), seen[:k+1:k+1])
 	}
-	for k := range late { // who came late and is cut before the death of an attempt that it was never shown
-		resume(fmt.Sprintf("late, cut behind event %d", k), late[:k+1:k+1])
+	for k := range late { // a late reader disconnects before the death of an attempt that it was not shown
+		resume(fmt.Sprintf("late, disconnected after event %d", k), late[:k+1:k+1])
 	}
 	readers.Wait()
 	first := back
@@ -365,7 +365,7 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 	t.Logf("%d records, %d events live, %d late, %d continuations", records, len(seen), len(late), len(first))
 	for _, c := range first {
 		if !errors.Is(c.err, io.EOF) {
-			t.Fatalf("%s: ended with %v", c.what, c.err)
+			t.Fatalf("%s: got the end %v, want EOF", c.what, c.err)
 		}
 		sameScreen(t, c.what, accept(t, c.what, c.all()), log, c.all())
 	}
@@ -374,13 +374,13 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 			continue
 		}
 		for j := range c.after {
-			resume(fmt.Sprintf("%s, cut again behind event %d", c.what, j), append(append([]view.Frame{}, c.before...), c.after[:j+1]...))
+			resume(fmt.Sprintf("%s, disconnected again after event %d", c.what, j), append(append([]view.Frame{}, c.before...), c.after[:j+1]...))
 		}
 		readers.Wait()
 	}
 	for _, c := range back {
 		if !errors.Is(c.err, io.EOF) {
-			t.Fatalf("%s: ended with %v", c.what, c.err)
+			t.Fatalf("%s: got the end %v, want EOF", c.what, c.err)
 		}
 		sameScreen(t, c.what, accept(t, c.what, c.all()), log, c.all())
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// recordsOf returns what the log has of the run by now.
+// recordsOf returns the run's records in the log.
 func recordsOf(t *testing.T, l *stream.Log) []*stream.Record {
 	t.Helper()
 	return must[[]*stream.Record](t)(l.ReadTo(testContext(t), run, 0))
 }
 
-// A connection that breaks leaves open whether a record was written. Either way it is written once,
-// where it belongs, and the attempt goes on.
+// TestRecordsAreWrittenOnceWhateverGetsLost: a broken connection leaves open whether a record was
+// written. The record is written once, at its position, and the attempt continues.
 func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []loss{thePublication, theAcknowledgement} {
@@ -42,7 +42,7 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 				t.Fatalf("seal: %v, %v", earlier, err)
 			}
 			if n.losses() != 4 {
-				t.Fatalf("%d of 4 losses happened", n.losses())
+				t.Fatalf("losses: got %d, want 4", n.losses())
 			}
 			kinds, said := "", 0
 			for _, r := range recordsOf(t, streamtest.OpenOn(t, s)) {
@@ -54,7 +54,7 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 							want = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"end"}`
 						}
 						if string(e) != want {
-							t.Fatalf("event %d is %s", said, e)
+							t.Fatalf("event %d: got %s", said, e)
 						}
 						said++
 					}
@@ -70,8 +70,8 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 	}
 }
 
-// Whoever is cut off from the log may have been replaced meanwhile. What it had not written by then
-// is never written.
+// TestReplacedWhileCutOff: an attempt that is disconnected from the log may be replaced meanwhile.
+// Its unwritten events are never written.
 func TestReplacedWhileCutOff(t *testing.T) {
 	t.Parallel()
 	ctx, s := testContext(t), streamtest.Server(t)
@@ -87,25 +87,26 @@ func TestReplacedWhileCutOff(t *testing.T) {
 	newer := begin(t, ctx, other, place("1/model", 0))
 	<-work.Done()
 	if _, err := zombie.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) || errors.Is(err, stream.ErrOver) {
-		t.Errorf("the zombie finished with %v, want ErrFenced, and not for good: the step is not over", err)
+		t.Errorf("Finish of the zombie: got %v, want ErrFenced and not ErrOver: the step is not over", err)
 	}
 	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, text("m", "now")))
 	for _, r := range recordsOf(t, other) {
 		for _, e := range must[[][]byte](t)(r.Events(ctx)) {
 			if string(e) != `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}` {
-				t.Errorf("the log has %s", e)
+				t.Errorf("event in the log: got %s", e)
 			}
 		}
 	}
 }
 
-// A replica that lacks what the leader has says nothing about the log: whoever reads comes back.
+// TestReplicaThatIsBehindIsNoLoss: a replica that lacks records is no evidence that the log has
+// lost them. The reader gets a retryable error.
 func TestReplicaThatIsBehindIsNoLoss(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
 	records, err := l.ReadTo(ctx, run, 99)
 	if !errors.Is(err, stream.ErrUnavailable) || errors.Is(err, stream.ErrLogLost) || len(records) != 1 {
-		t.Errorf("%d records, then %v; want one and ErrUnavailable", len(records), err)
+		t.Errorf("got %d records, then %v; want one and ErrUnavailable", len(records), err)
 	}
 }

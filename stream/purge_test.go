@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Nothing is left of a thread that was purged, neither here nor where it was known, and its id
-// begins a thread like any other one. Its neighbors are left alone.
+// TestPurgeLeavesNothing: a purge removes all records, blobs and caches of a thread, on all nodes.
+// Its ID then begins a new thread. Other threads are unchanged.
 func TestPurgeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
@@ -37,47 +37,47 @@ func TestPurgeLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if is := must[bool](t)(elsewhere.KnownThread(ctx, thread)); is {
-		t.Error("the thread is still known")
+		t.Error("KnownThread after the purge: got true")
 	}
 	left, err := blobs(t, l).List(ctx)
 	if err == nil || !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		t.Errorf("blobs are left: %v %v", left, err)
+		t.Errorf("blobs after the purge: got %v %v", left, err)
 	}
 	wantGone := func(when string) {
 		t.Helper()
 		v := viewer(follower).Thread(thread, view.ThreadOptions{After: &cursor})
 		defer v.Close()
 		if _, err := v.NextPast(ctx); !errors.Is(err, stream.ErrGone) {
-			t.Errorf("%s a cursor is answered with %v", when, err)
+			t.Errorf("%s: view at an old cursor: got %v, want ErrGone", when, err)
 		}
 		if err := l.Check(ctx, cursor); !errors.Is(err, stream.ErrGone) {
-			t.Errorf("%s a cursor is judged with %v", when, err)
+			t.Errorf("%s: Check of an old cursor: got %v, want ErrGone", when, err)
 		}
 		if _, err := snapshots(l).AtCursor(ctx, thread, known.Seq); !errors.Is(err, stream.ErrGone) {
-			t.Errorf("%s a place is answered with %v", when, err)
+			t.Errorf("%s: snapshot at an old position: got %v, want ErrGone", when, err)
 		}
 	}
 	wantGone("after the purge")
 
 	writeOn(t, l, thread, 1, msgs("u9"), msgs("a9"))
-	if err := snapshots(elsewhere).Checkpoint(ctx, thread, known, true); err != nil { // a worker that had not heard
+	if err := snapshots(elsewhere).Checkpoint(ctx, thread, known, true); err != nil { // by a worker that has not received the purge
 		t.Fatal(err)
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
 		wantWords(t, "the new thread, "+name, at, thread, "u9 a9")
 		if now := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0)); len(now.Runs) != 1 {
-			t.Errorf("%s the new thread has the runs %+v", name, now.Runs)
+			t.Errorf("runs of the new thread, %s: got %+v", name, now.Runs)
 		}
 	}
 	wantGone("after the new beginning")
 	wantWords(t, "the neighbor", l, neighbor, "u0 a0")
-	if err := snapshots(l).Purge(ctx, threadNamed("nobody's")); err != nil {
-		t.Errorf("a thread that is not there: %v", err)
+	if err := snapshots(l).Purge(ctx, threadNamed("unknown")); err != nil {
+		t.Errorf("purge of an unknown thread: got %v", err)
 	}
 }
 
-// The blob of an attempt that was fenced goes with its thread, although no record refers to it. The blobs
-// of other threads stay.
+// TestPurgeRemovesBlobsOfFencedAttempts: the blob of a fenced attempt is deleted with its thread,
+// although no record refers to it. The blobs of other threads stay.
 func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -114,7 +114,7 @@ func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 	}
 }
 
-// A place that the log has not reached is no purged one.
+// TestPlacesToComeAreNotGone: a position that the log has not reached is not a purged one.
 func TestPlacesToComeAreNotGone(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// A log without room says so, whether it is its own bound or the server's that is reached, and is
+// TestAFullLogIsNotReady: a log that reaches its own bound or the server's is not ready. It is
 // ready again when there is room.
 func TestAFullLogIsNotReady(t *testing.T) {
 	t.Parallel()
@@ -34,13 +34,13 @@ func TestAFullLogIsNotReady(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := l.Ready(ctx); err != nil {
-				t.Fatalf("an empty log: %v", err)
+				t.Fatalf("an empty log: got %v", err)
 			}
-			for err == nil { // until nothing more goes in
+			for err == nil { // until the log is full
 				_, err = js.Publish(ctx, "perdure.filler", make([]byte, bound/10))
 			}
 			if err := l.Ready(ctx); !errors.Is(err, stream.ErrFull) {
-				t.Errorf("a full log: %v, want ErrFull", err)
+				t.Errorf("a full log: got %v, want ErrFull", err)
 			}
 			log, err := js.Stream(ctx, "PERDURE")
 			if err == nil {
@@ -50,14 +50,14 @@ func TestAFullLogIsNotReady(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := l.Ready(ctx); err != nil {
-				t.Errorf("a log with room again: %v", err)
+				t.Errorf("a log with room again: got %v", err)
 			}
 			s.Shutdown()
 			s.WaitForShutdown()
 			ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
 			if err := l.Ready(ctx); err == nil || errors.Is(err, stream.ErrFull) {
-				t.Errorf("a log that is away: %v", err)
+				t.Errorf("a log that is away: got %v, want another error than ErrFull", err)
 			}
 		})
 	}

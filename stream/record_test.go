@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// FuzzDecodeRecord: what stands in the stream, and was not written by us, is an error and nothing
-// worse.
+// FuzzDecodeRecord checks that any message in the stream is decoded or returns an error.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add("p.t.t.r.main", "events 1/model w.x 3 1", []byte(`{"type":"X"}`))
 	f.Add("p.t.t.r.main", "done - - 0 0 shared", []byte("{}"))
@@ -20,7 +19,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		events, err := r.Events(t.Context())
 		if err != nil || len(events) != r.events {
-			t.Errorf("%d events of %d, %v", len(events), r.events, err)
+			t.Errorf("got %d events of %d, %v", len(events), r.events, err)
 		}
 		if r.HasResult() {
 			var result any

@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// What is remembered on a thread is known to every later run, once, also from a checkpoint.
+// TestWhatIsRemembered: every later run of a thread has the thread's remembered approvals, each
+// once, also from a checkpoint.
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
@@ -34,7 +35,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	want := []stream.Remembered{refunds, orders}
 	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, place.After))
 	if !slices.Equal(now.Remembered, want) || len(now.Decided) != 4 {
-		t.Errorf("remembered is %+v, decided was %+v", now.Remembered, now.Decided)
+		t.Errorf("got the remembered approvals %+v and the decisions %+v", now.Remembered, now.Decided)
 	}
 	if err := snapshots(l).Checkpoint(ctx, thread, now, true); err != nil {
 		t.Fatal(err)
@@ -45,6 +46,6 @@ func TestWhatIsRemembered(t *testing.T) {
 	elsewhere := streamtest.OpenOn(t, server)
 	later := must[*snapshot.Snapshot](t)(snapshots(elsewhere).Latest(ctx, thread, 0))
 	if diff := cmp.Diff(want, later.Remembered); diff != "" {
-		t.Errorf("another node knows (-want +got):\n%s", diff)
+		t.Errorf("remembered approvals on another node (-want +got):\n%s", diff)
 	}
 }

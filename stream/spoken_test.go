@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// What attempts have noted and said is the same for everyone who takes the lane over, however the
-// attempts ended.
+// TestSpokenTellsWhatAttemptsLeft: each process that takes over a lane reads the same notes and
+// texts of earlier attempts, however these ended.
 func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -59,11 +59,11 @@ func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if rest := must[[]stream.AttemptOutput](t)(l.AttemptOutputs(ctx, place("2/model", seq))); len(rest) != 0 {
-		t.Errorf("behind the last record there are %+v", rest)
+		t.Errorf("after the last record: got %+v, want none", rest)
 	}
 }
 
-// An attempt that has only noted something has said nothing: no message is kept of it.
+// TestNoteAloneIsNothingToKeep: an attempt with notes and without output leaves no message.
 func TestNoteAloneIsNothingToKeep(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -83,12 +83,12 @@ func TestNoteAloneIsNothingToKeep(t *testing.T) {
 	}
 	r := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if len(r.Messages()) != 0 {
-		t.Errorf("the conversation has %+v", r.Messages())
+		t.Errorf("conversation: got %+v, want no messages", r.Messages())
 	}
 }
 
-// A thread adds up what its runs say of estimates, and totals of answers that have none. It keeps
-// what each run says.
+// TestThreadAddsUpEstimates: a thread sums the estimates of its runs, and the totals of answers
+// without one. It keeps the figures of each run.
 func TestThreadAddsUpEstimates(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

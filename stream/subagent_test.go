@@ -11,7 +11,7 @@ import (
 
 func init() { stories["two subagents"] = (*projectionFixture).delegate }
 
-// delegate writes a turn that hands work to two subagents at once, of which one needs a second
+// delegate writes a turn that hands work to two concurrent subagents. One of them needs a second
 // attempt.
 func (s *projectionFixture) delegate() {
 	s.begin(run, user, "")
@@ -36,7 +36,7 @@ func (s *projectionFixture) delegate() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 }
 
-// subagent announces one in a slot, and returns where it speaks.
+// subagent announces a subagent in a slot, and returns the place of its first step.
 func (s *projectionFixture) subagent(slot int, id string) stream.Place {
 	s.t.Helper()
 	p := s.lane(stream.LaneMain.Subagent(slot), id+"/1/model")
@@ -50,22 +50,22 @@ func (s *projectionFixture) subagent(slot int, id string) stream.Place {
 	return p
 }
 
-// leave ends the subagent in a slot, with the result of the call that it has worked for.
+// leave ends the subagent in a slot, with the result of its call.
 func (s *projectionFixture) leave(slot int, id, message, call string) {
 	s.t.Helper()
-	shown, told := answer(message, call, "done")
-	s.finish(s.attempt(s.lane(stream.LaneMain.Tool(slot), "1/tools/"+call)), says(told),
+	shown, result := answer(message, call, "done")
+	s.finish(s.attempt(s.lane(stream.LaneMain.Tool(slot), "1/tools/"+call)), says(result),
 		&agui.StepFinished{StepName: "model", SubagentRunID: id}, &agui.SubagentFinished{SubagentRunID: id}, shown)
 }
 
-// quiet returns a story that nobody listens to.
+// quiet returns a story without readers.
 func quiet(t *testing.T) *projectionFixture {
 	t.Helper()
 	return &projectionFixture{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}
 }
 
-// What several agents say at once stands in the conversation where each message began, as clients
-// have it.
+// TestMessagesOfSubagentsStandWhereTheyBegan: messages of concurrent agents have the order of their
+// beginnings in the conversation, as clients have them.
 func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
 	t.Parallel()
 	s := quiet(t)
@@ -84,12 +84,12 @@ func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
 		got = append(got, m.ID+" "+m.SubagentRunID)
 	}
 	if want := []string{"u1 ", "m2 sub1", "m3 sub2"}; !slices.Equal(got, want) {
-		t.Errorf("the conversation is %q, want %q", got, want)
+		t.Errorf("conversation: got %q, want %q", got, want)
 	}
 }
 
-// A slot is used by one subagent after the other: the second one begins where the first has ended,
-// and who comes back from the first may write nothing.
+// TestASlotIsUsedAgain: a slot may be used by several subagents in turn. The second begins where
+// the first has ended, and a late attempt of the first may not write.
 func TestASlotIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := quiet(t)
@@ -101,11 +101,11 @@ func TestASlotIsUsedAgain(t *testing.T) {
 	s.after = s.last()
 	next := s.subagent(0, "sub2")
 	if step, err := s.log.Announced(s.ctx, next); err != nil || step != next.Step {
-		t.Errorf("the lane has come to %q (%v)", step, err)
+		t.Errorf("announced step: got %q (%v)", step, err)
 	}
 	if err := zombie.Emit(s.ctx, text("m2", "late")); err == nil {
 		if _, err = zombie.Finish(s.ctx, says()); err == nil {
-			t.Error("an attempt of the first subagent has written into the lane of the second")
+			t.Error("an attempt of the first subagent wrote to the lane of the second")
 		}
 	}
 	s.finish(s.attempt(next, start("m3")), says(assistant("m3", "Two.")), end("m3"))
@@ -113,11 +113,11 @@ func TestASlotIsUsedAgain(t *testing.T) {
 	unannounced := next
 	unannounced.Since = s.after
 	if step, err := s.log.Announced(s.ctx, unannounced); err != nil || step != "" {
-		t.Errorf("a lane that nobody has used again has come to %q (%v)", step, err)
+		t.Errorf("announced step of a slot that is not used again: got %q (%v), want none", step, err)
 	}
 }
 
-// Whatever a subagent leaves open whose workflow died is taken over, on all of its lanes.
+// TestSupersedeSubagents: all lanes of a subagent whose workflow died are superseded.
 func TestSupersedeSubagents(t *testing.T) {
 	t.Parallel()
 	s := quiet(t)
@@ -132,12 +132,12 @@ func TestSupersedeSubagents(t *testing.T) {
 	if err := s.log.SupersedeSubagents(s.ctx, over, false); err != nil {
 		t.Fatal(err)
 	}
-	for name, a := range map[string]*stream.Attempt{"what it says": speaks, "its tool": works} {
+	for name, a := range map[string]*stream.Attempt{"its model call": speaks, "its tool call": works} {
 		if _, err := a.Finish(s.ctx, says()); err == nil {
-			t.Errorf("%s goes on", name)
+			t.Errorf("%s is not fenced", name)
 		}
 	}
 	if _, err := concurrent.Finish(s.ctx, says()); err != nil {
-		t.Errorf("a tool of the run's own agent: %v", err)
+		t.Errorf("tool call of the run's own agent: got %v", err)
 	}
 }

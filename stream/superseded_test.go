@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// claims starts and ends a run whose client says something about the conversation, and returns the
-// thread then.
+// claims writes a run whose client sends a message list, and returns the thread's snapshot after
+// it.
 func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answered ...agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
@@ -30,8 +30,8 @@ func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answe
 	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 }
 
-// What an edit takes out of a conversation is listed with the run that did it, and the run before
-// can be forked to continue with it.
+// TestSuperseded: messages that an edit removes from a conversation are listed with the run of the
+// edit. The previous run can be forked to continue with them.
 func TestSuperseded(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -42,7 +42,7 @@ func TestSuperseded(t *testing.T) {
 	claims(t, l, runs[3], snapshot.Claim{Messages: msgs("s1=other u1 r1 a1 u2=better")}, msgs("a3")...)
 	now := claims(t, l, runs[4], snapshot.Claim{Messages: msgs("u1")}, msgs("a4")...)
 	if got, want := words(now.Messages()), "s1=other u1 a4"; got != want {
-		t.Errorf("the conversation is %s, want %s", got, want)
+		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	var got []string
 	for _, n := range now.Runs {
@@ -54,13 +54,13 @@ func TestSuperseded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(gone) != n.Superseded.Messages {
-			t.Errorf("%s superseded %d messages, and lists %d", n.ID, n.Superseded.Messages, len(gone))
+			t.Errorf("%s superseded %d messages: got a list of %d", n.ID, n.Superseded.Messages, len(gone))
 		}
 		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, words(gone)))
 	}
 	want := []string{`run3 after "": s1 u2 a2`, `run4 after "u1": r1 a1 u2=better a3`}
 	if !slices.Equal(got, want) {
-		t.Errorf("superseded: %q, want %q", got, want)
+		t.Errorf("superseded: got %q, want %q", got, want)
 	}
 
 	fork := stream.Thread{Tenant: thread.Tenant, ID: "fork"}
@@ -69,12 +69,12 @@ func TestSuperseded(t *testing.T) {
 	}
 	forked := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, fork, 0))
 	if got, want := words(forked.Messages()), "s1=other u1 r1 a1 u2=better a3"; got != want {
-		t.Errorf("the fork has %s, want %s", got, want)
+		t.Errorf("fork: got %s, want %s", got, want)
 	}
 }
 
-// Whatever lists clients send, no message disappears: each stands in the conversation or among what
-// is superseded.
+// TestNothingDisappears: whatever lists clients send, each message is in the conversation or in the
+// superseded messages.
 func TestNothingDisappears(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
@@ -114,8 +114,8 @@ func TestNothingDisappears(t *testing.T) {
 	}
 }
 
-// someClaim returns the list of a client: right, lost, stale, trimmed, edited, shortened, with new
-// IDs or new instructions, and usually with a new message.
+// someClaim returns a random list of a client: current, lost, outdated, trimmed, edited, shortened,
+// with new IDs or new instructions, and usually with a new message.
 func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
 	c := snapshot.Claim{History: []snapshot.History{"", "", "", "", "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace}[random.IntN(8)]}
 	list = slices.DeleteFunc(slices.Clone(list), func(m agui.Message) bool { return m.Role == agui.RoleReasoning && random.IntN(2) == 0 })
@@ -175,7 +175,7 @@ func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, t
 	}
 	for m := range ever {
 		if !there[m] {
-			t.Errorf("%s has disappeared; the conversation is %s", strings.TrimSpace(m), words(now.Messages()))
+			t.Errorf("message %s is missing; the conversation is %s", strings.TrimSpace(m), words(now.Messages()))
 		}
 	}
 }

@@ -23,8 +23,8 @@ func asks(id, content string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(content)}
 }
 
-// tellThread writes three runs: one with tools and a state; one that cuts the conversation,
-// reasoning and all, brings a state and fails; one that is cancelled while it speaks.
+// tellThread writes three runs: one with tools and a state; one that cuts the conversation with its
+// reasoning, sets a state and fails; one that is cancelled during its text.
 func (s *projectionFixture) tellThread() {
 	s.begin(runNamed("r1"), user, `{"given":1}`)
 	s.callTools("m1")
@@ -36,7 +36,7 @@ func (s *projectionFixture) tellThread() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
 
 	known := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Messages()
-	edited := []agui.Message{known[0], asks("u2", "never mind"), known[1]} // what is known comes behind what is new
+	edited := []agui.Message{known[0], asks("u2", "never mind"), known[1]} // known messages follow new ones
 	s.accept(runNamed("r2"), must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Accept(snapshot.Claim{Messages: edited, History: snapshot.HistoryReplace}), `{"given":2}`)
 	s.attempt(s.place("1/model"), start("m3"), text("m3", "As"))
 	s.attempt(s.place("1/model"), start("m3"), text("m3", "As you"))
@@ -49,15 +49,15 @@ func (s *projectionFixture) tellThread() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
 }
 
-// tellAbandoned writes a run that never ends, since its workflow was stopped from outside, and the
-// next one; somebody looks after the first when it is too late.
+// tellAbandoned writes a run that never ends, because its workflow was terminated, and the next
+// run. The first run is sealed too late.
 func (s *projectionFixture) tellAbandoned() {
 	s.begin(runNamed("r1"), user, "")
 	lost := s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hm"}, start("m1"), text("m1", "It "),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"`})
 	s.begin(runNamed("r3"), asks("u2", "hello?"), "")
-	s.emit(lost, text("m1", "nobody hears this"))
+	s.emit(lost, text("m1", "not shown"))
 	s.after = s.live(s.place("1/model"), says(assistant("m2", "Yes.")), start("m2"), text("m2", "Yes."), end("m2"))
 	if _, _, err := s.log.Seal(s.ctx, stream.Place{Run: runNamed("r1"), Lane: stream.LaneMain, Step: "silence", Execution: "e1"},
 		&agui.RunError{Code: "workflow_terminated", Message: "gone"}); err != nil {
@@ -67,8 +67,8 @@ func (s *projectionFixture) tellAbandoned() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3"})
 }
 
-// ended reports whether frames reach the end of the story's last run. Old clients are told of a
-// cancelled one as an error.
+// ended reports whether frames reach the end of the story's last run. Older clients get a cancelled
+// run as an error.
 func ended(frames []view.Frame) bool {
 	if len(frames) == 0 {
 		return false
@@ -78,7 +78,7 @@ func ended(frames []view.Frame) bool {
 		last.Type == agui.EventRunError && strings.Contains(string(last.Event), `"cancelled"`)
 }
 
-// follows reads a thread until the story's last run is over: a view that follows does not end.
+// follows reads a thread until the story's last run is over: a view with follow does not end.
 func follows(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	var frames []view.Frame
 	for {
@@ -95,8 +95,9 @@ func follows(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	}
 }
 
-// Whenever a reader comes to a thread, it is told what is and then what follows, run after run. Cut
-// at whatever event, and back at whatever time, it goes on exactly.
+// TestThreadAtEveryRecord: a reader of a thread, at any record, is shown the thread's messages and
+// state, and then each following run. A reader that disconnects after any event, and reconnects at
+// any time, continues exactly.
 func TestThreadAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
@@ -118,12 +119,12 @@ func TestThreadAtEveryRecord(t *testing.T) {
 					for k := range h.frames {
 						if after := h.frames[k].Cursor; !after.IsZero() && (k*3+records)%13 == 0 && !ended(h.frames[:k+1]) {
 							c.send(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, Follow: true}), reading{
-								what: fmt.Sprintf("reader %d, cut behind event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1],
+								what: fmt.Sprintf("reader %d, disconnected after event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1],
 							})
 						}
 					}
 				}
-				c.send(viewer(c.follower).Thread(thread, follow), reading{what: fmt.Sprintf("came at record %d", records), old: show(t, "first", nil, first.frames, true).messages})
+				c.send(viewer(c.follower).Thread(thread, follow), reading{what: fmt.Sprintf("joined at record %d", records), old: show(t, "first", nil, first.frames, true).messages})
 				if records%15 == 0 {
 					h := &held{view: viewer(c.follower).Thread(thread, follow)}
 					t.Cleanup(h.view.Close)
@@ -147,14 +148,14 @@ func TestThreadAtEveryRecord(t *testing.T) {
 				}
 			}
 			for i, r := range read {
-				if i%31 != 0 && r.what != "first" { // some keep the test within seconds
+				if i%31 != 0 && r.what != "first" { // a sample keeps the test within seconds
 					continue
 				}
 				all := r.all()
 				for k, f := range all {
 					if after := f.Cursor; !after.IsZero() && !ended(all[:k+1]) {
 						c.sendLate(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, Follow: true}),
-							reading{what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: all[:k+1]})
+							reading{what: fmt.Sprintf("%s, disconnected after event %d, back at the end", r.what, k), before: all[:k+1]})
 					}
 				}
 			}
@@ -164,15 +165,15 @@ func TestThreadAtEveryRecord(t *testing.T) {
 				checkCursors(t, r.what, r.all())
 				sameAsLog(t, r.what, show(t, r.what, nil, r.all(), true), log, r.all())
 			}
-			if name == "three runs" { // at its own endpoint, a run that was abandoned may go on for a moment
+			if name == "three runs" { // at its own endpoint, an abandoned run may continue for a moment
 				crossed(t, ctx, c.follower, slices.Concat(second, read))
 			}
 		})
 	}
 }
 
-// crossed takes the cursors of a thread's readers to the endpoint of the run that they are in,
-// where they give the same up to that run's end, and to the others, which refuse them.
+// crossed uses the cursors of a thread's readers at the endpoints of its runs. The cursor's own run
+// shows the same events up to its end. The other runs refuse the cursor.
 func crossed(t *testing.T, ctx context.Context, follower *stream.Follower, read []reading) {
 	t.Helper()
 	taken := map[string]bool{}
@@ -200,14 +201,14 @@ func crossed(t *testing.T, ctx context.Context, follower *stream.Follower, read 
 				sameTextsOf(t, f.Cursor.String()+" at run "+id, frames, thread[:min(len(frames), len(thread))])
 			}
 			if owners > 1 {
-				t.Fatalf("%s is taken by %d runs", f.Cursor, owners)
+				t.Fatalf("%s is accepted by %d runs", f.Cursor, owners)
 			}
 			exact += owners
 		}
 	}
-	t.Logf("%d cursors, %d taken by their run", len(taken), exact)
+	t.Logf("%d cursors, %d accepted by their run", len(taken), exact)
 	if exact < len(taken)*3/4 {
-		t.Errorf("of %d cursors only %d are taken by their run", len(taken), exact)
+		t.Errorf("accepted by their run: got %[2]d of %[1]d cursors", len(taken), exact)
 	}
 }
 
@@ -220,16 +221,16 @@ func rest(t *testing.T, ctx context.Context, v *view.View) []view.Frame {
 func sameTextsOf(t *testing.T, what string, a, b []view.Frame) {
 	t.Helper()
 	if len(a) != len(b) {
-		t.Fatalf("%s: %d frames, the thread has %d\n%s", what, len(a), len(b), dump(a))
+		t.Fatalf("%s: got %d frames, want %d\n%s", what, len(a), len(b), dump(a))
 	}
 	for i := range a {
 		if string(a[i].Event) != string(b[i].Event) || a[i].Cursor.String() != b[i].Cursor.String() {
-			t.Fatalf("%s: event %d is %s %s, in the thread %s %s", what, i, a[i].Cursor, a[i].Event, b[i].Cursor, b[i].Event)
+			t.Fatalf("%s: event %d: got %s %s, want %s %s", what, i, a[i].Cursor, a[i].Event, b[i].Cursor, b[i].Event)
 		}
 	}
 }
 
-// A run's own cursors go on in its thread too.
+// TestRunsCursorInItsThread: a cursor of a run is valid in its thread.
 func TestRunsCursorInItsThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -245,7 +246,7 @@ func TestRunsCursorInItsThread(t *testing.T) {
 				continue
 			}
 			all := slices.Concat(frames[:k+1], rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &f.Cursor})))
-			what := fmt.Sprintf("cut behind event %d", k)
+			what := fmt.Sprintf("disconnected after event %d", k)
 			checkCursors(t, what, all)
 			sameAsLog(t, what, show(t, what, []agui.Message{user}, all, true), log, all)
 		}
@@ -255,17 +256,18 @@ func TestRunsCursorInItsThread(t *testing.T) {
 	shownView := viewer(follower).Thread(other, view.ThreadOptions{After: &foreign})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
-		t.Errorf("in another thread: %v, %v", frames, err)
+		t.Errorf("in another thread: got %v, %v, want ErrInvalidCursor", frames, err)
 	}
 }
 
-// An old error is no news: who comes to a thread whose last run failed is told so in passing.
+// TestThreadWhoseLastRunFailed: a reader of a thread whose last run failed gets the error as
+// metadata, not as RUN_ERROR.
 func TestThreadWhoseLastRunFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		profile stream.Profile
 		end     agui.Event
-		told    string
+		suffix  string
 	}{
 		{stream.Profile1, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
 		{stream.Profile0, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
@@ -279,40 +281,41 @@ func TestThreadWhoseLastRunFailed(t *testing.T) {
 		s.begin(run, user, "")
 		s.seal(c.end)
 		frames := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Profile: c.profile}))
-		if last := string(frames[len(frames)-1].Event); len(frames) != 4 || last != `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.told {
-			t.Errorf("profile %s: %s", c.profile, dump(frames))
+		if last := string(frames[len(frames)-1].Event); len(frames) != 4 || last != `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.suffix {
+			t.Errorf("profile %s: got %s", c.profile, dump(frames))
 		}
-		if behind := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor})); len(behind) != 0 {
-			t.Errorf("behind the end: %s", dump(behind))
+		if more := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor})); len(more) != 0 {
+			t.Errorf("after the end: got %s", dump(more))
 		}
 		if joined := readAll(t, ctx, follower, view.Options{Join: true, Profile: stream.Profile1}); joined[3].Type != c.end.EventType() {
-			t.Errorf("who asks for the run itself is told its end: %s", dump(joined))
+			t.Errorf("reader of the run itself: got %s", dump(joined))
 		}
 	}
 }
 
-// Without follow a view ends behind the active run, and at once where none is.
+// TestThreadIsNotFollowed: without follow a view ends after the active run, or at once if no run is
+// active.
 func TestThreadIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 	if frames := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{})); len(frames) != 0 {
-		t.Errorf("of an empty thread: %s", dump(frames))
+		t.Errorf("empty thread: got %s", dump(frames))
 	}
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.begin(run, user, "")
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{})
 	defer shownView.Close()
 	if _, ok := shownView.Run(); ok {
-		t.Error("a view that nobody has asked has a run")
+		t.Error("Run of an unread view: got ok")
 	}
 	frames := must[[]view.Frame](t)(shownView.Next(ctx, time.Minute))
 	if active, ok := shownView.Run(); !ok || active != run {
-		t.Errorf("the run that is shown: %v, %v", active, ok)
+		t.Errorf("Run: got %v, %v", active, ok)
 	}
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	s.begin(runNamed("r2"), asks("u2", "and?"), "")
-	arrived := viewer(follower).Run(s.run, view.Options{}) // both runs are at hand when the reader goes on
+	arrived := viewer(follower).Run(s.run, view.Options{}) // both runs are in the follower when the reader continues
 	defer arrived.Close()
 	must[[]view.Frame](t)(arrived.Next(ctx, time.Minute))
 	frames = append(frames, must[[]view.Frame](t)(readToEnd(ctx, shownView))...)
@@ -321,7 +324,8 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Where no attempt died, what a reader gets behind a cut is to the byte what it would have got.
+// TestThreadGoesOnExactly: if no attempt died, a reader that reconnects gets exactly the remaining
+// events, byte for byte.
 func TestThreadGoesOnExactly(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -329,7 +333,7 @@ func TestThreadGoesOnExactly(t *testing.T) {
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{Follow: true})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
-		t.Fatalf("before anything: %v, %v", frames, err)
+		t.Fatalf("before the first run: got %v, %v", frames, err)
 	}
 	s := &projectionFixture{t: t, ctx: ctx, log: l, step: func() {}}
 	for i, id := range []string{"r1", "r2", "r3"} {
@@ -342,7 +346,7 @@ func TestThreadGoesOnExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k, f := range frames {
-		behind := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &f.Cursor}))
-		sameTextsOf(t, fmt.Sprintf("cut behind event %d", k), behind, frames[k+1:])
+		more := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &f.Cursor}))
+		sameTextsOf(t, fmt.Sprintf("disconnected after event %d", k), more, frames[k+1:])
 	}
 }

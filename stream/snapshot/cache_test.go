@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Threads are as large as their clients make them: what is kept of them is bounded in bytes, too.
+// TestReductionsAreBounded: the cache is bounded in bytes as well as in number, because threads are
+// as large as their clients make them.
 func TestReductionsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCache(8, 1<<20)
@@ -28,20 +29,20 @@ func TestReductionsAreBounded(t *testing.T) {
 		c.keep(stream.Thread{ID: fmt.Sprint(i)}, sized(1, 1000))
 	}
 	if got, want := kept(), "2 3 4 5 6 7 8 9"; got != want {
-		t.Errorf("of 10 small ones %s are kept, want %s", got, want)
+		t.Errorf("after 10 small snapshots: got %s, want %s", got, want)
 	}
 	c.keep(stream.Thread{ID: "5"}, sized(2, 1<<19))
-	c.keep(stream.Thread{ID: "5"}, sized(1, 1)) // an older one
+	c.keep(stream.Thread{ID: "5"}, sized(1, 1)) // an older snapshot
 	c.keep(stream.Thread{ID: "large"}, sized(1, 1<<19))
 	if got, want := kept(), "large"; got != want {
-		t.Errorf("beside a large one %s are kept, want %s", got, want)
+		t.Errorf("after a large snapshot: got %s, want %s", got, want)
 	}
 	c.keep(stream.Thread{ID: "larger"}, sized(1, 2<<20))
 	if got := kept(); got != "larger" {
-		t.Errorf("of one that is larger than all may be %s is kept, want itself", got)
+		t.Errorf("after a snapshot above the bound: got %s, want only that one", got)
 	}
 	c.keep(stream.Thread{ID: "small"}, sized(1, 1))
 	if got := kept(); got != "small" || c.weight > 2*entryBytes {
-		t.Errorf("then %s are kept, counted as %d bytes", got, c.weight)
+		t.Errorf("after another small snapshot: got %s, counted as %d bytes", got, c.weight)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A summary is of messages as they are: once they are cut, said anew or joined by another one it is
-// of no use.
+// TestSummaryCoversItsMessages: a summary covers its messages only while they are unchanged and no
+// message is removed or inserted.
 func TestSummaryCoversItsMessages(t *testing.T) {
 	t.Parallel()
 	entry := func(id, sent, text string) Entry {
@@ -24,20 +24,20 @@ func TestSummaryCoversItsMessages(t *testing.T) {
 		entries []Entry
 		covers  bool
 	}{
-		{"as they are", entries, true},
-		{"and no more", entries[:3], true},
-		{"asked by a later step", with(func(e []Entry) []Entry { e[0].Message.ID = "2/model"; return e }), true},
-		{"asked something else", with(func(e []Entry) []Entry { e[0].Message.Content = agui.TextContent("other"); return e }), false},
+		{"unchanged", entries, true},
+		{"no later messages", entries[:3], true},
+		{"the agent's message of a later step", with(func(e []Entry) []Entry { e[0].Message.ID = "2/model"; return e }), true},
+		{"another message of the agent", with(func(e []Entry) []Entry { e[0].Message.Content = agui.TextContent("other"); return e }), false},
 		{"cut", entries[:2], false},
-		{"said anew", with(func(e []Entry) []Entry { e[1].Sent = "w"; return e }), false},
-		{"another between them", with(func(e []Entry) []Entry { return slices.Insert(e, 1, entry("d", "d", "d")) }), false},
+		{"sent again", with(func(e []Entry) []Entry { e[1].Sent = "w"; return e }), false},
+		{"a message inserted", with(func(e []Entry) []Entry { return slices.Insert(e, 1, entry("d", "d", "d")) }), false},
 		{"another order", with(func(e []Entry) []Entry { e[1], e[2] = e[2], e[1]; return e }), false},
 	} {
 		if got := Covers(s, tt.entries); got != tt.covers {
-			t.Errorf("%s: covers %t, want %t", tt.name, got, tt.covers)
+			t.Errorf("%s: Covers: got %t, want %t", tt.name, got, tt.covers)
 		}
 	}
 	if Covers(stream.Summary{}, entries) {
-		t.Error("a summary of nothing covers something")
+		t.Error("Covers of an empty summary: got true")
 	}
 }
