@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// What a step has to say at its end waits for the log as long as the step may last, and only then
-// has seconds left.
+// TestLastWordsWaitForTheLog: the final records of a step wait for the log as long as the step may
+// last, and for seconds after that.
 func TestLastWordsWaitForTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -21,16 +21,16 @@ func TestLastWordsWaitForTheLog(t *testing.T) {
 		defer done()
 		<-time.After(time.Hour)
 		if last.Err() != nil {
-			t.Fatalf("the step lasts, and its last words are over: %v", context.Cause(last))
+			t.Fatalf("during the step: got the end %v, want none", context.Cause(last))
 		}
 		cancel()
 		<-time.After(9 * time.Second)
 		if last.Err() != nil {
-			t.Fatalf("9 s after the step: %v", context.Cause(last))
+			t.Fatalf("9 s after the step: got the end %v, want none", context.Cause(last))
 		}
 		<-time.After(2 * time.Second)
 		if !errors.Is(context.Cause(last), stream.ErrUnavailable) {
-			t.Errorf("11 s after the step: %v, want that the log is unavailable", context.Cause(last))
+			t.Errorf("11 s after the step: got %v, want ErrUnavailable", context.Cause(last))
 		}
 	})
 }

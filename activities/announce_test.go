@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A run that is held says what it waits for, and shows what came of it: readers see one run.
+// TestAHeldRunIsShown: a held run announces its interrupts and shows their resolution. Readers see
+// one run.
 func TestAHeldRunIsShown(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
@@ -34,7 +35,7 @@ func TestAHeldRunIsShown(t *testing.T) {
 	e.env.RegisterDelayedCallback(func() {
 		var err error
 		if waits, err = e.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
-			t.Errorf("the thread waits for %+v: %v", waits, err)
+			t.Errorf("open interrupts: got %+v: %v", waits, err)
 			e.env.CancelWorkflow()
 			return
 		}
@@ -50,23 +51,23 @@ func TestAHeldRunIsShown(t *testing.T) {
 	}, time.Minute)
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || waits == nil {
-		t.Fatalf("the run ended with %+v", result)
+		t.Fatalf("got %+v", result)
 	}
 	const question, asked = "CUSTOM", "STEP_FINISHED CUSTOM CUSTOM STEP_STARTED"
 	types := typesOf(events)
 	if !strings.Contains(types, asked) || strings.Count(types, "TOOL_CALL_RESULT") != 2 || strings.Count(types, question) != 2 || !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
-		t.Errorf("readers were shown %s", types)
+		t.Errorf("events: got %s", types)
 	}
 	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Interrupts)+len(r.ClientCalls) != 0 || len(r.Answered) != 1 || len(r.Decided) != 2 {
-		t.Errorf("at the end the thread waits for %v and %v; answered were %v, decided %v", r.Interrupts, r.ClientCalls, r.Answered, r.Decided)
+		t.Errorf("at the end: got the interrupts %v, the client calls %v, the answers %v and the decisions %v", r.Interrupts, r.ClientCalls, r.Answered, r.Decided)
 	}
 	m := r.Messages()
 	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.ClientCalls[0] })
 	if m[said].Content.Text() != "blue" || m[said].Error == "" || m[1].ToolCalls[0].Arguments != `{"a":2,"b":2}` || m[len(m)-1].Content.Text() != "Done." {
-		t.Errorf("the conversation is %s", asText(t, m))
+		t.Errorf("conversation: got %s", asText(t, m))
 	}
 }

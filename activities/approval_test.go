@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A question says by which rule it is asked, so that it can be told who may answer it.
+// TestQuestionsNameTheirRule: an interrupt names the approval rule that raised it, so that the API
+// can check who may decide.
 func TestQuestionsNameTheirRule(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
@@ -26,19 +27,19 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 	}
 	asked, err := stream.ApprovalSourceOf(r.Interrupts[0])
 	if err != nil || asked == nil {
-		t.Fatalf("the question is asked by %v, %v", asked, err)
+		t.Fatalf("source of the interrupt: got %v, %v", asked, err)
 	}
 	if since := time.Since(asked.AskedAt); since < 0 || since > time.Minute {
-		t.Errorf("it was asked at %s", asked.AskedAt)
+		t.Errorf("time of the interrupt: got %s", asked.AskedAt)
 	}
 	asked.AskedAt = time.Time{}
 	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: w.Calls[0].Approval.Args, Quorum: 1}); *asked != want {
-		t.Errorf("it is asked by %+v, want %+v", *asked, want)
+		t.Errorf("source of the interrupt: got %+v, want %+v", *asked, want)
 	}
 }
 
-// Who comes to the end of a run that has ended before is told when people were asked, and until
-// when they may decide.
+// TestQuestionsThatWereAskedBefore: a repeated Finish of a run returns when its interrupts were
+// opened and when they expire.
 func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
@@ -51,7 +52,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	q := r.Interrupts[0]
 	asked, err := stream.ApprovalSourceOf(q)
 	if err != nil || asked == nil {
-		t.Fatalf("the question is asked by %v, %v", asked, err)
+		t.Fatalf("source of the interrupt: got %v, %v", asked, err)
 	}
 	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	again, err := e.acts.Finish(t.Context(), in)
@@ -60,11 +61,12 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	}
 	expires := again.Expires[q.ToolCallID]
 	if again.Outcome != runs.OutcomeInterrupt || !again.AskedAt.Equal(asked.AskedAt) || len(again.Expires) != 1 || asked.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
-		t.Errorf("it has ended as %+v, and was asked at %s", again, asked.AskedAt)
+		t.Errorf("repeated Finish: got %+v, want an interrupt opened at %s", again, asked.AskedAt)
 	}
 }
 
-// The workflow is told numbers and times, and nothing of who decides or why.
+// TestWhatTheWorkflowIsToldOfARule: the workflow receives numbers and times of a rule, and neither
+// approvers nor conditions.
 func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
@@ -82,11 +84,11 @@ func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: runs.OnExpiryReject,
 	}
 	if diff := cmp.Diff(want, answer.Calls[0].Approval); diff != "" {
-		t.Errorf("the approval (-want +got):\n%s", diff)
+		t.Errorf("approval (-want +got):\n%s", diff)
 	}
 }
 
-// askModel runs a step of a run that nobody asked for, which goes on behind the first one.
+// askModel calls the model in a run without an input, which continues the first run.
 func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
@@ -105,7 +107,7 @@ func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 	return answer, err
 }
 
-// What people approved once and for all is not asked again, until the rule says something else.
+// TestWhatIsRememberedIsNotAsked: a remembered approval covers later calls until the rule changes.
 func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
@@ -118,7 +120,7 @@ func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.WaitCount != 0 || len(first.Calls) != 2 {
-		t.Errorf("it is asked again: %+v", first.Calls)
+		t.Errorf("calls after the approval: got %+v, want none that waits", first.Calls)
 	}
 	e.agent.Approvals[0].Quorum = 2
 	second, err := e.askModel("r2", "2/model", first.Seq)
@@ -126,12 +128,12 @@ func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second.WaitCount != 1 || second.Calls[0].Approval == nil {
-		t.Errorf("a rule that changed does not ask: %+v", second.Calls)
+		t.Errorf("calls after a change of the rule: got %+v, want one that waits", second.Calls)
 	}
 }
 
-// An approval of equal arguments covers the calls that have them, however they are written, and no
-// others.
+// TestEqualArgumentsAreRemembered: a remembered approval of arguments covers calls with equal
+// arguments, however they are encoded, and no others.
 func TestEqualArgumentsAreRemembered(t *testing.T) {
 	t.Parallel()
 	var other atomic.Bool
@@ -150,20 +152,20 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(now.Remembered) != 1 || now.Remembered[0].Args != activities.CanonicalDigest(` { "b": 2, "a": 1 } `) {
-		t.Errorf("remembered is %+v", now.Remembered)
+		t.Errorf("remembered approvals: got %+v", now.Remembered)
 	}
 	equal, err := e.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.WaitCount != 0 {
-		t.Errorf("equal arguments are asked about again: %+v, %v", equal, err)
+		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
 	}
 	other.Store(true)
 	if answer, err := e.askModel("r2", "2/model", equal.Seq); err != nil || answer.WaitCount != 1 {
-		t.Errorf("other arguments are not asked about: %+v, %v", answer, err)
+		t.Errorf("other arguments: got %+v, %v, want one call that waits", answer, err)
 	}
 }
 
-// Arguments are equal if they are the same JSON value. Those that have more than one reading equal
-// only themselves.
+// TestCanonicalDigest: arguments are equal if they are the same JSON value. Ambiguous JSON equals
+// only itself.
 func TestCanonicalDigest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -183,13 +185,13 @@ func TestCanonicalDigest(t *testing.T) {
 		"too deep":           {strings.Repeat("[", 200) + strings.Repeat("]", 200), strings.Repeat("[", 200) + " " + strings.Repeat("]", 200), false},
 	} {
 		if got := activities.CanonicalDigest(c.a) == activities.CanonicalDigest(c.b); got != c.equal {
-			t.Errorf("%s: equal is %v", name, got)
+			t.Errorf("%s: equal: got %v, want %v", name, got, c.equal)
 		}
 	}
 }
 
-// More calls that wait than a run may end with are not all told to the workflow, whose answer has
-// its bound.
+// TestManyCallsThatWait: an answer with more waiting calls than a run may end with names only some
+// of them, because its payload is bounded. The run ends with a limit.
 func TestManyCallsThatWait(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -206,6 +208,6 @@ func TestManyCallsThatWait(t *testing.T) {
 	}
 	e.agent.Approvals = []agents.Approval{rule}
 	if _, result := e.run("go"); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("%+v", result)
+		t.Errorf("got %+v", result)
 	}
 }

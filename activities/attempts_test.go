@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A tool that is down is called as often as it may be; then the model hears of it and goes on.
+// TestAttemptsOfATool: a tool that is down is called up to its number of attempts. Then the model
+// receives the error and continues.
 func TestAttemptsOfATool(t *testing.T) {
 	t.Parallel()
 	away := &tools.UnavailableError{Text: "The shop is closed.", Err: errors.New("SECRET PROMPT")}
@@ -44,13 +45,13 @@ func TestAttemptsOfATool(t *testing.T) {
 				return say("done")
 			}, shop)
 			if _, result := e.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.calls || heard != test.want {
-				t.Errorf("outcome %+v after %d calls, the model hears %q; want %d calls and %q", result, calls, heard, test.calls, test.want)
+				t.Errorf("got %+v after %d calls and the result %q; want %d calls and %q", result, calls, heard, test.calls, test.want)
 			}
 		})
 	}
 }
 
-// broken is a tool whose calls come to no end, for reasons that it does not tell.
+// broken is a tool whose calls fail without a reason for the model.
 type broken struct{ calls *int }
 
 func (broken) Spec() tools.Spec { return tools.Spec{Name: "broken"} }
@@ -60,6 +61,8 @@ func (b broken) Call(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{}, errors.New("SECRET PROMPT")
 }
 
+// TestACallThatBreaksOffIsNotRepeated: a call that may have taken effect is not repeated if its
+// tool is not idempotent.
 func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var calls int
@@ -73,6 +76,6 @@ func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
 	}, broken{&calls})
 	_, result := e.run("go")
 	if want := "The call broke off. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || heard != want {
-		t.Errorf("outcome %+v after %d calls, the model hears %q", result, calls, heard)
+		t.Errorf("got %+v after %d calls and the result %q, want %q", result, calls, heard, want)
 	}
 }

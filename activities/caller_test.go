@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Whether a person decides about a call may depend on who asked for the run.
+// TestRulesKnowWhoAsked: an approval rule may depend on the run's requester.
 func TestRulesKnowWhoAsked(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -18,7 +18,7 @@ func TestRulesKnowWhoAsked(t *testing.T) {
 		"finance": {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance"}}, 0},
 		"support": {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"support"}}, 1},
 		"no role": {&auth.Principal{Tenant: "default"}, 1},
-		"nobody":  {nil, 1},
+		"unknown": {nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +33,7 @@ func TestRulesKnowWhoAsked(t *testing.T) {
 			e.ask("go")
 			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || len(r.Interrupts) != tt.asks {
-				t.Errorf("%d questions, %v", len(r.Interrupts), err)
+				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.asks, err)
 			}
 		})
 	}

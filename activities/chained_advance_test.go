@@ -16,12 +16,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// calling has the engine make calls in a way of its own.
+// calling replaces the activity that makes calls.
 func (e *fixture) calling(do func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error)) {
 	e.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: runs.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
 }
 
-// counting counts the advances that are activities of their own.
+// counting counts the advances that are separate activities.
 func (e *fixture) counting() *atomic.Int32 {
 	var n atomic.Int32
 	e.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
@@ -39,14 +39,14 @@ const three = `
   - {name: two, tool: note, args: {note: "two", fail: true}, onError: continue}
   - {name: three, tool: note, args: {note: "${steps.two.error.code}"}}`
 
-// Whenever a worker dies behind a call, whether or not there is time for another attempt, no call
-// is made again, and what is shown is the same as when none dies. If the last attempt has not come
-// to advance, the call has failed for the workflow.
-func TestDeathsBehindACall(t *testing.T) {
+// TestDeathsBehindACall: a worker may die before, during or after the advance that follows a call.
+// No call is made again, and readers are shown the same as without a death. If the last attempt did
+// not advance, the call fails for the workflow.
+func TestDeathsAfterACall(t *testing.T) {
 	t.Parallel()
 	calm, _ := setupPipeline(t, echo, three)
 	shown, _ := calm.run("go")
-	// before, while and behind leave the log as an attempt does that dies there.
+	// before, while and after leave the log as an attempt does that dies at that point.
 	before := func(e *fixture, ctx context.Context, in runs.ToolCall) error {
 		in.Chained = nil
 		_, err := e.acts.CallTool(ctx, in)
@@ -65,26 +65,26 @@ func TestDeathsBehindACall(t *testing.T) {
 		}
 		return err
 	}
-	behind := func(e *fixture, ctx context.Context, in runs.ToolCall) error {
+	after := func(e *fixture, ctx context.Context, in runs.ToolCall) error {
 		answer, err := e.acts.CallTool(ctx, in)
 		if answer.Advanced == nil {
-			t.Error("it has not advanced")
+			t.Error("the call has made no advance")
 		}
 		return err
 	}
 	for name, c := range map[string]struct {
 		dies  func(e *fixture, ctx context.Context, in runs.ToolCall) error
-		last  bool // there is no other attempt
+		last  bool // no further attempt
 		code  string
 		notes []string
 		asked int32
 	}{
 		"before it advances":                   {before, false, "", []string{"one", "two", "tool_failed"}, 1},
 		"while it advances":                    {while, false, "", []string{"one", "two", "tool_failed"}, 1},
-		"when it has":                          {behind, false, "", []string{"one", "two", "tool_failed"}, 1},
+		"after the advance":                    {after, false, "", []string{"one", "two", "tool_failed"}, 1},
 		"before it advances, the last attempt": {before, true, "gone", []string{"one"}, 2},
 		"while it advances, the last attempt":  {while, true, "gone", []string{"one"}, 2},
-		"when it has, the last attempt":        {behind, true, "", []string{"one", "two", "tool_failed"}, 4},
+		"after the advance, the last attempt":  {after, true, "", []string{"one", "two", "tool_failed"}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func TestDeathsBehindACall(t *testing.T) {
 			e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 				switch {
 				case in.Chained == nil:
-					t.Errorf("the call %s is not to go on", in.ID)
+					t.Errorf("call %s has no chained advance", in.ID)
 				case activity.GetInfo(ctx).Attempt > 1:
 					return e.acts.CallTool(ctx, in)
 				}
@@ -104,10 +104,10 @@ func TestDeathsBehindACall(t *testing.T) {
 			asked := e.counting()
 			events, _ := e.run("go")
 			if code := failureOf(events); code != c.code || asked.Load() != c.asked {
-				t.Errorf("the run ends with the code %q, %d advances were asked for: %s", code, asked.Load(), typesOf(events))
+				t.Errorf("got the code %q and %d advances: %s", code, asked.Load(), typesOf(events))
 			}
 			if c.code == "" && typesOf(events) != typesOf(shown) {
-				t.Errorf("shown was\n%s, want\n%s", typesOf(events), typesOf(shown))
+				t.Errorf("events: got\n%s, want\n%s", typesOf(events), typesOf(shown))
 			}
 			j.want(t, c.notes...)
 			e.wantAsShown(events)
@@ -115,8 +115,8 @@ func TestDeathsBehindACall(t *testing.T) {
 	}
 }
 
-// The advance behind a call is a matter of speed: if it fails the call does not, and another
-// activity advances.
+// TestACallWhoseAdvanceFails: the chained advance is an optimization. If it fails, the call does
+// not fail, and a separate activity advances.
 func TestACallWhoseAdvanceFails(t *testing.T) {
 	t.Parallel()
 	var e *fixture
@@ -133,15 +133,15 @@ func TestACallWhoseAdvanceFails(t *testing.T) {
 	asked := e.counting()
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || calls != 2 || asked.Load() != 3 {
-		t.Errorf("%+v, %d calls, %d advances were asked for", result, calls, asked.Load())
+		t.Errorf("got %+v, %d calls and %d separate advances", result, calls, asked.Load())
 	}
 	e.wantState(`{"steps":{"one":"one","two":"two"}}`)
 	e.wantAsShown(events)
 }
 
-// A run that is cancelled when a call has come to its end, and the worker with it, compensates for
-// that call too.
-func TestCancelledBehindACall(t *testing.T) {
+// TestCancelledBehindACall: a run that is cancelled, and whose worker dies, right after a call
+// compensates for that call too.
+func TestCancelledAfterACall(t *testing.T) {
 	t.Parallel()
 	e, j := setupPipeline(t, echo, `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
@@ -156,7 +156,7 @@ func TestCancelledBehindACall(t *testing.T) {
 	})
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeCancelled {
-		t.Errorf("%+v: %s", result, typesOf(events))
+		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
 	j.want(t, "one", "undo one")
 	var steps []string
@@ -169,7 +169,7 @@ func TestCancelledBehindACall(t *testing.T) {
 		}
 	}
 	if want := []string{"+one", "+one/tools", "-one/tools", "-one", "+two"}; !slices.Equal(steps[:min(5, len(steps))], want) {
-		t.Errorf("the steps are %q", steps)
+		t.Errorf("steps: got %q, want the first to be %q", steps, want)
 	}
 	e.wantAsShown(events)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// A model is offered the client's tools that its agent allows, and calls of them are left to the
-// client.
+// TestToolsOfTheClient: a model is offered the client's tools that its agent allows. Calls of them
+// wait for the client.
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	offered := map[string]string{}
@@ -27,26 +27,26 @@ func TestToolsOfTheClient(t *testing.T) {
 	}
 	events, _ := e.run("go")
 	if len(offered) != 2 || offered["pick"] != "the client's" || offered["add"] != "adds" {
-		t.Errorf("the model is offered %v", offered)
+		t.Errorf("offered tools: got %v", offered)
 	}
 	r := e.agrees(events)
 	calls := r.Entries[1].Message.ToolCalls
 	want := []string{calls[0].ID, calls[2].ID}
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
 	if !ok || !slices.Equal(finished.Outcome.PendingToolCallIDs, want) || !slices.Equal(r.ClientCalls, want) {
-		t.Errorf("the run ends with %+v, waits are %v", events[len(events)-1], r.ClientCalls)
+		t.Errorf("got the end %+v and the open client calls %v", events[len(events)-1], r.ClientCalls)
 	}
 	if len(r.Entries) != 3 || r.Entries[2].Message.ToolCallID != calls[1].ID {
-		t.Errorf("the conversation is %s", asText(t, r.Messages()))
+		t.Errorf("conversation: got %s", asText(t, r.Messages()))
 	}
 }
 
-// An agent that does not ask for them is offered none.
+// TestToolsOfTheClientAreAskedFor: an agent that does not allow client tools is offered none.
 func TestToolsOfTheClientAreAskedFor(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Tools) > 0 {
-			t.Errorf("the model is offered %v", req.Tools)
+			t.Errorf("offered tools: got %v, want none", req.Tools)
 		}
 		return say("done")
 	})

@@ -31,8 +31,8 @@ func (e *fixture) says(t *testing.T, after time.Duration, question string, asked
 	}, after)
 }
 
-// What a branch in a branch asks is asked no longer when a sibling fails, or its time is over; what
-// others ask is.
+// TestBranchesInBranchesAskInVain: an interrupt of a nested branch ends when a sibling fails or the
+// timeout passes. Interrupts of other branches stay open.
 func TestBranchesInBranchesAskInVain(t *testing.T) {
 	t.Parallel()
 	for name, left := range map[string]string{
@@ -69,10 +69,10 @@ steps:
 			e.says(t, 90*time.Minute, "Two?", &after)
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("%+v: %s", result, typesOf(events))
+				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
 			if len(before) != 2 || len(after) != 1 {
-				t.Errorf("asked is %q, and then %q", before, after)
+				t.Errorf("open interrupts: got %q, and then %q", before, after)
 			}
 			code := map[string]string{"a sibling fails": "tool_failed", "no time is left": "timeout"}[name]
 			j.want(t, "late", "late", "two", code)

@@ -41,8 +41,8 @@ func writer() tools.Tool {
 	})
 }
 
-// Blocks of thinking are messages of their own, and go back to who thought them, with the answer
-// that they belong to, block by block.
+// TestThinkingGoesBackToWhoThoughtIt: blocks of reasoning are messages. They are sent back to their
+// provider, block by block, with the answer that they belong to.
 func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
@@ -71,16 +71,17 @@ func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 		{Text: "aloud"},
 	}
 	if diff := cmp.Diff(want, back); diff != "" {
-		t.Errorf("the model hears of its thoughts (-want +got):\n%s", diff)
+		t.Errorf("reasoning sent back (-want +got):\n%s", diff)
 	}
 	types := "REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_ENCRYPTED_VALUE REASONING_END TEXT_MESSAGE_START"
 	if got := typesOf(events); !strings.Contains(got, types) {
-		t.Errorf("events are\n%s, want in it\n%s", got, types)
+		t.Errorf("events: got\n%s, want in it\n%s", got, types)
 	}
 	e.agrees(events)
 }
 
-// The script says how many blocks of its own came back to it as they were.
+// TestAScriptIsToldItsThoughts: the scripted model reports how many of its reasoning blocks came
+// back unchanged.
 func TestAScriptIsToldItsThoughts(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
@@ -93,24 +94,25 @@ func TestAScriptIsToldItsThoughts(t *testing.T) {
 	events, _ := e.run("go 12*7")
 	said := e.conversation()
 	if got := said[len(said)-1].Content.Text(); !strings.Contains(got, "2 times") {
-		t.Errorf("the script says %q", got)
+		t.Errorf("answer: got %q, want 2 blocks", got)
 	}
 	ids := map[string]bool{}
 	for _, event := range events {
 		if sealed, ok := event.(*agui.ReasoningEncryptedValue); ok {
 			ids[sealed.EntityID] = true
 			if !strings.HasPrefix(sealed.EncryptedValue, "scripted:") {
-				t.Errorf("the value is %s", sealed.EncryptedValue)
+				t.Errorf("encrypted value: got %s", sealed.EncryptedValue)
 			}
 		}
 	}
 	if len(ids) != 2 {
-		t.Errorf("%d blocks were sealed where clients see it, want that with text in each of two answers", len(ids))
+		t.Errorf("blocks with an encrypted value: got %d, want 2: one with text in each answer", len(ids))
 	}
 }
 
-// Thinking without text is no message for clients. It goes back to its provider all the same, also
-// when clients of either generation send the conversation as they have it.
+// TestClientsSeeNoEmptyReasoning: reasoning without text is not shown to clients. It still goes
+// back to its provider, also when clients of either protocol generation send their own
+// conversation.
 func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
@@ -131,11 +133,11 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	}, add())
 	events, _ := e.run("go")
 	if got := typesOf(events); strings.Contains(got, "REASONING") {
-		t.Errorf("clients are shown %s", got)
+		t.Errorf("events: got %s", got)
 	}
 	want := []llm.Reasoning{{Provider: "test", Data: json.RawMessage(`"hidden"`)}, {Provider: "test", Data: json.RawMessage(`"hidden too"`)}}
 	if diff := cmp.Diff(want, back); diff != "" {
-		t.Errorf("the model hears of its thoughts (-want +got):\n%s", diff)
+		t.Errorf("reasoning sent back (-want +got):\n%s", diff)
 	}
 	e.agrees(events)
 	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -144,12 +146,12 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	}
 	shown := r.Messages()
 	if len(shown) != len(r.Entries)-2 {
-		t.Errorf("clients have %d of %d messages", len(shown), len(r.Entries))
+		t.Errorf("messages shown: got %d of %d", len(shown), len(r.Entries))
 	}
 	for mode, cut := range map[snapshot.History]bool{snapshot.HistoryAuto: false, snapshot.HistoryAppend: false, snapshot.HistoryReplace: true} {
 		asked := append(slices.Clip(shown), agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")})
 		if a := r.Accept(snapshot.Claim{Messages: asked, History: mode}); a.Differs || a.Cut != cut || a.Keep != len(r.Entries) || len(a.Tail) != 1 {
-			t.Errorf("history %q: %+v", mode, a)
+			t.Errorf("history %q: got %+v", mode, a)
 		}
 	}
 	for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
@@ -165,14 +167,15 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 			}
 			for _, f := range frames {
 				if strings.Contains(string(f.Event), `"reasoning"`) || strings.Contains(string(f.Event), "REASONING") {
-					t.Errorf("who joins with profile %v is shown %s", profile, f.Event)
+					t.Errorf("reader with profile %v: got %s", profile, f.Event)
 				}
 			}
 		}
 	}
 }
 
-// Nothing stays of what a dead attempt thought: neither here nor with its provider.
+// TestADeadAttemptsThoughtsAreGone: the reasoning of a dead attempt is neither in the thread nor
+// sent to the provider.
 func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
@@ -186,7 +189,7 @@ func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
 		}
 		for _, m := range req.Messages {
 			if len(m.Reasoning) > 0 {
-				t.Errorf("the model hears %+v", m.Reasoning)
+				t.Errorf("reasoning sent back: got %+v, want none", m.Reasoning)
 			}
 		}
 		return say("done")
@@ -197,11 +200,11 @@ func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
 
 func TestTheModelSeesContextAndState(t *testing.T) {
 	t.Parallel()
-	var told []string
+	var system []string
 	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
-		told = append(told, req.Messages[0].Text())
+		system = append(system, req.Messages[0].Text())
 		if req.Messages[1].Role != llm.RoleUser {
-			t.Errorf("behind the instructions stands %+v", req.Messages[1])
+			t.Errorf("message after the instructions: got %+v", req.Messages[1])
 		}
 		if n == 1 {
 			return call([3]string{"x", "set", `{}`})
@@ -215,11 +218,11 @@ func TestTheModelSeesContextAndState(t *testing.T) {
 	want := "Be brief.\n\nThe application that the user works with tells you this:\n\n" +
 		"<context description=\"The page\">\nline 1\nline 2\n</context>\n\n<context description=\"a \\\"b\\\"\">\n{}\n</context>\n\n" +
 		"The state that you share with the application, as JSON:\n\n<state>\n{\"a\":1}\n</state>"
-	if diff := cmp.Diff(want, told[0]); diff != "" {
-		t.Errorf("the model is told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, system[0]); diff != "" {
+		t.Errorf("instructions (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(told[1], `{"a":1,"b":2}`) {
-		t.Errorf("the second time the model is told\n%s", told[1])
+	if !strings.Contains(system[1], `{"a":1,"b":2}`) {
+		t.Errorf("instructions of the second call: got\n%s", system[1])
 	}
 }
 
@@ -247,7 +250,7 @@ func TestTheStateFollowsAnArgument(t *testing.T) {
 	r := e.agrees(events)
 	var state map[string]string
 	if err := json.Unmarshal(r.State, &state); err != nil || state["a/b"] != document || len(state) != 1 {
-		t.Errorf("state is %s (%v)", r.State, err)
+		t.Errorf("state: got %s (%v)", r.State, err)
 	}
 	deltas, size := 0, 0
 	for i, event := range events {
@@ -258,16 +261,17 @@ func TestTheStateFollowsAnArgument(t *testing.T) {
 		case *agui.Custom:
 			want := `[{"state_key":"a/b","tool":"write","tool_argument":"document"},{"state_key":"y","tool":"other","tool_argument":"x"}]`
 			if _, next := events[i+1].(*agui.ToolCallStart); event.Name != "PredictState" || string(event.Value) != want || !next {
-				t.Errorf("PredictState is %+v, before %s", event, events[i+1].EventType())
+				t.Errorf("PredictState: got %+v, before %s", event, events[i+1].EventType())
 			}
 		}
 	}
 	if deltas < 20 || size > 10*len(arguments) {
-		t.Errorf("%d deltas have %d bytes for %d", deltas, size, len(arguments))
+		t.Errorf("got %d deltas with %d bytes for an argument of %d", deltas, size, len(arguments))
 	}
 }
 
-// Names go along, and what no provider could use is left out without a word.
+// TestMediaReachTheModel: media reach the model with their names. Media that no provider can use
+// are left out silently.
 func TestMediaReachTheModel(t *testing.T) {
 	t.Parallel()
 	var heard []llm.Message
@@ -295,6 +299,6 @@ func TestMediaReachTheModel(t *testing.T) {
 		}},
 	}
 	if diff := cmp.Diff(want, heard); diff != "" {
-		t.Errorf("the model hears (-want +got):\n%s", diff)
+		t.Errorf("messages sent (-want +got):\n%s", diff)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// prices has one for test/m: a call of say costs 10 + 2*5 millionths.
+// prices has a price for test/m: a call of say costs 10 + 2*5 millionths.
 func prices(t *testing.T) *budget.File {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "prices.yaml")
@@ -29,7 +29,7 @@ func prices(t *testing.T) *budget.File {
 	return f
 }
 
-// works answers with calls that cost 1,000 millionths each, for ever.
+// works answers with tool calls without end. Each answer costs 1,000 millionths.
 func works(n int, _ *llm.Request) ([]llm.Chunk, error) {
 	chunks, err := call([3]string{fmt.Sprint("c", n), "add", `{"a":1,"b":1}`})
 	chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(500), Output: count(100)}}
@@ -43,7 +43,7 @@ func TestRunSaysWhatItCost(t *testing.T) {
 	events, _ := e.run("hello")
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if got := string(finished.Metadata["perdure.cost"]); got != `{"amount":0.00002,"currency":"EUR"}` {
-		t.Errorf("the cost is %s", got)
+		t.Errorf("cost: got %s", got)
 	}
 }
 
@@ -66,16 +66,16 @@ func TestCostEndsTheRun(t *testing.T) {
 			e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
 			events, result := e.run("go")
 			if result.Code != c.code || e.calls.Load() != c.calls {
-				t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
+				t.Errorf("got %+v after %d calls", result, e.calls.Load())
 			}
 			if _, ok := events[len(events)-1].(*agui.RunError); !ok {
-				t.Errorf("the last event is %T", events[len(events)-1])
+				t.Errorf("last event: got %T, want RUN_ERROR", events[len(events)-1])
 			}
 		})
 	}
 }
 
-// A tenant that has used its budget of the day calls no model any more.
+// TestBudgetOfADayEndsTheRun: a tenant that has used its budget of the day cannot call a model.
 func TestBudgetOfADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	e := setup(t, works, add())
@@ -84,12 +84,12 @@ func TestBudgetOfADayEndsTheRun(t *testing.T) {
 	e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
 	_, result := e.run("go")
 	if result.Code != "budget_exceeded" || e.calls.Load() != 3 {
-		t.Errorf("the run ends with %+v after %d calls, want 3 of 600 tokens for 1500", result, e.calls.Load())
+		t.Errorf("got %+v after %d calls, want 3 of 600 tokens for 1500", result, e.calls.Load())
 	}
 }
 
-// An attempt may die between the record of its answer and the count. The next one finds the record:
-// it counts what nobody has, and once only.
+// TestAnswerIsCountedOnce: an attempt may die between the record of its answer and the count in the
+// budget. The next attempt finds the record and counts it, once only.
 func TestAnswerIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
@@ -115,17 +115,17 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)})
 		return l
 	}
-	attempt() // nobody counts it
+	attempt() // without a budget the answer is not counted
 	e.acts.Budget = budgetOf(1000)
 	attempt()
 	attempt()
 	if n := e.calls.Load(); n != 1 {
-		t.Fatalf("the model is called %d times", n)
+		t.Fatalf("calls of the model: got %d, want 1", n)
 	}
 	if _, err := budgetOf(12).Check(t.Context(), "default", nil); !errors.Is(err, budget.ErrExceeded) {
-		t.Errorf("its 12 tokens are not counted: %v", err)
+		t.Errorf("Check of a budget of 12: got %v, want ErrExceeded", err)
 	}
 	if _, err := budgetOf(13).Check(t.Context(), "default", nil); err != nil {
-		t.Errorf("its 12 tokens are counted more than once: %v", err)
+		t.Errorf("Check of a budget of 13: got %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// openLedger gives the engine a ledger with a soft budget.
+// openLedger gives the activities a ledger with a soft budget.
 func openLedger(t *testing.T, e *fixture, soft budget.Amounts) {
 	t.Helper()
 	e.acts.Budget = openLedgerAtNoon(t, e.log, budget.Day{Soft: soft})
@@ -33,14 +33,15 @@ func openLedgerAtNoon(t *testing.T, log *stream.Log, day budget.Day) *budget.Led
 	return ledger
 }
 
-// noon is the time of the ledgers of tests, so that no day ends while they run.
+// noon is the time of the ledgers in tests, so that no day ends during a test.
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // today is the day of noon.
 const today = "2026-01-31"
 
-// A run whose tenant has used up its soft budget of the day asks before its model is called,
-// whether its agent has soft limits or none. Nothing is said in the turn that asks.
+// TestADayIsAsked: a run whose tenant has used up its soft budget of the day raises an interrupt
+// before the model call, whether or not its agent has soft limits. The turn of the interrupt has no
+// output.
 func TestADayIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,33 +65,33 @@ func TestADayIsAsked(t *testing.T) {
 			openLedger(t, l.fixture, c.soft)
 			events, result := l.run("go")
 			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() != 3 {
-				t.Fatalf("the run ends with %+v behind the questions %+v and %d calls", result, l.questions, l.calls.Load())
+				t.Fatalf("got %+v after the interrupts %+v and %d calls", result, l.questions, l.calls.Load())
 			}
 			q := l.questions[0]
 			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
-				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
+				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
 			}
 			if asked, err := stream.ApprovalSourceOf(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
-				t.Errorf("it is asked by %+v: %v", asked, err)
+				t.Errorf("source of the interrupt: got %+v: %v", asked, err)
 			}
 			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +
 				"STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			if got := typesOf(events); !strings.Contains(got, shown) {
-				t.Errorf("readers are shown %s", got)
+				t.Errorf("events: got %s", got)
 			}
 			if all := strings.Join(l.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") {
-				t.Errorf("the model hears\n%s", all)
+				t.Errorf("messages sent: got\n%s", all)
 			}
 			m := l.conversation()
 			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Arguments != c.figures {
-				t.Errorf("the conversation is %s", asText(t, m))
+				t.Errorf("conversation: got %s", asText(t, m))
 			}
 		})
 	}
 }
 
-// Those decide whom the soft limits of the agent name. Who rejects ends the run with the code of
-// the budget.
+// TestADayEndsTheRun: the approvers of the agent's soft limits decide about the day's budget. A
+// rejection ends the run with the code of the budget.
 func TestADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
@@ -99,16 +100,15 @@ func TestADayEndsTheRun(t *testing.T) {
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok || last.Code != runs.CodeBudgetExceeded || result.Code != last.Code || l.calls.Load() != 1 {
-		t.Errorf("the run ends with %+v after %d turns", events[len(events)-1], l.calls.Load())
+		t.Errorf("got %+v after %d turns", events[len(events)-1], l.calls.Load())
 	}
 	if len(l.questions) != 1 || l.questions[0].ExpiresAt == "" {
-		t.Errorf("people are asked %+v", l.questions)
+		t.Errorf("interrupts: got %+v", l.questions)
 	}
 }
 
-// An attempt that has found the day used up is followed by one that finds its record, whatever is
-// used by then. A call of a workflow that knows nothing of soft budgets, or cannot ask, goes
-// through.
+// TestADayIsLookedAtOnce: an attempt after one that found the day used up finds its record,
+// whatever was used meanwhile. A call whose workflow cannot raise the interrupt goes through.
 func TestADayIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
@@ -142,17 +142,17 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	first := attempt(call)
 	e.acts.Budget = nil
 	if again := attempt(call); first.Exceeded == nil || first.Exceeded.Used != 10 || e.calls.Load() != 0 || !cmp.Equal(again, first) {
-		t.Fatalf("%+v, and again %+v, after %d calls of the model", first, again, e.calls.Load())
+		t.Fatalf("got %+v, and again %+v, after %d calls of the model", first, again, e.calls.Load())
 	}
 	openLedger(t, e, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
 	if got := attempt(runs.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || e.calls.Load() != 1 {
-		t.Errorf("%+v after %d calls of the model", got, e.calls.Load())
+		t.Errorf("got %+v after %d calls of the model", got, e.calls.Load())
 	}
 }
 
-// A pipeline asks before branches begin whose agents cannot ask themselves, once, and not for
-// branches without agents.
+// TestADayIsAskedBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
+// themselves. It does not ask before branches without agents.
 func TestADayIsAskedBeforeBranches(t *testing.T) {
 	t.Parallel()
 	l := setupAsking(t, goesOn)
@@ -169,15 +169,15 @@ steps:
 	}
 	events, result := l.run("go")
 	if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() < 3 {
-		t.Fatalf("the run ends with %+v behind the questions %+v and %d calls: %s", result, l.questions, l.calls.Load(), typesOf(events))
+		t.Fatalf("got %+v after the interrupts %+v and %d calls: %s", result, l.questions, l.calls.Load(), typesOf(events))
 	}
 	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run go on until they are 20?"; l.questions[0].Message != want {
-		t.Errorf("people are asked %q", l.questions[0].Message)
+		t.Errorf("interrupt: got %q, want %q", l.questions[0].Message, want)
 	}
 	asked := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
 	sums := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepFinished); return ok && s.StepName == "sums" })
 	says := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "say" })
 	if sums < 0 || asked < sums || says < asked {
-		t.Errorf("sums end at %d, people are asked at %d and the first branch speaks at %d: %s", sums, asked, says, typesOf(events))
+		t.Errorf("got the end of sums at %d, the interrupt at %d and the first agent at %d: %s", sums, asked, says, typesOf(events))
 	}
 }

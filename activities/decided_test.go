@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// asking returns an engine whose run has ended with the question whether 1 and 2 may be added.
+// asking returns a fixture whose run has ended with an interrupt: approve the sum of 1 and 2.
 func asking(t *testing.T) (*fixture, *runs.Interrupts) {
 	t.Helper()
 	return askingWith(t, func() string { return `{"a":1,"b":2}` })
 }
 
-// askingWith is asking with other arguments in the answers that follow the first.
+// askingWith is asking with other arguments in later answers.
 func askingWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrupts) {
 	t.Helper()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -34,18 +34,18 @@ func askingWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrup
 		t.Fatal(err)
 	}
 	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 3 {
-		t.Fatalf("the run has asked %+v and left %s", r.Interrupts, asText(t, r.Messages()))
+		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asText(t, r.Messages()))
 	}
 	q, asked := r.Interrupts[0], r.Entries[1].Message
 	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
-		t.Errorf("it asks %+v", q)
+		t.Errorf("interrupt: got %+v", q)
 	}
 	return e, &runs.Interrupts{MessageID: asked.ID, Calls: []runs.Interrupt{{Call: runs.Call{
 		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{Args: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
 
-// ask runs the workflow to where it waits for answers.
+// ask executes the workflow until it waits for decisions.
 func (e *fixture) ask(message string) {
 	e.t.Helper()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
@@ -60,7 +60,7 @@ func (e *fixture) ask(message string) {
 	})
 }
 
-// resume makes the call that was decided about, in a run that nobody asked for.
+// resume makes the decided call, in a run without an input.
 func (e *fixture) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
@@ -125,16 +125,17 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 			}
 			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == w.Calls[0].ID })].Message
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
-				t.Errorf("the result is %q, want %q; the run is %s", got, tt.want, r.RunID)
+				t.Errorf("got the result %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
 			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == runs.DecisionEdit) != (edited == `{"a":2,"b":2}`) {
-				t.Errorf("the conversation has the arguments %s", edited)
+				t.Errorf("arguments in the conversation: got %s", edited)
 			}
 		})
 	}
 }
 
-// A call is not made with other arguments than those that were decided about.
+// TestOtherArgumentsAreNotExecuted: a call is not made with arguments that differ from the decided
+// ones.
 func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
@@ -143,7 +144,7 @@ func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 		{CallID: w.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
 		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "not those that were approved") {
-			t.Errorf("%s: %v", d.Kind, err)
+			t.Errorf("%s: got %v", d.Kind, err)
 		}
 	}
 }

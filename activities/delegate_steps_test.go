@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A pipeline works for a call of another agent: it is told the task, and its last agent's words are
-// the result.
+// TestDelegateWalks: a pipeline can be a subagent. Its input is the task, and the answer of its
+// last agent is the result.
 func TestDelegateWalks(t *testing.T) {
 	t.Parallel()
 	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
@@ -25,7 +25,7 @@ func TestDelegateWalks(t *testing.T) {
 			return call([3]string{"1", "helper", `{"task":"work"}`})
 		case req.Model == "lead":
 			if want := "re re left of re one of work and re right of work"; last.Text() != want || last.IsError {
-				t.Errorf("the model hears %q, want %q", last.Text(), want)
+				t.Errorf("result of the call: got %q, want %q", last.Text(), want)
 			}
 			return say("done")
 		}
@@ -33,13 +33,13 @@ func TestDelegateWalks(t *testing.T) {
 	}, []*agents.Definition{worker})
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v: %s", result, typesOf(events))
+		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
 	e.wantAsShown(events)
 }
 
-// A pipeline that works for several calls of a run, beside one another and one after the other,
-// hears of none what it hears of another.
+// TestDelegateWalksApart: a pipeline that is the subagent of several calls, in parallel and in
+// sequence, keeps their conversations and outputs apart.
 func TestDelegateWalksApart(t *testing.T) {
 	t.Parallel()
 	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
@@ -50,7 +50,7 @@ func TestDelegateWalksApart(t *testing.T) {
 	e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model != "lead" {
 			if len(req.Messages) != 1 {
-				t.Errorf("an agent of a step hears %+v", req.Messages)
+				t.Errorf("messages sent to an agent step: got %+v, want 1", req.Messages)
 			}
 			return echo(n, req)
 		}
@@ -64,7 +64,7 @@ func TestDelegateWalksApart(t *testing.T) {
 	}, []*agents.Definition{worker})
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v: %s", result, typesOf(events))
+		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
 	var came []string
 	for _, ev := range events {
@@ -74,7 +74,7 @@ func TestDelegateWalksApart(t *testing.T) {
 	}
 	slices.Sort(came)
 	if want := []string{"re re row of re one of a", "re re row of re one of b", "re re row of re one of c"}; !slices.Equal(came, want) {
-		t.Errorf("the calls come to %q, want %q", came, want)
+		t.Errorf("results of the calls: got %q, want %q", came, want)
 	}
 	e.wantAsShown(events)
 }

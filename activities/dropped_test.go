@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// reading is a model that reads documents inline only, and nothing in results of tools.
+// reading is a model that reads inline documents only, and no media in tool results.
 type reading struct{ llm.Model }
 
 func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
@@ -24,8 +24,8 @@ func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
 	return ""
 }
 
-// Parts that the model is not sent fail nothing, and clients are told of each once: with the model
-// call that would have read it.
+// TestClientsAreToldWhichPartsAreDropped: parts that the model cannot read cause no failure.
+// Clients are shown an event for each part once, with the model call that drops it.
 func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
 	t.Parallel()
 	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {
@@ -49,7 +49,7 @@ func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
 		document(agui.PartSource{Type: agui.SourceFile, Value: "file-1"}),
 	})}}
 	events, _ := e.run("hello")
-	var told []string
+	var dropped []string
 	var result string
 	for _, event := range events {
 		switch event := event.(type) {
@@ -57,7 +57,7 @@ func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
 			result = event.MessageID
 		case *agui.Custom:
 			if event.Name == "perdure.contentDropped" {
-				told = append(told, string(event.Value))
+				dropped = append(dropped, string(event.Value))
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
 		`{"messageId":"u2","part":3,"type":"document","mimeType":"application/pdf","reason":"source_not_supported","provider":"test"}`,
 		`{"messageId":` + string(id) + `,"part":1,"type":"image","mimeType":"image/png","reason":"tool_result_not_supported","provider":"test"}`,
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("clients are told\n%q, want\n%q", told, want)
+	if !slices.Equal(dropped, want) {
+		t.Errorf("dropped parts: got\n%q, want\n%q", dropped, want)
 	}
 }

@@ -16,13 +16,14 @@ func init() {
 	}
 }
 
-// Afterwards is tested by itself: an outage that lasts is too long for a test.
+// Afterwards is contextAfter, for a test of its own: a lasting outage is too long for a test of a
+// run.
 var Afterwards = contextAfter
 
-// ShownArgs is for tests.
+// ShownArgs is shownArgs.
 var ShownArgs = shownArgs
 
-// CanonicalDigest is for tests.
+// CanonicalDigest is canonicalDigest.
 var CanonicalDigest = canonicalDigest
 
 // OfferedSubagents returns the names of the subagents that the model of a child is offered.

@@ -22,12 +22,13 @@ func terminal(t *testing.T, events []agui.Event) *agui.RunError {
 	t.Helper()
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok {
-		t.Fatalf("the run ends with %+v, want RUN_ERROR", events[len(events)-1])
+		t.Fatalf("last event: got %+v, want RUN_ERROR", events[len(events)-1])
 	}
 	return last
 }
 
-// What a panic says may be content; it is a failure like others and ends like others.
+// TestAPanicIsContained: a panic is a failure like others. Its text may be content and is not
+// recorded.
 func TestAPanicIsContained(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil)
@@ -37,11 +38,12 @@ func TestAPanicIsContained(t *testing.T) {
 	})
 	events, result := e.run("hello")
 	if end := terminal(t, events); end.Code != runs.CodeInternal || strings.Contains(end.Message, "SECRET") || e.calls.Load() != 8 {
-		t.Errorf("the run ends with %+v (%+v) after %d model calls", end, result, e.calls.Load())
+		t.Errorf("got %+v (%+v) after %d model calls", end, result, e.calls.Load())
 	}
 }
 
-// Servers exist that number tool calls from 1, and some that start the second before the first.
+// TestToolCallsAreToldApartWhateverTheirNumbers: some servers number tool calls from 1, and some
+// start the second before the first.
 func TestToolCallsAreToldApartWhateverTheirNumbers(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -64,14 +66,14 @@ func TestToolCallsAreToldApartWhateverTheirNumbers(t *testing.T) {
 		}, nil
 	}, note)
 	e.run("go")
-	slices.Sort(got) // they run at once
+	slices.Sort(got) // the calls run in parallel
 	if all := strings.Join(got, ", "); all != `first: one, second: two` {
-		t.Errorf("the model hears %s", all)
+		t.Errorf("results sent: got %s", all)
 	}
 }
 
-// What a model may ask for at once is bounded by the provider's answer only: the workflow has to
-// hear that it is too much, without its history taking it all in.
+// TestALotOfToolCallsIsALimitAndNotAFailure: the number of calls in an answer is not bounded. The
+// workflow learns that it is too high without all calls in its history.
 func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
 	t.Parallel()
 	add := tools.Func(strings.Repeat("n", 64), "adds", func(context.Context, pair) (int, error) { return 0, nil })
@@ -84,22 +86,23 @@ func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
 	}, add)
 	events, _ := e.run("go")
 	if end := terminal(t, events); end.Code != runs.CodeLimitParallelTools || e.calls.Load() != 1 {
-		t.Errorf("the run ends with %+v after %d model calls", end, e.calls.Load())
+		t.Errorf("got %+v after %d model calls", end, e.calls.Load())
 	}
 }
 
-// A provider may call its model anything, a page of text too.
+// TestALongModelNameDoesNotEnterTheHistory: a provider may return a model name of any length.
 func TestALongModelNameDoesNotEnterTheHistory(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
 	})
 	if _, result := e.run("go"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 1 {
-		t.Errorf("outcome %+v after %d model calls", result, e.calls.Load())
+		t.Errorf("got %+v after %d model calls", result, e.calls.Load())
 	}
 }
 
-// A tool that does not listen must not keep a cancelled run from ending.
+// TestACancelledToolThatDoesNotStopIsAbandoned: a tool that ignores its context does not keep a
+// cancelled run from ending.
 func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -118,15 +121,15 @@ func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 	defer close(release)
 	_, result := e.run("go")
 	if result.Outcome != runs.OutcomeCancelled {
-		t.Errorf("outcome is %+v", result)
+		t.Errorf("got %+v, want cancelled", result)
 	}
 	m := e.conversation()
 	if last := m[len(m)-1]; last.Role != agui.RoleTool || !strings.Contains(last.Content.Text(), "unknown") {
-		t.Errorf("the conversation ends with %+v; the call may have taken effect", last)
+		t.Errorf("last message: got %+v, want a result that says that the effect is unknown", last)
 	}
 }
 
-// What a model says while the cancel arrives is kept and told, or neither.
+// TestACancelAmidAWord: text that arrives with the cancel is both stored and shown, or neither.
 func TestACancelAmidAWord(t *testing.T) {
 	t.Parallel()
 	for name, chunks := range map[string][]llm.Chunk{
@@ -155,7 +158,7 @@ func TestACancelAmidAWord(t *testing.T) {
 			})
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
-				t.Errorf("outcome %+v", result)
+				t.Errorf("got %+v, want cancelled", result)
 			}
 			shown := agui.NewReducer(nil, nil)
 			for _, event := range events {
@@ -164,7 +167,7 @@ func TestACancelAmidAWord(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(encoded(t, e.conversation()[1:]), encoded(t, shown.Messages())); diff != "" {
-				t.Errorf("of what the thread has, clients have (-thread +clients):\n%s", diff)
+				t.Errorf("messages differ (-thread +clients):\n%s", diff)
 			}
 		})
 	}
@@ -179,7 +182,8 @@ func encoded(t *testing.T, messages []agui.Message) string {
 	return string(raw)
 }
 
-// A cancel that is announced between two steps reaches the tools too.
+// TestNoToolIsCalledAfterACancel: a cancel that is announced between two steps keeps tools from
+// being called.
 func TestNoToolIsCalledAfterACancel(t *testing.T) {
 	t.Parallel()
 	called := false
@@ -191,27 +195,27 @@ func TestNoToolIsCalledAfterACancel(t *testing.T) {
 		return chunks, err
 	}, tool)
 	if _, result := e.run("go"); called || result.Outcome != runs.OutcomeCancelled {
-		t.Errorf("called: %v, outcome %+v", called, result)
+		t.Errorf("got called %v and %+v", called, result)
 	}
 }
 
-// While an input waited for its run to start, another client may have cut the conversation that it
-// builds on. Whoever waits for the run is told so.
+// TestAnInputWithoutItsConversationEndsTheRun: while an input is queued, another client may cut the
+// conversation that it continues. Its run then ends with conversation_changed.
 func TestAnInputWithoutItsConversationEndsTheRun(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") })
 	e.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
 	events, result := e.run("and then?")
 	if end := terminal(t, events); end.Code != "conversation_changed" || result.Code != end.Code || e.calls.Load() != 0 {
-		t.Errorf("the run ends with %+v (%+v)", end, result)
+		t.Errorf("got %+v (%+v)", end, result)
 	}
 	if m := e.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
-		t.Errorf("the conversation is %+v, want the client's message in it", m)
+		t.Errorf("conversation: got %+v, want the client's message", m)
 	}
 }
 
-// A worker that was frozen goes on as if nothing had happened and takes the step from the attempt
-// that replaced it. That attempt fails, and the run goes on with another.
+// TestARunSurvivesAZombieThatTakesItsStep: a worker that was frozen continues and takes the step
+// from the attempt that replaced it. That attempt fails, and the run continues with another one.
 func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 	t.Parallel()
 	var e *fixture
@@ -231,25 +235,26 @@ func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 		return say("lost")
 	})
 	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
 	}
 	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "here I am" {
-		t.Errorf("conversation is %+v", m)
+		t.Errorf("conversation: got %+v", m)
 	}
 }
 
-// That the log is away is not the step's fault, however long it takes; a provider gets few tries.
+// TestWhatIsRetriedHowOften: an outage of the log is retried without a bound, a provider only a few
+// times.
 func TestWhatIsRetriedHowOften(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
 	e.outage.Store(50)
 	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("after an outage: %+v", result)
+		t.Errorf("after an outage: got %+v", result)
 	}
 	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
 	events, _ := e.run("hello")
 	if end := terminal(t, events); end.Code != string(llm.CodeUnavailable) || e.calls.Load() != 8 {
-		t.Errorf("the run ends with %+v after %d model calls", end, e.calls.Load())
+		t.Errorf("got %+v after %d model calls", end, e.calls.Load())
 	}
 }
 
@@ -266,7 +271,8 @@ func (e *fixture) finish(in runs.Finish) (runs.Finished, error) {
 	return done, err
 }
 
-// After a restore from an older copy the log may lack what the workflow knows it had.
+// TestARunThatTheLogForgotEndsWithLogLost: a log that was restored from an older copy may lack
+// records that the workflow knows.
 func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil)
@@ -281,10 +287,10 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 		Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
 	if err != nil || done.Code != runs.ErrorLogLost {
-		t.Fatalf("finished %+v, %v", done, err)
+		t.Fatalf("Finish: got %+v, %v, want log_lost", done, err)
 	}
 	if ended, err := e.log.Ended(ctx, run); err != nil || !ended {
-		t.Errorf("the run has ended: %v, %v", ended, err)
+		t.Errorf("Ended: got %v, %v", ended, err)
 	}
 }
 
@@ -296,6 +302,6 @@ func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: runs.OutcomeError, Code: "x", First: "1/model",
 	})
 	if err == nil || !strings.Contains(err.Error(), runs.ErrorFenced) {
-		t.Errorf("finished by another execution: %v", err)
+		t.Errorf("Finish by another execution: got %v, want fenced", err)
 	}
 }

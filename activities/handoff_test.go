@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// setupHandoff returns an engine whose agent may hand its thread over to others.
+// setupHandoff returns a fixture whose agent may hand off its thread to others.
 func setupHandoff(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
 	e := setupSubagents(t, s, others, available...)
@@ -25,7 +25,7 @@ func setupHandoff(t *testing.T, s script, others []*agents.Definition, available
 	return e
 }
 
-// hands returns what clients are told of hand-offs.
+// hands returns the handoffs that clients are shown.
 func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 	t.Helper()
 	for _, event := range events {
@@ -51,8 +51,9 @@ func (e *fixture) has() string {
 	return now.Agent()
 }
 
-// From the turn behind a hand-off on the other agent speaks: its model hears the conversation, its
-// own instructions and has its own tools. Clients are told, and the log knows who has the thread.
+// TestHandoff: after a handoff the target agent answers. Its model gets the conversation, its own
+// instructions and its own tools. Clients are shown the handoff, and the log has the thread's
+// agent.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
@@ -61,35 +62,36 @@ func TestHandoff(t *testing.T) {
 		switch {
 		case req.Model == "lead":
 			if len(req.Tools) != 1 || req.Tools[0].Name != "transfer_to_helper" || !strings.HasSuffix(req.Tools[0].Description, " Helps.") {
-				t.Errorf("the model is offered %+v", req.Tools)
+				t.Errorf("offered tools: got %+v", req.Tools)
 			}
 			return call([3]string{"1", "transfer_to_helper", `{"reason":"sums"}`})
 		case len(req.Tools) != 1 || req.Tools[0].Name != "add":
-			t.Errorf("the other model is offered %+v", req.Tools)
+			t.Errorf("tools offered to the target: got %+v", req.Tools)
 		case last.Text() == "3":
 			return say("it is 3")
 		}
 		want := "system: You are helper.\nuser: go\nassistant:  transfer_to_helper{\"reason\":\"sums\"}\n" +
 			"tool: The conversation is handed over. From here on the agent helper speaks."
 		if got := heard(req); got != want {
-			t.Errorf("the other model hears\n%s\nwant\n%s", got, want)
+			t.Errorf("messages sent to the target: got\n%s\nwant\n%s", got, want)
 		}
 		return call([3]string{"1", "add", `{"a":1,"b":2}`})
 	}, []*agents.Definition{helper("helper", "add")}, add)
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 3 || e.has() != "helper" {
-		t.Errorf("%+v after %d model calls; %s has the thread", result, e.calls.Load(), e.has())
+		t.Errorf("got %+v after %d model calls; agent of the thread: %s", result, e.calls.Load(), e.has())
 	}
 	if got := hands(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
-		t.Errorf("clients are told %+v", got)
+		t.Errorf("handoffs shown: got %+v", got)
 	}
 	if got := typesOf(events); !strings.Contains(got, "TOOL_CALL_RESULT CUSTOM STEP_FINISHED STEP_STARTED") || strings.Contains(got, "SUBAGENT") {
-		t.Errorf("clients see %s", got)
+		t.Errorf("events: got %s", got)
 	}
 	e.wantAsShown(events)
 }
 
-// What hands nothing over is answered with why, and the agent goes on.
+// TestHandoffThatIsNone: a handoff call that fails returns the reason to the model, and the agent
+// continues.
 func TestHandoffThatIsNone(t *testing.T) {
 	t.Parallel()
 	steps := helper("steps")
@@ -98,7 +100,7 @@ func TestHandoffThatIsNone(t *testing.T) {
 		"arguments": {"transfer_to_helper", `{"task":"x"}`, "invalid arguments"},
 		"no JSON":   {"transfer_to_helper", `{`, "invalid arguments"},
 		"steps":     {"transfer_to_steps", `{}`, "answer by a model of their own"},
-		"nobody":    {"transfer_to_nobody", `{}`, `There is no tool "transfer_to_nobody".`},
+		"unknown":   {"transfer_to_nobody", `{}`, `There is no tool "transfer_to_nobody".`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,19 +109,19 @@ func TestHandoffThatIsNone(t *testing.T) {
 					return call([3]string{"1", c.tool, c.arguments})
 				}
 				if last := req.Messages[len(req.Messages)-1]; req.Model != "lead" || !last.IsError || !strings.Contains(last.Text(), c.want) {
-					t.Errorf("the model %s hears %+v, want %q", req.Model, last, c.want)
+					t.Errorf("result sent to the model %s: got %+v, want %q", req.Model, last, c.want)
 				}
 				return say("done")
 			}, []*agents.Definition{helper("helper"), steps})
 			events, _ := e.run("go")
 			if len(hands(t, events)) > 0 || e.has() != "a" {
-				t.Errorf("clients see %s, and %s has the thread", typesOf(events), e.has())
+				t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), e.has())
 			}
 		})
 	}
 }
 
-// Of two hand-offs in a turn the first counts.
+// TestTheFirstHandoffCounts: only the first of two handoffs in a turn counts.
 func TestTheFirstHandoffCounts(t *testing.T) {
 	t.Parallel()
 	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -128,18 +130,19 @@ func TestTheFirstHandoffCounts(t *testing.T) {
 		}
 		results := req.Messages[len(req.Messages)-2:]
 		if refused := results[1]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first counts") || results[0].IsError {
-			t.Errorf("the model %s hears %+v", req.Model, results)
+			t.Errorf("results sent to the model %s: got %+v", req.Model, results)
 		}
 		return say("done")
 	}, []*agents.Definition{helper("first"), helper("second")})
 	events, _ := e.run("go")
 	if got := hands(t, events); len(got) != 1 || got[0].To != "second" || e.has() != "second" {
-		t.Errorf("clients are told %+v, and %s has the thread", got, e.has())
+		t.Errorf("handoffs shown: got %+v; agent of the thread: %s", got, e.has())
 	}
 	e.wantAsShown(events)
 }
 
-// Two agents throw a thread to and fro so often and no more; then the one that has it speaks.
+// TestHandoffsEnd: the handoffs in a run are bounded. After the last one the thread's agent
+// answers.
 func TestHandoffsEnd(t *testing.T) {
 	t.Parallel()
 	refused := 0
@@ -154,12 +157,12 @@ func TestHandoffsEnd(t *testing.T) {
 	e.agent.Limits = agents.DefaultLimits()
 	events, result := e.run("go")
 	if got := hands(t, events); result.Outcome != runs.OutcomeSuccess || len(got) != runs.MaxHandoffs || refused != 1 || e.has() != "a" {
-		t.Errorf("%+v after %d hand-offs, of which %d were refused; %s has the thread", result, len(got), refused, e.has())
+		t.Errorf("got %+v after %d handoffs and %d refused ones; agent of the thread: %s", result, len(got), refused, e.has())
 	}
 	e.wantAsShown(events)
 }
 
-// An agent that works for another one has no thread to hand over.
+// TestSubagentsHandNothingOver: a subagent has no thread to hand off.
 func TestSubagentsHandNothingOver(t *testing.T) {
 	t.Parallel()
 	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -172,17 +175,17 @@ func TestSubagentsHandNothingOver(t *testing.T) {
 		case last.Role == llm.RoleUser && len(req.Tools) == 0:
 			return call([3]string{"1", "transfer_to_other", `{}`})
 		case !last.IsError || !strings.Contains(last.Text(), "not handed over"):
-			t.Errorf("offered %+v, the subagent hears %+v", req.Tools, last)
+			t.Errorf("subagent: got the offered tools %+v and the result %+v", req.Tools, last)
 		}
 		return say("back")
 	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
 	events, _ := e.run("go")
 	if len(hands(t, events)) > 0 || e.has() != "a" {
-		t.Errorf("clients see %s, and %s has the thread", typesOf(events), e.has())
+		t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), e.has())
 	}
 }
 
-// Neither has one that is a step.
+// TestStepsHandNothingOver: an agent step has no thread to hand off.
 func TestStepsHandNothingOver(t *testing.T) {
 	t.Parallel()
 	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -191,18 +194,18 @@ func TestStepsHandNothingOver(t *testing.T) {
 			return call([3]string{"1", "transfer_to_other", `{}`})
 		}
 		if !last.IsError || !strings.Contains(last.Text(), "not handed over") {
-			t.Errorf("offered %+v, the agent of the step hears %+v", req.Tools, last)
+			t.Errorf("agent step: got the offered tools %+v and the result %+v", req.Tools, last)
 		}
 		return say("done")
 	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
 	e.agent.Tools, e.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || len(hands(t, events)) > 0 || e.has() != "a" {
-		t.Errorf("%+v, clients see %s, and %s has the thread", result, typesOf(events), e.has())
+		t.Errorf("got %+v and the events %s; agent of the thread: %s", result, typesOf(events), e.has())
 	}
 }
 
-// A run that is cancelled before the call is made hands nothing over.
+// TestCancelledHandoff: a run that is cancelled before the call does not hand off.
 func TestCancelledHandoff(t *testing.T) {
 	t.Parallel()
 	var e *fixture
@@ -213,6 +216,6 @@ func TestCancelledHandoff(t *testing.T) {
 		return call([3]string{"1", "transfer_to_helper", `{}`})
 	}, []*agents.Definition{helper("helper")})
 	if events, result := e.run("go"); result.Outcome != runs.OutcomeCancelled || e.calls.Load() != 1 || e.has() != "a" {
-		t.Errorf("%+v, %s has the thread, and clients see %s", result, e.has(), typesOf(events))
+		t.Errorf("got %+v; agent of the thread: %s; events: %s", result, e.has(), typesOf(events))
 	}
 }

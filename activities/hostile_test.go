@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Token counts that cannot be meant neither end the run nor keep it from ending, nor are they
-// handed on.
+// TestAbsurdUsage: impossible token counts neither end the run nor keep it from ending. They are
+// replaced by an estimate.
 func TestAbsurdUsage(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {
@@ -34,11 +34,11 @@ func TestAbsurdUsage(t *testing.T) {
 			}, tools.Func("noop", "does nothing", func(context.Context, struct{}) (string, error) { return "", nil }))
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("%+v", result)
+				t.Errorf("got %+v", result)
 			}
 			for _, u := range events[len(events)-1].(*agui.RunFinished).Usage {
 				if *u.InputTokens < 0 || *u.InputTokens > 1000 || *u.OutputTokens < 0 || *u.OutputTokens > 1000 {
-					t.Errorf("%d and %d tokens are reported, want an estimate", *u.InputTokens, *u.OutputTokens)
+					t.Errorf("tokens: got %d and %d, want an estimate", *u.InputTokens, *u.OutputTokens)
 				}
 			}
 			e.agrees(events)
@@ -46,8 +46,8 @@ func TestAbsurdUsage(t *testing.T) {
 	}
 }
 
-// Arguments are the model's: whatever they are, the call is told as it is, and what the state would
-// follow stays readable.
+// TestHostileArguments: any arguments of a model are stored and shown unchanged, and a state that
+// follows an argument stays valid.
 func TestHostileArguments(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000)
@@ -68,24 +68,24 @@ func TestHostileArguments(t *testing.T) {
 			e.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-				t.Errorf("%+v after %d calls", result, e.calls.Load())
+				t.Errorf("got %+v after %d calls", result, e.calls.Load())
 			}
 			screen := onScreen(t, events)
 			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || string(screen.State()) != string(r.State) {
-				t.Fatalf("the client's state has %d bytes, the log's %d, %v", len(screen.State()), len(r.State), err)
+				t.Fatalf("state: got %d bytes at the client and %d in the log, %v", len(screen.State()), len(r.State), err)
 			}
 			if got := r.Entries[1].Message.ToolCalls[0].Arguments; got != arguments {
-				t.Errorf("the arguments became %.100s", got)
+				t.Errorf("arguments: got %.100s", got)
 			}
 			if agui.TooDeep(r.State) {
-				t.Errorf("the state has %d bytes and cannot be stored", len(r.State))
+				t.Errorf("state of %d bytes is too deep to be stored", len(r.State))
 			}
 		})
 	}
 }
 
-// hostileTools do what no tool should.
+// hostileTools misbehave in their results.
 func hostileTools() []tools.Tool {
 	give := func(name string, result func() (tools.Result, error)) tools.Tool {
 		return tools.Func(name, "hostile", func(context.Context, struct{}) (tools.Result, error) { return result() })
@@ -122,7 +122,7 @@ func hostileTools() []tools.Tool {
 				r.PatchState(tools.Set("/a", v)), r.Activity("a", "b", map[string]any{"c": v}), r.Custom("c", v), r.Raw("d", v),
 			} {
 				if refused := (*tools.ReportError)(nil); !errors.As(err, &refused) {
-					return "", errors.New("it was taken")
+					return "", errors.New("the report was accepted")
 				}
 			}
 			return "all were refused", nil
@@ -131,7 +131,8 @@ func hostileTools() []tools.Tool {
 	}
 }
 
-// Whatever a tool does, the model is told of it in a text of bounded size, and the run goes on.
+// TestHostileTools: whatever a tool returns, the model gets a result of bounded size, and the run
+// continues.
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
 	for _, tool := range hostileTools() {
@@ -140,7 +141,7 @@ func TestHostileTools(t *testing.T) {
 			e := setup(t, calls(tool.Spec().Name, "{}"), tool)
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-				t.Fatalf("%+v after %d calls", result, e.calls.Load())
+				t.Fatalf("got %+v after %d calls", result, e.calls.Load())
 			}
 			onScreen(t, events)
 			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -156,18 +157,18 @@ func TestHostileTools(t *testing.T) {
 				}
 			}
 			if size > tools.DefaultMaxResult+tools.MaxMedia || !utf8.ValidString(answer.Content.Text()) || answer.Role != agui.RoleTool {
-				t.Errorf("the result has %d bytes", size)
+				t.Errorf("result: got %d bytes", size)
 			}
 			wantParts := map[string]agui.PartType{"image5MB": agui.PartImage, "noBase64": agui.PartText, "imageTooLarge": agui.PartText, "manyParts": agui.PartText}
 			if want, has := wantParts[tool.Spec().Name]; has && answer.Content.Parts()[0].Type != want {
-				t.Errorf("the first part is %s, want %s", answer.Content.Parts()[0].Type, want)
+				t.Errorf("first part: got %s, want %s", answer.Content.Parts()[0].Type, want)
 			}
 			if tool.Spec().Name == "deepReports" && answer.Content.Text() != "all were refused" {
 				t.Error(answer.Content.Text())
 			}
 			next, err := e.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
 			if err != nil || len(next.Entries) != 0 {
-				t.Errorf("another thread has %+v, %v", next, err)
+				t.Errorf("another thread: got %+v, %v", next, err)
 			}
 		})
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A call that is compensated for comes to its end although the run is cancelled meanwhile, on the
-// main path and in branches: whether there is something to undo is known then. One that has not
-// begun is not made.
+// TestCallsThatAreCompensatedForComeToTheirEnd: a call with a compensation is not cancelled with
+// its run, on the main path and in branches, so that its effect is known. A call that has not begun
+// is not made.
 func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 	t.Parallel()
 	const pay = `{name: pay, tool: pay, compensate: {tool: note, args: {note: "refund ${steps.pay}"}}}`
@@ -43,7 +43,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 					t.Error(err)
 				}
 				e.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run.ID})
-				<-cut.Done() // what else the run does has been stopped
+				<-cut.Done() // until the rest of the run is cancelled
 				return "paid", ctx.Err()
 			})
 			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
@@ -54,7 +54,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
-				t.Errorf("%+v: %s", result, typesOf(events))
+				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
 			j.want(t, c.notes...)
 			e.wantAsShown(events)

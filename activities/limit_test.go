@@ -18,15 +18,15 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// limitFixture is an engine whose model works for two turns of 600 tokens, and whose run people are
-// asked about. It is held, and decided about a minute later.
+// limitFixture is a fixture whose model works for two turns of 600 tokens, and whose run raises an
+// interrupt. The run is held, and the interrupt is decided a minute later.
 type limitFixture struct {
 	*fixture
 	questions []agui.Interrupt
 	heard     []string
 }
 
-// setupLimits has an agent with soft limits.
+// setupLimits returns a fixture whose agent has soft limits.
 func setupLimits(t *testing.T, soft agents.SoftLimits, decides func() runs.Decision) *limitFixture {
 	t.Helper()
 	l := setupAsking(t, decides)
@@ -56,7 +56,7 @@ func setupAsking(t *testing.T, decides func() runs.Decision) *limitFixture {
 	l.env.RegisterDelayedCallback(func() {
 		r, err := l.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil || len(r.Interrupts) != 1 {
-			t.Errorf("the thread waits for %+v: %v", r, err)
+			t.Errorf("open interrupts: got %+v: %v", r, err)
 			l.env.CancelWorkflow()
 			return
 		}
@@ -89,19 +89,19 @@ func TestASoftLimitIsAsked(t *testing.T) {
 			l.acts.Prices = prices(t)
 			events, result := l.run("go")
 			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 {
-				t.Fatalf("the run ends with %+v behind the questions %+v", result, l.questions)
+				t.Fatalf("got %+v after the interrupts %+v", result, l.questions)
 			}
 			q := l.questions[0]
 			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
-				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
+				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
 			}
 			asked, err := stream.ApprovalSourceOf(q)
 			if err != nil || asked == nil || asked.Agent != "a" || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
-				t.Errorf("it is asked by %+v: %v", asked, err)
+				t.Errorf("source of the interrupt: got %+v: %v", asked, err)
 			}
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			if got := typesOf(events); !strings.Contains(got, shown) {
-				t.Errorf("readers are shown %s", got)
+				t.Errorf("events: got %s", got)
 			}
 			var figures string
 			for _, e := range events {
@@ -110,20 +110,21 @@ func TestASoftLimitIsAsked(t *testing.T) {
 				}
 			}
 			if figures != c.figures {
-				t.Errorf("the figures are %s", figures)
+				t.Errorf("figures: got %s, want %s", figures, c.figures)
 			}
 			if all := strings.Join(l.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") || !strings.Contains(all, "add") {
-				t.Errorf("the model hears\n%s", all)
+				t.Errorf("messages sent: got\n%s", all)
 			}
 			m := l.conversation()
 			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Name != "approve" {
-				t.Errorf("the conversation is %s", asText(t, m))
+				t.Errorf("conversation: got %s", asText(t, m))
 			}
 		})
 	}
 }
 
-// Who names another figure lets the run go so far; readers have it in the conversation.
+// TestASoftLimitIsEdited: an edit sets another figure for the limit. Readers see it in the
+// conversation.
 func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
@@ -133,14 +134,14 @@ func TestASoftLimitIsEdited(t *testing.T) {
 		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(said), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
 	if _, result := l.run("go"); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("the run ends with %+v", result)
+		t.Fatalf("got %+v", result)
 	}
 	if m := l.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
-		t.Errorf("the conversation is %s", asText(t, m))
+		t.Errorf("conversation: got %s", asText(t, m))
 	}
 }
 
-// Who rejects says why, to whoever reads the thread.
+// TestASoftLimitEndsTheRun: the reason of a rejection is in the conversation.
 func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
 	var l *limitFixture
@@ -150,16 +151,16 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok || last.Code != runs.CodeLimitTokens || result.Code != last.Code || l.calls.Load() != 2 {
-		t.Errorf("the run ends with %+v after %d turns", events[len(events)-1], l.calls.Load())
+		t.Errorf("got %+v after %d turns", events[len(events)-1], l.calls.Load())
 	}
 	m := l.conversation()
 	if text := m[len(m)-1].Content.Text(); !strings.Contains(text, "too dear") {
-		t.Errorf("the last message is %q", text)
+		t.Errorf("last message: got %q", text)
 	}
 }
 
-// An attempt that dies when it has asked is followed by one that finds the question, and asks no
-// other. The question may be the first step of a run.
+// TestASoftLimitIsAskedOnce: an attempt after one that died finds the recorded interrupt and raises
+// no other. The interrupt may be the first step of a run.
 func TestASoftLimitIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
@@ -186,15 +187,15 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
-		t.Errorf("the second attempt answers otherwise (-first +second):\n%s", diff)
+		t.Errorf("answers differ (-first +second):\n%s", diff)
 	}
 	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
 	if want := (&runs.Approval{Args: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
-		t.Errorf("the call is %+v, decided about by %+v", c, c.Approval)
+		t.Errorf("call: got %+v with the approval %+v", c, c.Approval)
 	}
 	m := e.conversation()
 	if n := len(m); n != 3 || m[2].ToolCalls[0].Arguments != figures {
-		t.Errorf("the conversation is %s", asText(t, m))
+		t.Errorf("conversation: got %s", asText(t, m))
 	}
 }

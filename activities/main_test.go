@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// Temporal's test environment tells a workflow at once that an activity is cancelled, and lets its
-// attempt go on. If that attempt fails later, because another one has taken its lane over, two goroutines wait
-// for the next attempt until the process ends.
+// TestMain runs the tests. Temporal's test environment reports an activity as cancelled at once,
+// and lets its attempt continue. If that attempt fails later, because another one has superseded
+// it, two goroutines wait for the next attempt until the process ends.
 func TestMain(m *testing.M) {
 	const environment = "go.temporal.io/sdk/internal.(*testWorkflowEnvironmentImpl)."
 	goleak.VerifyTestMain(m, streamtest.Leaks(),

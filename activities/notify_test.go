@@ -27,7 +27,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// notificationFixture is an engine whose run has asked a question, and whose workers tell an inbox.
+// notificationFixture is a fixture whose run has raised an interrupt, with an inbox for
+// notifications.
 type notificationFixture struct {
 	*fixture
 	waits     *runs.Interrupts
@@ -63,7 +64,7 @@ func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixtur
 	return d
 }
 
-// notify gives a notice, some time after the question was asked.
+// notify sends a notification, some time after the interrupt was opened.
 func (d *notificationFixture) notify(event runs.NotificationEvent, after time.Duration) {
 	d.t.Helper()
 	env := newActivityEnv()
@@ -77,7 +78,7 @@ func (d *notificationFixture) notify(event runs.NotificationEvent, after time.Du
 	}
 }
 
-// pending returns what another process finds in the inbox.
+// pending returns the inbox as another process reads it.
 func (d *notificationFixture) pending() []inbox.Approval {
 	d.t.Helper()
 	x, err := d.store.Watch(d.t.Context())
@@ -107,7 +108,7 @@ func (d *notificationFixture) history() []*inbox.History {
 	return all
 }
 
-// says has somebody decide, as the api would write it down.
+// says writes a decision, as the API does.
 func (d *notificationFixture) says(subject, channel, verdict, reason string) runs.Decision {
 	d.t.Helper()
 	seq := d.propose(&stream.Decision{
@@ -131,7 +132,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Missing: 2}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
-		t.Errorf("pending is (-want +got):\n%s", diff)
+		t.Errorf("inbox (-want +got):\n%s", diff)
 	}
 	c.Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
 	c.Escalations = 1
@@ -140,7 +141,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	}
 	voted := d.pending()[0]
 	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "http" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
-		t.Errorf("with a vote it is %+v", voted)
+		t.Errorf("inbox after a vote: got %+v", voted)
 	}
 	last := d.says("bob", "link", "approve", "fine")
 	c.Decision = &last
@@ -148,28 +149,28 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	d.notify(runs.EventOpened, 0) // a late attempt
 	d.notify(runs.EventVoted, time.Hour)
 	if left := d.pending(); len(left) != 0 {
-		t.Errorf("decided, and still pending: %+v", left)
+		t.Errorf("inbox after the decision: got %+v, want none", left)
 	}
 	past := d.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusDecided || string(past[0].Args) != `{"a":1,"b":2}` || len(past[0].Events) != 3 {
-		t.Fatalf("the audit has %+v", past)
+		t.Fatalf("audit: got %+v", past)
 	}
 	for i, want := range []inbox.Decision{{By: "alice", Channel: "http"}, {By: "bob", Channel: "link", Reason: "fine"}} {
 		got := past[0].Decisions[i]
 		if got.By != want.By || got.Channel != want.Channel || got.Reason != want.Reason || got.Decision != "approve" || got.ArgsDigest != c.Approval.Args || got.Digest == "" || got.At.IsZero() {
-			t.Errorf("decision %d is %+v", i, got)
+			t.Errorf("decision %d: got %+v", i, got)
 		}
 	}
-	told := map[string]int{}
+	sent := map[string]int{}
 	for _, in := range d.delivered {
-		told[in.Webhook+" "+in.Event]++
+		sent[in.Webhook+" "+in.Event]++
 	}
-	if len(told) != 4 { // deliveries of one id are one
-		t.Errorf("webhooks are told %v", told)
+	if len(sent) != 4 { // deliveries with the same ID are one
+		t.Errorf("deliveries to webhooks: got %v, want 4", sent)
 	}
 }
 
-func TestExpiryIsNobodysDecision(t *testing.T) {
+func TestExpiryHasNoApprover(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
 	d.notify(runs.EventOpened, 0)
@@ -177,14 +178,14 @@ func TestExpiryIsNobodysDecision(t *testing.T) {
 	d.notify(runs.EventExpired, 24*time.Hour)
 	past := d.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
-		t.Fatalf("%+v", past)
+		t.Fatalf("audit: got %+v", past)
 	}
 	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(interruptSource.Add(24*time.Hour)) {
-		t.Errorf("%+v", got)
+		t.Errorf("decision: got %+v", got)
 	}
 }
 
-// A bucket that was lost is derived from the log; one that was not is left as it is.
+// TestALostInboxIsRestored: a lost bucket is restored from the log. An existing one is unchanged.
 func TestALostInboxIsRestored(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
@@ -203,7 +204,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 		}
 		d.acts.Inbox = d.store
 		if lost := d.pending(); len(lost) != 0 {
-			t.Fatalf("not lost: %v", lost)
+			t.Fatalf("inbox after its loss: got %v, want none", lost)
 		}
 	}
 	restore := func() {
@@ -215,19 +216,19 @@ func TestALostInboxIsRestored(t *testing.T) {
 	lose()
 	restore()
 	if diff := cmp.Diff(before, d.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
-		t.Errorf("restored is (-want +got):\n%s", diff)
+		t.Errorf("restored inbox (-want +got):\n%s", diff)
 	}
 	decision := d.says("bob", "http", "approve", "")
 	d.waits.Calls[0].Decision = &decision
 	d.notify(runs.EventDecided, 2*time.Hour)
 	restore()
 	if left := d.pending(); len(left) != 0 {
-		t.Errorf("decided, and restored: %+v", left)
+		t.Errorf("restored after the decision: got %+v, want none", left)
 	}
 	lose()
 	restore()
 	if left := d.pending(); len(left) != 0 {
-		t.Errorf("decided, lost and restored: %+v", left)
+		t.Errorf("restored after the decision and a loss: got %+v, want none", left)
 	}
 }
 
@@ -240,12 +241,13 @@ func TestArgumentsAreShownInTheirBounds(t *testing.T) {
 	for given, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":`: `"{\"a\":"`, "": `""`, string(long): ""} {
 		got, truncated := activities.ShownArgs(given)
 		if string(got) != want || truncated != (want == "") {
-			t.Errorf("%.20s is shown as %s", given, got)
+			t.Errorf("%.20s: got %s", given, got)
 		}
 	}
 }
 
-// The event is sent as it was kept, and whoever refuses it for good is not asked again.
+// TestDeliver: an event is sent as it was stored. A receiver that refuses it permanently gets no
+// further attempt.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	var body []byte
@@ -265,11 +267,11 @@ func TestDeliver(t *testing.T) {
 	}
 	var app *temporal.ApplicationError
 	if err := deliver(d.delivered[0]); !errors.As(err, &app) || app.NonRetryable() {
-		t.Errorf("away: %v", err)
+		t.Errorf("receiver is down: got %v, want a retryable error", err)
 	}
 	status = http.StatusForbidden
 	if err := deliver(d.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
-		t.Errorf("refused: %v", err)
+		t.Errorf("receiver refuses: got %v, want a permanent error", err)
 	}
 	status = http.StatusOK
 	if err := deliver(d.delivered[0]); err != nil {
@@ -284,16 +286,15 @@ func TestDeliver(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(interruptSource) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
-		t.Errorf("sent is %s (%v)", body, err)
+		t.Errorf("body: got %s (%v)", body, err)
 	}
 	if err := deliver(runs.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
-		t.Errorf("an event that is not kept: %v", err)
+		t.Errorf("unknown event: got %v, want a permanent error", err)
 	}
 }
 
-// Votes for different arguments are counted for each proposal. The audit has what every decision
-// says: the arguments of an edit, an answer, the scope of an approval, and who cancelled a run and
-// why.
+// TestTheAuditSaysWhatWasDecided: votes are counted for each proposal. The audit has the content of
+// every decision: the arguments of an edit, the scope of an approval, and the approver.
 func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
@@ -323,7 +324,7 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 		t.Errorf("proposals (-want +got):\n%s", diff)
 	}
 	if got := voted.Decisions; len(got) != 2 || got[0].Remember != "arguments" || string(got[1].Args) != string(other) {
-		t.Errorf("the votes are %+v", got)
+		t.Errorf("votes: got %+v", got)
 	}
 	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
@@ -331,16 +332,16 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 		d.notify(runs.EventDecided, after)
 		past := d.history()[0]
 		if past.Status != inbox.StatusDecided || past.Proposals != nil {
-			t.Errorf("the audit has %+v", past)
+			t.Errorf("audit: got %+v", past)
 		}
 		event := past.Events[len(past.Events)-1]
 		if added := event.Decisions; len(added) != 1 || !cmp.Equal(added[0], past.Decisions[len(past.Decisions)-1]) {
-			t.Errorf("the event added %+v", added)
+			t.Errorf("decisions of the event: got %+v", added)
 		}
 		return past.Decisions[len(past.Decisions)-1]
 	}
 	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptSource)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
-		t.Errorf("an edit is %+v", got)
+		t.Errorf("edit: got %+v", got)
 	}
 	x, err := d.store.Watch(t.Context())
 	if err != nil {
@@ -348,7 +349,7 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	}
 	defer x.Stop()
 	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != d.history()[0].ID {
-		t.Errorf("the archive lists %+v, %v", page, err)
+		t.Errorf("archive: got %+v, %v", page, err)
 	}
 }
 
@@ -370,13 +371,13 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 			d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
 			d.notify(runs.EventDecided, time.Hour)
 			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
-				t.Errorf("%+v", got)
+				t.Errorf("decision: got %+v", got)
 			}
 		})
 	}
 }
 
-// An approval that a cancel closes says who cancelled the run, and why.
+// TestTheAuditOfACancel: an approval that a cancel closes has the cancelling caller and the reason.
 func TestTheAuditOfACancel(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
@@ -387,6 +388,6 @@ func TestTheAuditOfACancel(t *testing.T) {
 	d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionCancel}
 	d.notify(runs.EventDecided, time.Hour)
 	if got := d.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
-		t.Errorf("%+v", got)
+		t.Errorf("decision: got %+v", got)
 	}
 }

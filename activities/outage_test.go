@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// What an outage of the log costs in attempts is not the step's fault: a model that fails once in a
-// while behind a long one has all its chances left, and no more than those.
+// TestAnOutageUsesNoAttemptsUp: attempts that an outage of the log has cost do not count. A model
+// that fails after a long outage still has all its attempts, and no more.
 func TestAnOutageUsesNoAttemptsUp(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]runs.Outcome{7: runs.OutcomeSuccess, 8: runs.OutcomeError} {
@@ -20,7 +20,7 @@ func TestAnOutageUsesNoAttemptsUp(t *testing.T) {
 		})
 		e.outage.Store(20)
 		if _, result := e.run("hello"); result.Outcome != want {
-			t.Errorf("%d failures behind an outage: the run ends with %+v, want %s", failures, result, want)
+			t.Errorf("%d failures after an outage: got %+v, want %s", failures, result, want)
 		}
 	}
 }

@@ -17,32 +17,33 @@ import (
 
 const wordsOfSchema = "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n"
 
-// told is what one call of a model says of what it has to answer.
-type told struct {
+// outputRequest is the output format that one model call asks for.
+type outputRequest struct {
 	System string
 	Schema string
 	Native string
-	Heard  string // of the rest
+	Heard  string // the other messages
 }
 
-func toldBy(req *llm.Request) told {
-	var what told
+func outputRequestOf(req *llm.Request) outputRequest {
+	var r outputRequest
 	messages := req.Messages
 	if len(messages) > 0 && messages[0].Role == llm.RoleSystem {
-		what.System, messages = messages[0].Text(), messages[1:]
+		r.System, messages = messages[0].Text(), messages[1:]
 	}
-	what.Heard = heard(&llm.Request{Messages: messages})
+	r.Heard = heard(&llm.Request{Messages: messages})
 	if o := req.Output; o != nil {
-		what.Schema, what.Native = string(o.Schema), "unsaid"
+		r.Schema, r.Native = string(o.Schema), "unsaid"
 		if o.Native != nil {
-			what.Native = map[bool]string{true: "true", false: "false"}[*o.Native]
+			r.Native = map[bool]string{true: "true", false: "false"}[*o.Native]
 		}
 	}
-	return what
+	return r
 }
 
-// An agent that has to answer as its step says is told so at every call, in words and by the
-// schema, wherever the agent and the step stand; and nobody else is.
+// TestAgentsAreToldWhatToAnswer: an agent step with an output schema gets the schema in every call,
+// in the instructions and as the native format, wherever the agent and the step are defined. Other
+// agents get none.
 func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 	t.Parallel()
 	const number = `{"type":"integer"}`
@@ -52,12 +53,12 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps string
 		model script
-		want  []told
+		want  []outputRequest
 		state string
 	}{
-		"an agent that stands here": {
+		"an inline agent": {
 			steps: `  - {name: one, agent: {instructions: "Count."}, input: "a number", output: {schema: {type: integer}}}`,
-			want: []told{
+			want: []outputRequest{
 				{"Count.\n\n" + words, number, "unsaid", "user: a number"},
 				{"Count.\n\n" + words, number, "unsaid", "user: a number\nassistant: x\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
 			},
@@ -66,21 +67,21 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 		},
 		"without instructions, in the conversation": {
 			steps: `  - {name: one, agent: {}, output: {schema: {type: integer}, native: false}}`,
-			want:  []told{{words, number, "false", "user: go"}},
+			want:  []outputRequest{{words, number, "false", "user: go"}},
 			state: `{"steps":{"one":7}}`,
 		},
 		"another agent, in the conversation": {
 			steps: `  - {name: one, agent: helper, output: {schema: {type: integer}, native: true}}`,
-			want: []told{
+			want: []outputRequest{
 				{"Help.\n\n" + words, number, "true", "user: go"},
 				{"Help.\n\n" + words, number, "true", "user: go\nassistant: x\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
 			},
 			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return say([]string{"x", "7"}[n-1]) },
 			state: `{"steps":{"one":7}}`,
 		},
-		"another agent that is asked, and asks a third": {
+		"another agent with an input, and a subagent": {
 			steps: `  - {name: one, agent: helper, input: "a number", output: {schema: {type: integer}}}`,
-			want: []told{
+			want: []outputRequest{
 				{"Help.\n\n" + words, number, "unsaid", "user: a number"},
 				{"Write.", "", "", "user: seven"},
 				{"Help.\n\n" + words, number, "unsaid", "user: a number\nassistant:  clerk{\"task\":\"seven\"}\ntool: 7"},
@@ -96,22 +97,22 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 		"another agent in a branch": {
 			steps: `  - name: all
     map: {items: "[1]", steps: [{name: one, agent: helper, input: "a number", output: {schema: {type: integer}}}]}`,
-			want:  []told{{"Help.\n\n" + words, number, "unsaid", "user: a number"}},
+			want:  []outputRequest{{"Help.\n\n" + words, number, "unsaid", "user: a number"}},
 			state: `{"steps":{"all":[{"one":7}]}}`,
 		},
 		"any text": {
 			steps: "  - {name: one, agent: helper}\n  - {name: two, agent: {}, input: x}",
-			want:  []told{{"Help.", "", "", "user: go"}, {"", "", "", "user: x"}},
+			want:  []outputRequest{{"Help.", "", "", "user: go"}, {"", "", "", "user: x"}},
 			state: `{"steps":{"one":"7","two":"7"}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
-			var got []told
+			var got []outputRequest
 			e, _ := setupPipeline(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				mu.Lock()
-				got = append(got, toldBy(req))
+				got = append(got, outputRequestOf(req))
 				mu.Unlock()
 				if c.model == nil {
 					return say("7")
@@ -121,30 +122,30 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 			e.others = map[string]*agents.Definition{"helper": helper, "clerk": clerk}
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
-				t.Fatalf("the run ended with %+v: %s", result, typesOf(events))
+				t.Fatalf("got %+v: %s", result, typesOf(events))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("output formats (-want +got):\n%s", diff)
 			}
 			e.wantState(c.state)
 			e.wantAsShown(events)
-			if i := slices.IndexFunc(got, func(w told) bool { return strings.Contains(w.Heard, "<schema>") }); i >= 0 {
-				t.Errorf("the schema is in the conversation: %q", got[i].Heard)
+			if i := slices.IndexFunc(got, func(w outputRequest) bool { return strings.Contains(w.Heard, "<schema>") }); i >= 0 {
+				t.Errorf("the schema is in the messages: %q", got[i].Heard)
 			}
 		})
 	}
 }
 
-// The steps of a program are nowhere but in the log: its agents are told what to answer all the
-// same.
+// TestAgentsOfProgramsAreToldWhatToAnswer: agent steps of programs, which are only in the log, get
+// their output schema too.
 func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
 	t.Parallel()
 	type count struct {
 		N int `json:"n"`
 	}
-	var got []told
+	var got []outputRequest
 	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
-		got = append(got, toldBy(req))
+		got = append(got, outputRequestOf(req))
 		return say([]string{`{"n":7}`, "?", `{"n":8}`}[n-1])
 	})
 	program := func(ctx workflow.Context, a *workflows.Agent) error {
@@ -154,7 +155,7 @@ func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
 		}
 		two, err := workflows.Do(ctx, a, agents.Ask[count]("two", agents.AgentStep{Name: "helper"}, "more"))
 		if err == nil && one.N+two.N != 15 {
-			t.Errorf("the program has %+v and %+v", one, two)
+			t.Errorf("outputs of the program: got %+v and %+v", one, two)
 		}
 		return err
 	}
@@ -163,16 +164,16 @@ func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
 	e.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
 	e.others = map[string]*agents.Definition{"helper": parsed(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
 	if events, result := e.run("go"); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("the run ended with %+v: %s", result, typesOf(events))
+		t.Fatalf("got %+v: %s", result, typesOf(events))
 	}
 	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`
 	words := wordsOfSchema + schema + "\n</schema>"
-	want := []told{
+	want := []outputRequest{
 		{"Count.\n\n" + words, schema, "true", "user: a number"},
 		{"Help.\n\n" + words, schema, "unsaid", "user: more"},
 		{"Help.\n\n" + words, schema, "unsaid", "user: more\nassistant: ?\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("output formats (-want +got):\n%s", diff)
 	}
 }

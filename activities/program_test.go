@@ -14,15 +14,15 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// registers makes the engine's worker have a program.
+// registers adds a program to the worker.
 func (e *fixture) registers(program workflows.Program) {
 	programs := workflows.Programs{"p": program}
 	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
 	e.env.RegisterWorkflowWithOptions(programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 }
 
-// A step of a program that cannot be is refused before anything of it is done, and the program may
-// go on.
+// TestStepsOfProgramsAreChecked: an invalid step of a program is refused before any part of it
+// runs, and the program may continue.
 func TestStepsOfProgramsAreChecked(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
@@ -42,7 +42,7 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 		} {
 			var failed *workflows.StepError
 			if err := a.Do(ctx, wrong.step); !errors.As(err, &failed) || failed.Code != "invalid_step" || !strings.Contains(failed.Message, wrong.why) {
-				return fmt.Errorf("the program is told %w", err)
+				return fmt.Errorf("error of an invalid step: %w", err)
 			}
 		}
 		if err := a.Do(ctx, noted("first", "1")); err != nil {
@@ -52,14 +52,14 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 	})
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v: %s", result, typesOf(events))
+		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
 	j.want(t, "1", "1 2")
 	e.wantAsShown(events)
 }
 
-// Outputs of a program that works for a call are gone when the call has its result, however it
-// ends.
+// TestProgramsThatWorkForOthersLeaveNoOutputs: the outputs of a program that is a subagent are
+// removed from the state when its call ends, successful or not.
 func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {
@@ -77,13 +77,13 @@ func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
 			e.registers(func(ctx workflow.Context, a *workflows.Agent) error {
 				one, err := workflows.Do(ctx, a, agents.Ask[string]("one", agents.AgentStep{Instructions: "x"}, "one of ${input.text}"))
 				if err != nil || one != "re one of work" {
-					t.Errorf("the program reads %q, %v", one, err)
+					t.Errorf("output of step one: got %q, %v", one, err)
 				}
 				return fails
 			})
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("%+v: %s", result, typesOf(events))
+				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
 			e.wantState(`{"steps":{}}`)
 			e.wantAsShown(events)

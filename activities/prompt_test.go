@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Tools that finish in the reverse order of their calls: clients see the results as they come, the
-// model in the order of the calls, and the conversation stays as clients have it.
+// TestTheModelReadsResultsInTheOrderOfTheCalls: tools may finish in the reverse order of their
+// calls. Clients see the results as they arrive, and the conversation keeps that order. The model
+// gets them in the order of the calls.
 func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 	t.Parallel()
 	var e *fixture
@@ -37,10 +38,10 @@ func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 	}, wait)
 	events, result := e.run("wait")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("outcome is %+v", result)
+		t.Fatalf("got %+v", result)
 	}
 	if want := []string{"call_x=2", "call_y=1", "call_z=0"}; !slices.Equal(heard, want) {
-		t.Errorf("the model hears %q, want %q", heard, want)
+		t.Errorf("results sent: got %q, want %q", heard, want)
 	}
 	var shown, kept []string
 	for _, event := range events {
@@ -54,6 +55,6 @@ func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 		}
 	}
 	if want := []string{"0", "1", "2"}; !slices.Equal(shown, want) || !slices.Equal(kept, want) {
-		t.Errorf("clients are shown %q and the conversation has %q, want %q", shown, kept, want)
+		t.Errorf("results: got %q at clients and %q in the conversation, want %q", shown, kept, want)
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// shop asks where to send things, and whether they may be sent; it notes the keys of its calls.
+// shop is a tool that asks where to send an item and whether to send it. It records the idempotency
+// keys of its calls.
 func shop(keys *[]string) tools.Tool {
 	return tools.Func("send", "Sends.", func(ctx context.Context, in struct {
 		What string `json:"what"`
@@ -35,7 +36,7 @@ func shop(keys *[]string) tools.Tool {
 	})
 }
 
-// raising returns an engine whose run has ended with the tool's first question.
+// raising returns a fixture whose run has ended with the tool's first question.
 func raising(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, string) {
 	t.Helper()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -44,7 +45,7 @@ func raising(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, string) {
 	e.ask("go")
 	r := e.reduction()
 	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 2 {
-		t.Fatalf("the run has asked %+v and left %s", r.Interrupts, asText(t, r.Messages()))
+		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asText(t, r.Messages()))
 	}
 	return e, r.Interrupts[0], r.Entries[1].Message.ID
 }
@@ -58,7 +59,7 @@ func (e *fixture) reduction() *snapshot.Snapshot {
 	return r
 }
 
-// lastQuestion returns the record with the question that the last call has raised.
+// lastQuestion returns the record of the last call's question.
 func (e *fixture) lastQuestion() uint64 {
 	e.t.Helper()
 	for seq := e.reduction().Seq; seq > 0; seq-- {
@@ -66,11 +67,11 @@ func (e *fixture) lastQuestion() uint64 {
 			return seq
 		}
 	}
-	e.t.Fatal("nothing was asked")
+	e.t.Fatal("no question in the log")
 	return 0
 }
 
-// again makes the call anew in another run, with what was said.
+// again makes the call again in another run, with the decision.
 func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decision, said *stream.Decision) runs.ToolAnswer {
 	e.t.Helper()
 	if said != nil {
@@ -95,42 +96,44 @@ func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decisi
 }
 
 func providerMessage(content string) *stream.Decision {
-	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the test's proposals differ by reason
+	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the reason makes the test's proposals differ
 }
 
-// What a tool asks is a question of the run. The call is made anew with all answers there are and
-// the key that it had, and each step is done once: the same attempt again asks and does nothing.
+// TestAToolAsks: a tool's question is an interrupt of the run. The call is made again with all
+// earlier answers and the same idempotency key. Each part of the tool's work is done once.
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	e, q, message := raising(t, shop(&keys))
 	if q.Reason != "input_required" || q.Message != "Where to?" || string(q.ResponseSchema) != `{"type":"string"}` || q.ExpiresAt == "" || string(q.Metadata["shop"]) != `"s"` {
-		t.Errorf("it asks %+v", q)
+		t.Errorf("first question: got %+v", q)
 	}
 	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
-		t.Errorf("asked by %+v, %v", by, err)
+		t.Errorf("source of the question: got %+v, %v", by, err)
 	}
 	answer := e.again("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
 	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
-		t.Fatalf("then it asks %+v", answer.Question)
+		t.Fatalf("second question: got %+v", answer.Question)
 	}
 	raised, err := e.log.ToolQuestion(t.Context(), answer.Seq)
 	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
-		t.Fatalf("then it asks %+v, %v", raised, err)
+		t.Fatalf("record of the second question: got %+v, %v", raised, err)
 	}
 	answer = e.again("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
 	r := e.reduction()
 	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != runs.OutcomeSuccess || got != "a book to Ulm: true" {
-		t.Errorf("%+v: the result is %q", answer, got)
+		t.Errorf("got %+v and the result %q", answer, got)
 	}
 	if want := []string{"r1/" + q.ToolCallID}; len(keys) != 3 || !slices.Equal(slices.Compact(keys), want) {
-		t.Errorf("the keys of the calls are %q, want %q", keys, want)
+		t.Errorf("idempotency keys: got %q, want %q", keys, want)
 	}
 	if n := len(r.Decided); n != 2 || r.Decided[1].Question != 2 || r.Decided[1].Kind != "answer" {
-		t.Errorf("the log keeps the decisions %+v", r.Decided)
+		t.Errorf("decisions in the log: got %+v", r.Decided)
 	}
 }
 
+// TestAToolHearsWhatCameOfItsQuestion: a question without an answer is an error of the call. Its
+// text says why.
 func TestAToolHearsWhatCameOfItsQuestion(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[runs.DecisionKind]string{
@@ -149,13 +152,13 @@ func TestAToolHearsWhatCameOfItsQuestion(t *testing.T) {
 			e.again("r2", message, q, runs.Decision{Kind: verdict, Question: 1}, words)
 			result := e.reduction().Entries[2].Message
 			if got := result.Content.Text(); got != want || result.Error == "" {
-				t.Errorf("the model is told %q, want %q", got, want)
+				t.Errorf("result: got %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// A tool that asks something else each time is given up.
+// TestAToolThatDoesNotStopAsking: the number of a tool's questions is bounded.
 func TestAToolThatDoesNotStopAsking(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -168,16 +171,16 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 	for i := range tools.MaxQuestions {
 		answer := e.again(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
 		if last := i == tools.MaxQuestions-1; (answer.Question == nil) != last {
-			t.Fatalf("question %d is answered with %+v", i+1, answer)
+			t.Fatalf("after answer %d: got %+v", i+1, answer)
 		}
 	}
 	if got := e.reduction().Entries[2].Message.Content.Text(); !strings.HasPrefix(got, "The tool asked too many questions.") {
-		t.Errorf("the model is told %q", got)
+		t.Errorf("result: got %q", got)
 	}
 }
 
-// Clients that know only on_interrupt are asked by it as well, if the agent has such: with the
-// interrupt as a text.
+// TestLegacyClientsAreAsked: an agent with legacy interrupts also sends on_interrupt events, with
+// the interrupt as a text.
 func TestLegacyClientsAreAsked(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -193,31 +196,31 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 			break
 		}
 		if err != nil || frames == nil {
-			t.Fatalf("view: %v behind %s", err, last)
+			t.Fatalf("view: %v after %s", err, last)
 		}
 		for _, f := range frames {
 			before, last = last, f.Event
 		}
 	}
-	var told struct{ Name, Value string }
+	var custom struct{ Name, Value string }
 	var asked agui.Interrupt
-	err := json.Unmarshal(before, &told)
+	err := json.Unmarshal(before, &custom)
 	if err == nil {
-		err = json.Unmarshal([]byte(told.Value), &asked)
+		err = json.Unmarshal([]byte(custom.Value), &asked)
 	}
-	if q := e.reduction().Interrupts; err != nil || told.Name != "on_interrupt" || len(q) != 1 || asked.ID != q[0].ID || asked.Message != q[0].Message {
-		t.Errorf("before %s stands %s (%v)", last, before, err)
+	if q := e.reduction().Interrupts; err != nil || custom.Name != "on_interrupt" || len(q) != 1 || asked.ID != q[0].ID || asked.Message != q[0].Message {
+		t.Errorf("event before %s: got %s (%v)", last, before, err)
 	}
 }
 
-// A second attempt at the end of a run learns when the tool's question was announced: the times of
-// reminders and of the expiry count from then.
+// TestFinishAgainTellsWhenAToolAsked: a repeated Finish returns the time at which the tool's
+// question was announced. Reminders and the expiry count from then.
 func TestFinishAgainTellsWhenAToolAsked(t *testing.T) {
 	t.Parallel()
 	e, q, _ := raising(t, shop(new([]string)))
 	source, err := stream.QuestionSourceOf(q)
 	if err != nil || source.AskedAt.IsZero() {
-		t.Fatalf("the question is by %+v, %v", source, err)
+		t.Fatalf("source of the question: got %+v, %v", source, err)
 	}
 	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	got, err := e.acts.Finish(t.Context(), in)

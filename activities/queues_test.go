@@ -20,12 +20,13 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// nothing does nothing, somewhere.
+// nothing is a tool without an effect.
 func nothing(name string, options ...tools.Option) tools.Tool {
 	return tools.Func(name, "does nothing", func(context.Context, struct{}) (string, error) { return name, nil }, options...)
 }
 
-// The workflow is told where calls go, and which ones take turns; nothing of other calls.
+// TestTheAnswerTellsWhereCallsGo: the workflow receives the task queue and the sequence of a call,
+// and neither for ordinary calls.
 func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -45,16 +46,16 @@ func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
 	if answer.OrderedCount != 4 {
-		t.Errorf("%d calls have a place", answer.OrderedCount)
+		t.Errorf("calls with a task queue or a sequence: got %d, want 4", answer.OrderedCount)
 	}
 	body, err := json.Marshal(answer.Calls[4])
 	if err != nil || strings.Contains(string(body), "queue") || strings.Contains(string(body), "sequence") {
-		t.Errorf("an ordinary call is %s, %v", body, err)
+		t.Errorf("ordinary call: got %s, %v", body, err)
 	}
 }
 
-// An answer whose calls are too many for the workflow to be told where they go is none that is
-// acted upon.
+// TestManyCallsThatHaveAPlace: an answer with more such calls than the workflow can receive ends
+// the run, and none of its calls is made.
 func TestManyCallsThatHaveAPlace(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
@@ -67,12 +68,12 @@ func TestManyCallsThatHaveAPlace(t *testing.T) {
 	}, tools.Func("count", "counts", func(context.Context, struct{}) (string, error) { made.Add(1); return "", nil }, tools.Sequential()))
 	e.limits.ParallelTools = 100
 	if _, result := e.run("go"); result.Code != runs.CodeLimitParallelTools || made.Load() != 0 {
-		t.Errorf("%+v after %d calls", result, made.Load())
+		t.Errorf("got %+v after %d calls", result, made.Load())
 	}
 }
 
-// manned is an engine whose agent has other tools as well, when its calls are made: those this
-// worker lacks.
+// manned is a fixture whose agent has further tools when its calls are made. This worker lacks
+// them.
 type manned struct {
 	*fixture
 	looks atomic.Int32
@@ -88,7 +89,8 @@ func (m *manned) Revision(ctx context.Context, agent, revision string) (*agents.
 	return d, err
 }
 
-// Who serves a task queue need not have the agent's other tools.
+// TestAWorkerMayHaveOneToolOfTheAgent: a worker that serves a task queue need not have the agent's
+// other tools.
 func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
@@ -100,21 +102,22 @@ func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
 	e.acts.Agents, e.acts.ToolGrace = &manned{fixture: e}, time.Nanosecond
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%+v", result)
+		t.Fatalf("got %+v", result)
 	}
 	for _, event := range events {
 		if r, ok := event.(*agui.ToolCallResult); ok && r.Content.Text() != "drawer" {
-			t.Errorf("the tool says %q", r.Content.Text())
+			t.Errorf("result: got %q", r.Content.Text())
 		}
 	}
 }
 
-// served are task queues that there are workers for.
+// served are task queues with workers.
 type served []string
 
 func (s served) Served(queue string) bool { return slices.Contains(s, queue) }
 
-// A task queue that nobody serves is looked at again until the grace is over.
+// TestWorkersOfATaskQueueAreWaitedFor: a task queue without workers is checked again until the
+// grace period ends.
 func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil)
@@ -132,12 +135,12 @@ func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
 			if err != nil || c.again || c.ends {
-				t.Errorf("%+v: %v", c, err)
+				t.Errorf("%+v: got %v", c, err)
 			}
 			continue
 		}
 		if app.Type() != "tool_unavailable" || app.NonRetryable() != c.ends || (app.NextRetryDelay() > 0) != c.again {
-			t.Errorf("%+v: %v", c, err)
+			t.Errorf("%+v: got %v", c, err)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// onScreen returns what the reference client makes of what it was shown.
+// onScreen returns the state of a reference client that is shown the events.
 func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
 	t.Helper()
 	screen := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)
@@ -24,12 +24,12 @@ func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
 		}
 	}
 	if w := screen.Warnings(); len(w) > 0 {
-		t.Errorf("a client warns: %+v", w)
+		t.Errorf("warnings of the client: got %+v", w)
 	}
 	return screen
 }
 
-// agrees checks that the thread is what the client has.
+// agrees checks that the thread equals the client's messages and state.
 func (e *fixture) agrees(events []agui.Event) *snapshot.Snapshot {
 	e.t.Helper()
 	screen := onScreen(e.t, events)
@@ -38,10 +38,10 @@ func (e *fixture) agrees(events []agui.Event) *snapshot.Snapshot {
 		e.t.Fatal(err)
 	}
 	if got, want := asText(e.t, screen.Messages()), asText(e.t, r.Messages()); got != want {
-		e.t.Errorf("the client has\n%s, the log\n%s", got, want)
+		e.t.Errorf("messages of the client: got\n%s, want those of the log\n%s", got, want)
 	}
 	if got, want := string(screen.State()), string(r.State); got != want {
-		e.t.Errorf("the client's state is %s, the log's %s", got, want)
+		e.t.Errorf("state of the client: got %s, want %s", got, want)
 	}
 	return r
 }
@@ -55,7 +55,7 @@ func asText(t *testing.T, v any) string {
 	return string(b)
 }
 
-// calls lets the model call a tool once and then say done.
+// calls makes the model call a tool once and then answer "done".
 func calls(tool, arguments string) script {
 	return func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
@@ -82,7 +82,7 @@ func TestAToolSaysMoreThanItsResult(t *testing.T) {
 	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
 			if n == 2 && strings.Contains(fmt.Sprint(m), "search-progress") {
-				t.Errorf("the model is told of an activity: %+v", m)
+				t.Errorf("message sent to the model: got the activity %+v", m)
 			}
 		}
 		return calls("search", "{}")(n, req)
@@ -90,19 +90,19 @@ func TestAToolSaysMoreThanItsResult(t *testing.T) {
 	events, _ := e.run("go")
 	want := "ACTIVITY_SNAPSHOT ACTIVITY_DELTA STATE_DELTA STATE_DELTA STATE_DELTA CUSTOM RAW TOOL_CALL_RESULT"
 	if got := typesOf(events); !strings.Contains(got, want) {
-		t.Errorf("events are\n%s, want in it\n%s", got, want)
+		t.Errorf("events: got\n%s, want in it\n%s", got, want)
 	}
 	r := e.agrees(events)
 	if got, want := string(r.State), `{"hits":["a","b"]}`; got != want {
-		t.Errorf("state is %s, want %s", got, want)
+		t.Errorf("state: got %s, want %s", got, want)
 	}
 	shown := r.Entries[3].Message
 	if shown.ActivityType != "search-progress" || string(shown.Content.Object()) != `{"found":3,"in":"<shop>"}` || shown.ID != run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress") {
-		t.Errorf("the conversation has %s", asText(t, r.Messages()))
+		t.Errorf("conversation: got %s", asText(t, r.Messages()))
 	}
 	for _, event := range events {
 		if custom, ok := event.(*agui.Custom); ok && string(custom.Value) != "null" {
-			t.Errorf("the value is %s", custom.Value)
+			t.Errorf("value of the custom event: got %s", custom.Value)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestWhatAToolMayNotReport(t *testing.T) {
 	check := func(what string, err error) {
 		var refused *tools.ReportError
 		if !errors.As(err, &refused) {
-			t.Errorf("%s: error is %v, want a *ReportError", what, err)
+			t.Errorf("%s: got %v, want a *ReportError", what, err)
 		}
 	}
 	tool := tools.Func("tool", "reports", func(ctx context.Context, _ struct{}) (string, error) {
@@ -134,7 +134,7 @@ func TestWhatAToolMayNotReport(t *testing.T) {
 		if err := r.Activity("a", "a", map[string]int{}); err != nil {
 			t.Error(err)
 		}
-		check("activity that is no object any more", r.PatchActivity("a", tools.Op{Op: "replace", Path: "", Value: 1}))
+		check("patch that leaves no object", r.PatchActivity("a", tools.Op{Op: "replace", Path: "", Value: 1}))
 		for i := 1; i < tools.MaxActivities; i++ {
 			if err := r.Activity(fmt.Sprint("a", i), "a", map[string]int{}); err != nil {
 				t.Error(err)
@@ -148,23 +148,23 @@ func TestWhatAToolMayNotReport(t *testing.T) {
 		}
 		check("one report too many", r.Custom("a", 1))
 		if got := string(r.State()); got != "{}" {
-			t.Errorf("refused operations changed the state to %s", got)
+			t.Errorf("state after refused operations: got %s", got)
 		}
 		return "", nil
 	})
 	e := setup(t, calls("tool", "{}"), tool)
 	events, _ := e.run("go")
 	if err := after.Custom("a", 1); err == nil {
-		t.Error("a report is taken after the call is over")
+		t.Error("a report after the call is accepted")
 	}
 	if got, want := strings.Count(typesOf(events), "CUSTOM"), tools.MaxReports-tools.MaxActivities; got != want {
-		t.Errorf("%d events, want %d", got, want)
+		t.Errorf("events: got %d, want %d", got, want)
 	}
 	e.agrees(events)
 }
 
-// An attempt that dies takes back what it reported; the next one reports it again, as the same
-// thing.
+// TestWhatADeadAttemptReportedIsTakenBack: the reports of a dead attempt are retracted. The next
+// attempt reports them again, with the same IDs.
 func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the way there is down")
@@ -173,7 +173,7 @@ func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
 		n++
 		r := tools.Report(ctx)
 		if got := string(r.State()); got != "{}" {
-			t.Errorf("attempt %d finds the state %s", n, got)
+			t.Errorf("attempt %d: got the state %s", n, got)
 		}
 		return "ok", errors.Join(r.Activity("a", "plan", map[string]int{"attempt": n}), r.PatchState(tools.Set("/attempt", n)))
 	}, tools.Idempotent())
@@ -181,11 +181,11 @@ func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
 	events, _ := e.run("go")
 	r := e.agrees(events)
 	if n != 2 || string(r.State) != `{"attempt":2}` || string(r.Entries[3].Message.Content.Object()) != `{"attempt":2}` {
-		t.Errorf("after %d attempts the state is %s, the conversation %s", n, r.State, asText(t, r.Messages()))
+		t.Errorf("after %d attempts: got the state %s and the conversation %s", n, r.State, asText(t, r.Messages()))
 	}
 }
 
-// dying is a tool whose first call comes to no end.
+// dying is a tool whose first call does not end.
 type dying struct {
 	tools.Tool
 	err  error
@@ -216,7 +216,7 @@ func TestAResultWithParts(t *testing.T) {
 			last := req.Messages[len(req.Messages)-1]
 			want := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"}
 			if last.Role != llm.RoleTool || last.Parts[1] != want || !strings.HasPrefix(last.Text(), "a chart, and a film[omitted: 1 part") {
-				t.Errorf("the model hears %+v", last)
+				t.Errorf("message sent: got %+v", last)
 			}
 		}
 		return calls("chart", "{}")(n, req)
@@ -225,12 +225,13 @@ func TestAResultWithParts(t *testing.T) {
 	r := e.agrees(events)
 	parts := r.Entries[2].Message.Content.Parts()
 	if len(parts) != 5 || parts[1].Type != agui.PartImage || parts[1].Source.Value != "aGVsbG8=" || string(parts[1].Metadata) != `{"filename":"chart.png"}` || parts[2].Source.Type != agui.SourceURL {
-		t.Errorf("the result is %s", asText(t, parts))
+		t.Errorf("result: got %s", asText(t, parts))
 	}
 }
 
-// What a provider does by itself while it answers is shown like what a tool reports: in the place
-// where it began, taken back with a dead attempt, under the same id in the next one.
+// TestWhatAProviderDoesByItselfIsShown: activities of a provider are shown like a tool's reports:
+// at the position where they began, retracted with a dead attempt, and under the same ID in the
+// next one.
 func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
 	t.Parallel()
 	searching := func(attempt int, hits string) []llm.Chunk {
@@ -249,7 +250,7 @@ func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
 		}
 		for _, m := range req.Messages {
 			if strings.Contains(fmt.Sprint(m), "web-search") {
-				t.Errorf("the model is told of an activity: %+v", m)
+				t.Errorf("message sent to the model: got the activity %+v", m)
 			}
 		}
 		return append(searching(2, "2"), llm.Finish{Reason: llm.FinishStop}), nil
@@ -257,11 +258,11 @@ func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
 	events, _ := e.run("go")
 	r := e.agrees(events)
 	if len(r.Entries) != 5 {
-		t.Fatalf("the conversation has %s", asText(t, r.Messages()))
+		t.Fatalf("conversation: got %s", asText(t, r.Messages()))
 	}
 	for i, want := range map[int]string{2: `{"attempt":2,"hits":2}`, 4: `{}`} {
 		if got := r.Entries[i].Message; got.Role != agui.RoleActivity || string(got.Content.Object()) != want {
-			t.Errorf("message %d is %s, want an activity %s", i, asText(t, got), want)
+			t.Errorf("message %d: got %s, want an activity %s", i, asText(t, got), want)
 		}
 	}
 }
@@ -282,7 +283,7 @@ func TestAProvidersActivityThatIsNone(t *testing.T) {
 		})
 		events, _ := e.run("go")
 		if r := e.agrees(events); e.calls.Load() != 2 || len(r.Entries) != 2 {
-			t.Errorf("%s: after %d calls the conversation is %s", name, e.calls.Load(), asText(t, r.Messages()))
+			t.Errorf("%s: after %d calls: got the conversation %s", name, e.calls.Load(), asText(t, r.Messages()))
 		}
 	}
 }

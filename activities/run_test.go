@@ -43,19 +43,19 @@ type fixture struct {
 	acts      *activities.Activities
 	limits    runs.Limits
 	agent     *agents.Definition
-	others    map[string]*agents.Definition // that work is handed to
-	input     agui.RunAgentInput            // what the run is asked besides
-	more      []agui.Message                // what the user says besides
-	requester *auth.Principal               // who asks
-	accepted  stream.Acceptance             // what the run's input means, if not nothing but the message
-	hold      bool                          // the run is held while something waits
+	others    map[string]*agents.Definition // agents that work is handed to
+	input     agui.RunAgentInput            // other members of the run's input
+	more      []agui.Message                // further messages of the user
+	requester *auth.Principal               // of the run
+	accepted  stream.Acceptance             // the accepted conversation of the input, before the message
+	hold      bool                          // the run is held while interrupts are open
 	calls     atomic.Int32                  // of the model
-	history   history                       // what Temporal is told
-	logged    buffer                        // from warnings on
-	outage    atomic.Int32                  // how often the definition can't be had yet
+	history   history                       // all data that Temporal receives
+	logged    buffer                        // log records from warnings on
+	outage    atomic.Int32                  // how often the definition is unavailable
 }
 
-// Revision makes the engine the keeper of its definitions.
+// Revision returns the fixture's definitions.
 func (e *fixture) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
 	if e.outage.Add(-1) >= 0 {
 		return nil, fmt.Errorf("%w: no responders", stream.ErrUnavailable)
@@ -123,15 +123,15 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	return e
 }
 
-// awaitShown returns when readers see as many pieces of text and thought: what a model says right
-// before it fails may or may not get out, and a test needs to know.
+// awaitShown waits until readers are shown n pieces of text and reasoning. Output right before a
+// failure may or may not be written, and a test needs to know.
 func (e *fixture) awaitShown(ctx context.Context, n int) {
 	shown := e.views().Run(run, view.Options{})
 	defer shown.Close()
 	for n > 0 {
 		frames, err := shown.Next(ctx, time.Minute)
 		if err != nil || frames == nil {
-			e.t.Errorf("nothing is shown: %v", err)
+			e.t.Errorf("no events: %v", err)
 			return
 		}
 		for _, f := range frames {
@@ -144,7 +144,7 @@ func (e *fixture) awaitShown(ctx context.Context, n int) {
 	}
 }
 
-// run executes the workflow for a user's message and returns what a reader is shown.
+// run executes the workflow for a user's message and returns the events that a reader is shown.
 func (e *fixture) run(message string) ([]agui.Event, runs.Result) {
 	e.t.Helper()
 	ctx := e.t.Context()
@@ -226,10 +226,10 @@ func TestTextRun(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
-			t.Errorf("the model is asked %+v", req.Messages)
+			t.Errorf("messages sent: got %+v", req.Messages)
 		}
 		if req.ReasoningEffort != "low" {
-			t.Errorf("the model is to think with effort %q", req.ReasoningEffort)
+			t.Errorf("reasoning effort: got %q", req.ReasoningEffort)
 		}
 		return say("hi there")
 	})
@@ -237,17 +237,17 @@ func TestTextRun(t *testing.T) {
 	events, result := e.run("hello")
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
 	if got := typesOf(events); got != want {
-		t.Errorf("events are\n%s, want\n%s", got, want)
+		t.Errorf("events: got\n%s, want\n%s", got, want)
 	}
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("outcome is %v", result)
+		t.Errorf("outcome: got %v", result)
 	}
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 10 || *finished.Usage[0].OutputTokens != 2 {
-		t.Errorf("usage is %+v", finished.Usage)
+		t.Errorf("usage: got %+v", finished.Usage)
 	}
 	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "hi there" {
-		t.Errorf("conversation is %+v", m)
+		t.Errorf("conversation: got %+v", m)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 	both := make(chan struct{}, 2)
 	add := tools.Func("add", "adds", func(ctx context.Context, in pair) (int, error) {
 		both <- struct{}{}
-		for len(both) < 2 { // each waits for the other: they must run at the same time
+		for len(both) < 2 { // each waits for the other: they must run in parallel
 			if ctx.Err() != nil {
 				return 0, ctx.Err()
 			}
@@ -276,7 +276,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		case 2:
 			for _, m := range req.Messages[len(req.Messages)-2:] {
 				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want || m.IsError {
-					t.Errorf("the model hears %+v, want %q", m, want)
+					t.Errorf("result sent: got %+v, want %q", m, want)
 				}
 			}
 			return call([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
@@ -285,13 +285,13 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		for _, m := range req.Messages[len(req.Messages)-3:] {
 			heard = append(heard, m.ToolCallID+": "+m.Text())
 			if !m.IsError || req.ReasoningEffort != "low" {
-				t.Errorf("the model hears %+v as no failure, or is to spend the effort %q", m, req.ReasoningEffort)
+				t.Errorf("result sent: got %+v with the effort %q, want an error and low", m, req.ReasoningEffort)
 			}
 		}
 		all := strings.Join(heard, "\n")
 		for _, want := range []string{"no such thing", "/a", "There is no tool \"nonsense\""} {
 			if !strings.Contains(all, want) {
-				t.Errorf("the model does not hear %q in\n%s", want, all)
+				t.Errorf("results sent: no %q in\n%s", want, all)
 			}
 		}
 		return say("done")
@@ -299,13 +299,13 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 	e.agent.Reasoning.Effort = "low"
 	events, result := e.run("add")
 	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 3 {
-		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
 	}
 	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
-		t.Errorf("%d results for 5 calls", got)
+		t.Errorf("results: got %d, want 5", got)
 	}
 	if got := strings.Count(typesOf(events), "STEP_STARTED"); got != 5 {
-		t.Errorf("%d steps, want model, tools, model, tools, model", got)
+		t.Errorf("steps: got %d, want model, tools, model, tools, model", got)
 	}
 }
 
@@ -335,14 +335,15 @@ func TestLimits(t *testing.T) {
 			events, result := e.run("go on")
 			last, ok := events[len(events)-1].(*agui.RunError)
 			if !ok || last.Code != c.code || result.Code != c.code {
-				t.Errorf("the run ends with %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.code)
+				t.Errorf("got %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.code)
 			}
 		})
 	}
 }
 
-// A model that fails in the middle of its answer is asked again; who watched sees the half
-// withdrawn, who comes later sees nothing of it, and the conversation has the answer once.
+// TestRetryableModelErrorInMidStream: a model that fails in the middle of its answer is called
+// again. Live readers see the first part retracted, later readers do not see it, and the
+// conversation has the answer once.
 func TestRetryableModelErrorInMidStream(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
@@ -353,18 +354,19 @@ func TestRetryableModelErrorInMidStream(t *testing.T) {
 	})
 	events, result := e.run("hello")
 	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
 	}
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
 	if got := typesOf(events); got != want {
-		t.Errorf("a late reader is shown\n%s, want\n%s", got, want)
+		t.Errorf("late reader: got\n%s, want\n%s", got, want)
 	}
 	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "whole" {
-		t.Errorf("conversation is %+v", m)
+		t.Errorf("conversation: got %+v", m)
 	}
 }
 
-// What the provider said is in the run's end, and not in the history.
+// TestModelErrorEndsTheRunWithItsCause: the provider's message is in the run's end, and not in
+// Temporal's history.
 func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -375,14 +377,14 @@ func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
 	events, result := e.run("hello")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok || last.Code != string(llm.CodeInvalidRequest) || result.Code != last.Code || e.calls.Load() != 1 {
-		t.Fatalf("the run ends with %+v (%+v) after %d calls", events[len(events)-1], result, e.calls.Load())
+		t.Fatalf("got %+v (%+v) after %d calls", events[len(events)-1], result, e.calls.Load())
 	}
 	const safe = "the model call failed: invalid_request (HTTP 400): test/m at models.example; set NOTHING"
 	if want := safe + ": temperature is not supported"; last.Message != want {
-		t.Errorf("the run ends with the message\n%s, want\n%s", last.Message, want)
+		t.Errorf("message: got\n%s, want\n%s", last.Message, want)
 	}
-	if told := e.history.String(); !strings.Contains(told, safe) || strings.Contains(told, "temperature") {
-		t.Errorf("Temporal is told\n%s, want %q and no more", told, safe)
+	if received := e.history.String(); !strings.Contains(received, safe) || strings.Contains(received, "temperature") {
+		t.Errorf("data of Temporal: got\n%s, want %q and no more", received, safe)
 	}
 	for _, want := range []string{"temperature is not supported", `"provider":"test"`, `"model":"m"`, `"host":"models.example"`, `"hint":"set NOTHING"`, `"status":400`, `"attempt":1`} {
 		if !strings.Contains(e.logged.String(), want) {
@@ -390,11 +392,11 @@ func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
 		}
 	}
 	if m := e.conversation(); len(m) != 1 {
-		t.Errorf("the half answer is in the conversation: %+v", m)
+		t.Errorf("conversation: got %+v, want no part of the answer", m)
 	}
 }
 
-// A cancel that comes before the run could begin is not lost: the model is never asked.
+// TestCancelBeforeTheStart: a cancel before the run begins is not lost. The model is not called.
 func TestCancelBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("too late") })
@@ -404,22 +406,22 @@ func TestCancelBeforeTheStart(t *testing.T) {
 	events, result := e.run("hello")
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || finished.Outcome.Type != agui.OutcomeCancelled || result.Outcome != runs.OutcomeCancelled {
-		t.Fatalf("the run ends with %+v (%+v)", events[len(events)-1], result)
+		t.Fatalf("got %+v (%+v)", events[len(events)-1], result)
 	}
 	if e.calls.Load() != 0 {
-		t.Error("the model was asked")
+		t.Error("the model was called")
 	}
 }
 
-// The workflow hands out as many lanes as the log has.
+// TestLanesAgree: the workflow uses as many lanes as the log has.
 func TestLanesAgree(t *testing.T) {
 	t.Parallel()
 	if runs.MaxLanes != stream.MaxToolLanes {
-		t.Errorf("%d lanes in the workflow, %d in the log", runs.MaxLanes, stream.MaxToolLanes)
+		t.Errorf("got %d lanes in the workflow and %d in the log", runs.MaxLanes, stream.MaxToolLanes)
 	}
 }
 
-// views shows runs as readers see them.
+// views shows runs to readers.
 func (e *fixture) views() view.Viewer {
 	return view.Viewer{Follower: e.follower, Snapshots: e.acts.Snapshots}
 }

@@ -27,8 +27,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// scheduleFixture are firings of a schedule of ann's, on a real log and with what Temporal answers in the
-// test's hands.
+// scheduleFixture is a schedule of ann's, on a real log. The test sets Temporal's responses.
 type scheduleFixture struct {
 	t    *testing.T
 	log  *stream.Log
@@ -41,8 +40,8 @@ type scheduleFixture struct {
 	client.Client
 	started  []runs.Input
 	occupied bool                                         // the thread has a workflow
-	submit   func(in runs.Submit) (runs.Submitted, error) // of that one
-	signals  []runs.Cancel                                // that it was sent
+	submit   func(in runs.Submit) (runs.Submitted, error) // of that workflow
+	signals  []runs.Cancel                                // cancels that were signalled
 }
 
 func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
@@ -147,7 +146,7 @@ func (f *scheduleFixture) withdraw() (out runs.Status, err error) {
 	return out, err
 }
 
-// begin writes what the run's first step would.
+// begin writes the opening of the run's first step.
 func (f *scheduleFixture) begin(run stream.Run, o stream.Opening) stream.Place {
 	f.t.Helper()
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
@@ -181,43 +180,44 @@ func (f *scheduleFixture) cancelled(run stream.Run) bool {
 	return asked
 }
 
-// An attempt may die at any moment, and a time may fire twice.
+// TestATimeBeginsOneRun: one time of a schedule starts one run, although an attempt may die at any
+// point and a time may fire twice.
 func TestATimeBeginsOneRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
 	want := runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
 	f.submit = func(in runs.Submit) (runs.Submitted, error) {
 		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
-			t.Errorf("%+v is offered, %+v was started", in, f.started[0])
+			t.Errorf("submission: got %+v, want the started run %+v", in, f.started[0])
 		}
 		return runs.Submitted{Attached: true}, nil
 	}
 	for range 2 {
 		if out, err := f.fire(); err != nil || out != want {
-			t.Fatalf("%+v (%v)", out, err)
+			t.Fatalf("got %+v (%v)", out, err)
 		}
 	}
 	p := f.begin(f.run, f.opening())
-	f.submit, want.AlreadyBegun = nil, true // it may be over, and have told the firing that began it
+	f.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signalled its firing
 	if out, err := f.fire(); err != nil || out != want {
-		t.Errorf("%+v (%v)", out, err)
+		t.Errorf("got %+v (%v)", out, err)
 	}
 	f.end(p, nil)
 	f.occupied = false
 	if out, err := f.fire(); err != nil || out != want || len(f.started) != 1 {
-		t.Errorf("%+v after %d starts (%v)", out, len(f.started), err)
+		t.Errorf("got %+v after %d starts (%v)", out, len(f.started), err)
 	}
 	in := f.started[0]
 	if in.Agent != "a" || in.Revision != "v" || in.Fire != f.in.Fire || in.ParkAfter != time.Second || !in.Hold || in.Limits.Turns == 0 {
-		t.Errorf("it is started as %+v", in)
+		t.Errorf("input of the run: got %+v", in)
 	}
 	said, err := f.log.Input(t.Context(), in.Input)
 	if err != nil || said.Requester == nil || said.Requester.Subject != "ann" || len(said.Accepted.Tail) != 1 || said.Input.RunID != f.run.ID {
-		t.Errorf("%+v asks for it (%v)", said, err)
+		t.Errorf("recorded input: got %+v (%v)", said, err)
 	}
 }
 
-// What a thread has said stays, whoever said it.
+// TestAFiringGoesOnWithItsThread: a firing appends to the conversation of its thread.
 func TestAFiringGoesOnWithItsThread(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
@@ -227,15 +227,16 @@ func TestAFiringGoesOnWithItsThread(t *testing.T) {
 	f.end(f.begin(f.run, f.opening()), nil)
 	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
 	if out, err := f.fire(); err != nil || out.Run.Thread != "t" || len(f.started) != 2 {
-		t.Fatalf("%+v (%v)", out, err)
+		t.Fatalf("got %+v (%v)", out, err)
 	}
 	said, err := f.log.Input(t.Context(), f.started[1].Input)
 	if err != nil || said.Accepted.Keep != 1 || said.Accepted.Cut || len(said.Accepted.Tail) != 1 {
-		t.Errorf("the second input is %+v (%v)", said.Accepted, err)
+		t.Errorf("second input: got %+v (%v)", said.Accepted, err)
 	}
 }
 
-// A schedule's thread may have been handed over: then its runs are the other agent's.
+// TestAFiringIsThatOfWhoHasTheThread: if a schedule's thread was handed off, its runs belong to the
+// target agent.
 func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
@@ -255,7 +256,7 @@ func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 	f.end(p, nil)
 	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
 	if out, err := f.fire(); err != nil || len(f.started) != 2 || f.started[1].Agent != "b" {
-		t.Errorf("%+v (%v), started are %+v", out, err, f.started)
+		t.Errorf("got %+v (%v) with the runs %+v", out, err, f.started)
 	}
 }
 
@@ -265,12 +266,12 @@ func TestAThreadMayRefuse(t *testing.T) {
 	f.occupied = true
 	f.submit = func(in runs.Submit) (runs.Submitted, error) {
 		if in.OnBusy != runs.OnBusyReject {
-			t.Errorf("offered with %s", in.OnBusy)
+			t.Errorf("onBusy: got %s", in.OnBusy)
 		}
 		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: "other"})
 	}
 	if out, err := f.fire(); err != nil || out.Refused != runs.ErrorBusy {
-		t.Errorf("%+v (%v)", out, err)
+		t.Errorf("got %+v (%v)", out, err)
 	}
 }
 
@@ -282,7 +283,7 @@ func TestWhatAFiringFailsBy(t *testing.T) {
 		_, err := f.fire()
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.Type() != want || !app.NonRetryable() {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	failed("unknown_agent")
@@ -299,18 +300,18 @@ func TestHowFarARunHasCome(t *testing.T) {
 	check := func(what string, want runs.Status) {
 		t.Helper()
 		if got := f.standing(); got != want {
-			t.Errorf("%s: %+v, want %+v", what, got, want)
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 	}
-	check("on its way", runs.Status{})
+	check("started", runs.Status{})
 	f.occupied = false
-	check("stopped from outside", runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
+	check("terminated", runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
 	f.occupied = true
 	f.end(f.begin(f.run, f.opening()), asksSomething)
 	asks := runs.Ended{Outcome: runs.OutcomeInterrupt}
-	check("waiting for people", runs.Status{Ended: asks})
+	check("waiting for a decision", runs.Status{Ended: asks})
 	f.occupied = false
-	check("of which nobody knows any more", runs.Status{Over: true, Ended: asks})
+	check("waiting, without a workflow", runs.Status{Over: true, Ended: asks})
 }
 
 func TestARunThatEndedIsOver(t *testing.T) {
@@ -321,7 +322,7 @@ func TestARunThatEndedIsOver(t *testing.T) {
 	}
 	f.end(f.begin(f.run, f.opening()), nil)
 	if got := f.standing(); !got.Over || got.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v, while the thread has another run", got)
+		t.Errorf("got %+v, while the thread has another run", got)
 	}
 }
 
@@ -329,27 +330,28 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
 	if out, err := f.withdraw(); err != nil || !out.Over || f.cancelled(f.run) {
-		t.Errorf("before it began: %+v (%v)", out, err)
+		t.Errorf("before the run: got %+v (%v)", out, err)
 	}
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
 	p := f.begin(f.run, f.opening())
 	if out, err := f.withdraw(); err != nil || out != (runs.Status{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
-		t.Errorf("%+v, signals %+v (%v)", out, f.signals, err)
+		t.Errorf("got %+v, signals %+v (%v)", out, f.signals, err)
 	}
 	f.end(p, asksSomething)
 	if out, err := f.withdraw(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(f.signals) != 1 {
-		t.Errorf("waiting for people: %+v, signals %+v (%v)", out, f.signals, err)
+		t.Errorf("waiting for a decision: got %+v, signals %+v (%v)", out, f.signals, err)
 	}
 	next := stream.Run{Thread: f.run.Thread, ID: "run_next"}
 	f.begin(next, stream.Opening{Continues: f.run.ID})
 	if _, err := f.withdraw(); err != nil || !f.cancelled(next) {
-		t.Errorf("what goes on for it is not cancelled (%v)", err)
+		t.Errorf("the run that continues it is not cancelled (%v)", err)
 	}
 }
 
-// What a schedule says is kept for some changes; a run may last longer.
+// TestAFiringIsWithdrawnThoughItsScheduleIsAnother: a schedule keeps a bounded number of revisions.
+// A run of a dropped revision can still be cancelled.
 func TestAFiringIsWithdrawnThoughItsScheduleIsAnother(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)

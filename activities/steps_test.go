@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// journal is a tool that notes what it is called with, and fails when it is told to. It is safe for
+// journal is a tool that records its calls, and fails when a call asks for it. It is safe for
 // concurrent use.
 type journal struct {
 	mu    sync.Mutex
@@ -48,11 +48,11 @@ func (j *journal) want(t *testing.T, want ...string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !slices.Equal(j.notes, want) {
-		t.Errorf("noted was %q, want %q", j.notes, want)
+		t.Errorf("notes: got %q, want %q", j.notes, want)
 	}
 }
 
-// wantSet is want for what was noted in any order.
+// wantSet is want for notes in any order.
 func (j *journal) wantSet(t *testing.T, want ...string) {
 	t.Helper()
 	j.mu.Lock()
@@ -62,7 +62,7 @@ func (j *journal) wantSet(t *testing.T, want ...string) {
 	j.want(t, want...)
 }
 
-// setupPipeline returns an engine whose agent consists of steps, and may call the journal.
+// setupPipeline returns a fixture whose agent consists of steps, with the journal as its tool.
 func setupPipeline(t *testing.T, s script, steps string) (*fixture, *journal) {
 	t.Helper()
 	j := &journal{}
@@ -80,7 +80,7 @@ func parsed(t *testing.T, text string) *agents.Definition {
 	return d
 }
 
-// echo answers with what the model is asked, and fails for good where that says so.
+// echo repeats the model's last message. It fails permanently if that contains "fail".
 func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
 	asked := req.Messages[len(req.Messages)-1].Text()
 	if strings.Contains(asked, "fail") {
@@ -90,7 +90,7 @@ func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
 	return say("re " + asked)
 }
 
-// state returns the thread's.
+// state returns the thread's state.
 func (e *fixture) state() string {
 	e.t.Helper()
 	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
@@ -103,7 +103,7 @@ func (e *fixture) state() string {
 func (e *fixture) wantState(want string) {
 	e.t.Helper()
 	if got := e.state(); got != want {
-		e.t.Errorf("the state is\n%s, want\n%s", got, want)
+		e.t.Errorf("state: got\n%s, want\n%s", got, want)
 	}
 }
 
@@ -115,7 +115,7 @@ func failureOf(events []agui.Event) string {
 	return ""
 }
 
-// stepsCases are pipelines, and how their runs end.
+// stepsCases are pipelines, with the ends of their runs.
 var stepsCases = map[string]struct {
 	steps string
 	model script
@@ -123,7 +123,7 @@ var stepsCases = map[string]struct {
 	notes []string
 	code  string
 }{
-	"an agent that fails is lived with": {
+	"an agent that fails, with onError: continue": {
 		steps: `
   - {name: one, agent: {}, input: "please fail", onError: continue}
   - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
@@ -155,7 +155,7 @@ var stepsCases = map[string]struct {
 		notes: []string{"turn", "invalid_request"},
 		state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
 	},
-	"what was done is undone, whatever the state says by then": {
+	"compensation uses the values at the time of the step": {
 		steps: `
   - {name: lines, set: {/lines: [a, b], /n: 1}}
   - name: rounds
@@ -215,7 +215,7 @@ var stepsCases = map[string]struct {
 		},
 		state: `{"steps":{"one":"at last"}}`,
 	},
-	"a branch that fails is lived with": {
+	"a branch that fails, with onError: continue": {
 		steps: `
   - name: all
     map: {items: "['a', 'b', 'c', 'd']", concurrency: 2, onError: continue, steps: [{name: each, agent: {}, input: "${item == 'b' ? 'fail' : item}"}]}
@@ -285,7 +285,7 @@ var stepsCases = map[string]struct {
     route: [{when: state.n == 5, steps: [{name: five, tool: note, args: {note: "five"}}]}, {steps: [{name: rest, tool: note, args: {note: "rest"}}]}]`,
 		notes: []string{"round 1", "round 3", "rest"},
 	},
-	"an agent that is not there": {
+	"an unknown agent": {
 		steps: `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, agent: nobody, input: "go"}`,
@@ -300,7 +300,7 @@ var stepsCases = map[string]struct {
 	},
 }
 
-// What a step comes to is what the ones behind it see, whichever way a failure takes.
+// TestWalks: later steps see the output of a step, or its failure, however the step fails.
 func TestWalks(t *testing.T) {
 	t.Parallel()
 	for name, c := range stepsCases {
@@ -313,7 +313,7 @@ func TestWalks(t *testing.T) {
 			e.acts.ToolGrace = time.Nanosecond
 			events, _ := e.run("go")
 			if got := failureOf(events); got != c.code {
-				t.Errorf("the run ends with the code %q, want %q: %s", got, c.code, typesOf(events))
+				t.Errorf("got the code %q, want %q: %s", got, c.code, typesOf(events))
 			}
 			j.want(t, c.notes...)
 			if c.state != "" {
@@ -321,7 +321,7 @@ func TestWalks(t *testing.T) {
 			}
 			for _, said := range []string{"no luck", "it fails", "provider's own"} {
 				if strings.Contains(e.history.String(), said) {
-					t.Errorf("Temporal is told what a provider or a tool said: %q", said)
+					t.Errorf("Temporal receives the text of a provider or a tool: %q", said)
 				}
 			}
 			e.wantAsShown(events)
@@ -329,7 +329,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// Agents of steps that call one another in a circle come to an end.
+// TestStepsInACircle: agents whose steps call one another in a circle end at the limit of
+// subagents.
 func TestStepsInACircle(t *testing.T) {
 	t.Parallel()
 	helper := parsed(t, "name: helper\nmodel: test/helper\nsteps: [{name: on, agent: other, input: on}]")
@@ -342,7 +343,7 @@ func TestStepsInACircle(t *testing.T) {
 	}, []*agents.Definition{helper, other})
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v", result)
+		t.Errorf("got %+v", result)
 	}
 	var begun []string
 	for _, ev := range events {
@@ -354,13 +355,13 @@ func TestStepsInACircle(t *testing.T) {
 		}
 	}
 	if got := strings.Join(begun, " "); got != "helper other rows/0 helper !limit_subagents !tool_failed !tool_failed !tool_failed" {
-		t.Errorf("there were %s", got)
+		t.Errorf("subagents: got %s", got)
 	}
 	e.wantAsShown(events)
 }
 
-// A run that is cancelled compensates for what it has done, also in branches that had come to their
-// end, and nothing of that is cancelled.
+// TestCancelledWalksCompensate: a cancelled run compensates for its work, also in finished
+// branches. The compensations are not cancelled.
 func TestCancelledWalksCompensate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -404,7 +405,7 @@ func TestCancelledWalksCompensate(t *testing.T) {
 			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
-				t.Errorf("%+v: %s", result, typesOf(events))
+				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
 			j.wantSet(t, c.notes...)
 			e.wantAsShown(events)
@@ -412,9 +413,9 @@ func TestCancelledWalksCompensate(t *testing.T) {
 	}
 }
 
-// What a held run has asked is over with the step that asked, however that ends: the steps behind
-// it are done.
-func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
+// TestHeldWalksGoOnBehindTheirQuestions: an interrupt of a held run ends with its step, however the
+// step ends. Later steps run.
+func TestHeldWalksContinueAfterTheirQuestions(t *testing.T) {
 	t.Parallel()
 	const one = `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
@@ -432,7 +433,7 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
   - name: all
     parallel: [{name: left, steps: [` + strings.TrimPrefix(strings.TrimSpace(one), "- ") + `, {name: ask, approve: {message: "Well?"}}]}]`,
 			true, runs.OutcomeCancelled, []string{"one", "undo one"}},
-		"nobody decides": {one + `
+		"expired": {one + `
   - {name: ask, approve: {message: "Well?", expires: 1m, onExpiry: fail}, onError: {steps: [{name: two, tool: note, args: {note: "${error.code}"}}]}}
   - {name: three, agent: {tools: [note]}, input: "three"}`, false, runs.OutcomeSuccess, []string{"one", "approval_expired"}},
 	} {
@@ -450,7 +451,7 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 			}
 			events, result := e.run("go")
 			if result.Outcome != c.outcome {
-				t.Errorf("%+v: %s", result, typesOf(events))
+				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
 			j.want(t, c.notes...)
 			e.wantAsShown(events)
@@ -458,7 +459,7 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 	}
 }
 
-// awaitResults waits until so many calls have results: what is cancelled before it has one is not
+// awaitResults waits until n calls have results: a call that is cancelled before its result is not
 // known to be done.
 func (e *fixture) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {
@@ -479,7 +480,8 @@ func (e *fixture) awaitResults(ctx context.Context, n int) {
 	}
 }
 
-// Branches that change the same of the state, each by what it was, lose nothing of one another.
+// TestBranchesSetTheSame: branches that change the same member of the state, each based on its old
+// value, lose no change.
 func TestBranchesSetTheSame(t *testing.T) {
 	t.Parallel()
 	e, _ := setupPipeline(t, echo, `
@@ -497,7 +499,7 @@ func TestBranchesSetTheSame(t *testing.T) {
 `)
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%+v: %s", result, typesOf(events))
+		t.Fatalf("got %+v: %s", result, typesOf(events))
 	}
 	var state struct {
 		N   int   `json:"n"`
@@ -507,7 +509,7 @@ func TestBranchesSetTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := 465 + 30*1000; state.N != want || len(state.All) != 30 {
-		t.Errorf("the state comes to %d, not %d, and %v", state.N, want, state.All)
+		t.Errorf("state: got n = %d, want %d, and all = %v", state.N, want, state.All)
 	}
 	e.wantAsShown(events)
 }

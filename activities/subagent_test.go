@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// helper returns an agent that others hand work to.
+// helper returns an agent that can be a subagent.
 func helper(name string, with ...string) *agents.Definition {
 	return &agents.Definition{Name: name, Model: "test/" + name, Description: "Helps.", Instructions: "You are " + name + ".", Tools: with, Limits: agents.DefaultLimits()}
 }
 
-// setupSubagents returns an engine whose agent may hand work to others.
+// setupSubagents returns a fixture whose agent may call subagents.
 func setupSubagents(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
 	e := setup(t, s, available...)
@@ -32,7 +32,7 @@ func setupSubagents(t *testing.T, s script, others []*agents.Definition, availab
 	return e
 }
 
-// heard returns a conversation as a model is told it.
+// heard returns the messages of a request as text.
 func heard(req *llm.Request) string {
 	var lines []string
 	for _, m := range req.Messages {
@@ -45,9 +45,9 @@ func heard(req *llm.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// A model hands work to another agent twice at once: each of the two knows its task alone, calls
-// tools of its own, and its last words are the result. The clients see it all, told apart; the
-// models do not.
+// TestDelegation: a model calls a subagent twice in parallel. Each subagent gets only its task,
+// calls its own tools, and its last answer is the result. Clients see the events of both, with
+// their IDs. The models do not.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
@@ -56,18 +56,18 @@ func TestDelegation(t *testing.T) {
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
 			if len(req.Tools) != 1 || req.Tools[0].Name != "helper" || req.Tools[0].Description != "Helps." {
-				t.Errorf("the model is offered %+v", req.Tools)
+				t.Errorf("offered tools: got %+v", req.Tools)
 			}
 			return call([3]string{"1", "helper", `{"task":"1 2"}`}, [3]string{"2", "helper", `{"task":"3 4"}`})
 		case req.Model == "lead":
 			want := "system: Be brief.\nuser: go\nassistant:  helper{\"task\":\"1 2\"} helper{\"task\":\"3 4\"}\ntool: it is 3\ntool: it is 7"
 			if got := heard(req); got != want && got != strings.ReplaceAll(want, "tool: it is 3\ntool: it is 7", "tool: it is 7\ntool: it is 3") {
-				t.Errorf("the model hears\n%s\nwant\n%s", got, want)
+				t.Errorf("messages sent: got\n%s\nwant\n%s", got, want)
 			}
 			return say("done")
 		case last.Role == llm.RoleUser:
 			if want := "system: You are helper.\nuser: " + last.Text(); heard(req) != want {
-				t.Errorf("the helper hears\n%s\nwant\n%s", heard(req), want)
+				t.Errorf("messages sent to the helper: got\n%s\nwant\n%s", heard(req), want)
 			}
 			a, b, _ := strings.Cut(last.Text(), " ")
 			return call([3]string{"1", "add", fmt.Sprintf(`{"a":%s,"b":%s}`, a, b)})
@@ -76,23 +76,23 @@ func TestDelegation(t *testing.T) {
 	}, []*agents.Definition{helper("helper", "add")}, add)
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 6 {
-		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
 	}
 	for kind, want := range map[string]int{
 		"SUBAGENT_STARTED": 2, "SUBAGENT_FINISHED": 2, "SUBAGENT_ERROR": 0, "TOOL_CALL_RESULT": 4, "STEP_STARTED": 3 + 2*3, "STEP_FINISHED": 3 + 2*3,
 	} {
 		if got := strings.Count(typesOf(events), kind); got != want {
-			t.Errorf("%d %s, want %d", got, kind, want)
+			t.Errorf("%s: got %d, want %d", kind, got, want)
 		}
 	}
 	usage := events[len(events)-1].(*agui.RunFinished).Usage
-	if len(usage) != 1 || *usage[0].OutputTokens != 3*2 { // three answers in words; calls of tools report zero
-		t.Errorf("the run has used %+v", usage)
+	if len(usage) != 1 || *usage[0].OutputTokens != 3*2 { // three answers with text; tool calls report zero
+		t.Errorf("usage: got %+v", usage)
 	}
 	e.wantAsShown(events)
 }
 
-// wantAsShown checks that who has watched has the conversation that the log has.
+// wantAsShown checks that a live reader has the conversation of the log.
 func (e *fixture) wantAsShown(events []agui.Event) {
 	e.t.Helper()
 	reader := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)
@@ -109,12 +109,12 @@ func (e *fixture) wantAsShown(events []agui.Event) {
 		return all
 	}
 	if got, want := places(reader.Messages()), places(e.conversation()); !slices.Equal(got, want) {
-		e.t.Errorf("who has watched has\n%s\nthe log has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		e.t.Errorf("messages of the reader: got\n%s\nwant those of the log\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// What goes wrong with work that was handed over is a call that failed: the model is told, and goes
-// on.
+// TestDelegationThatFails: a failed subagent is a failed call. The model gets the error and
+// continues.
 func TestDelegationThatFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func TestDelegationThatFails(t *testing.T) {
 					return call([3]string{"1", "helper", c.arguments})
 				case req.Model == "lead":
 					if !last.IsError || !strings.Contains(last.Text(), c.want) || strings.Contains(last.Text(), "SECRET") {
-						t.Errorf("the model hears %+v, want %q", last, c.want)
+						t.Errorf("result sent: got %+v, want %q", last, c.want)
 					}
 					return say("done")
 				case c.fails != nil:
@@ -148,17 +148,18 @@ func TestDelegationThatFails(t *testing.T) {
 			}, []*agents.Definition{worker})
 			events, result := e.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("the run ends with %+v", result)
+				t.Errorf("got %+v", result)
 			}
 			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.errors {
-				t.Errorf("%d failures are shown, want %d:\n%s", got, c.errors, typesOf(events))
+				t.Errorf("failures shown: got %d, want %d:\n%s", got, c.errors, typesOf(events))
 			}
 			e.wantAsShown(events)
 		})
 	}
 }
 
-// Agents may work for one another so deep and no deeper: the last one is offered none.
+// TestDelegationEndsSomewhere: the depth of subagents is bounded. The last one is offered no
+// subagents.
 func TestDelegationEndsSomewhere(t *testing.T) {
 	t.Parallel()
 	deepest := 0
@@ -173,15 +174,15 @@ func TestDelegationEndsSomewhere(t *testing.T) {
 	}, []*agents.Definition{helper("helper", "agent:helper")})
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || deepest != runs.MaxDepth {
-		t.Errorf("%+v with %d agents, want %d", result, deepest, runs.MaxDepth)
+		t.Errorf("got %+v with %d agents, want %d", result, deepest, runs.MaxDepth)
 	}
 	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); got != runs.MaxDepth-1 {
-		t.Errorf("%d subagents", got)
+		t.Errorf("subagents: got %d, want %d", got, runs.MaxDepth-1)
 	}
 	e.wantAsShown(events)
 }
 
-// A run has a number of subagents, and no more, wherever they are.
+// TestDelegationIsLimited: the number of subagents in a run is bounded, at any depth.
 func TestDelegationIsLimited(t *testing.T) {
 	t.Parallel()
 	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -194,12 +195,12 @@ func TestDelegationIsLimited(t *testing.T) {
 	e.limits.Tokens = 1 << 40
 	events, result := e.run("go")
 	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); result.Code != runs.CodeLimitSubagents || got != runs.MaxSubagents/3*3 {
-		t.Errorf("%+v after %d subagents", result, got)
+		t.Errorf("got %+v after %d subagents", result, got)
 	}
 }
 
-// A tool goes before an agent of its name, which a pattern may bring up: its call is no work for
-// the agent.
+// TestAToolGoesBeforeAnAgentOfItsName: a tool precedes a subagent of the same name, which a pattern
+// may match too.
 func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
 	t.Parallel()
 	tool := tools.Func("helper", "helps", func(context.Context, struct {
@@ -216,7 +217,7 @@ func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
 	e.agent.Tools = []string{"hel*", "agent:helper"}
 	events, _ := e.run("go")
 	if got := e.conversation(); got[len(got)-1].Content.Text() != "by the tool" || strings.Contains(typesOf(events), "SUBAGENT") {
-		t.Errorf("the conversation is %+v", got)
+		t.Errorf("conversation: got %+v", got)
 	}
 }
 
@@ -237,7 +238,7 @@ func TestBranchesDoNotCountForTheDepthOfSubagents(t *testing.T) {
 	} {
 		got, err := e.acts.OfferedSubagents(t.Context(), e.agent, tt.child)
 		if err != nil || len(got) != tt.want {
-			t.Errorf("%s is offered %q, %v; want %d", name, got, err, tt.want)
+			t.Errorf("%s: got the subagents %q, %v; want %d", name, got, err, tt.want)
 		}
 	}
 }

@@ -14,9 +14,8 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Temporal's test environments take a workflow that gets no processor for a second for one that
-// hangs, and one to which nothing happens for three seconds for one that is stuck. A busy machine
-// needs longer.
+// Temporal's test environments report a workflow that gets no processor for a second as hanging,
+// and one without events for three seconds as stuck. A busy machine needs longer.
 
 func newWorkflowEnv(log slog.Handler) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
@@ -31,24 +30,24 @@ func newActivityEnv() *testsuite.TestActivityEnvironment {
 	return suite.NewTestActivityEnvironment()
 }
 
-// history notes all that Temporal is told: payloads, and the messages of failures. It may be used
-// concurrently.
+// history records all data that Temporal receives: payloads, and messages of failures. It is safe
+// for concurrent use.
 type history struct {
 	converter.DataConverter
 	mu   sync.Mutex
-	told strings.Builder
+	text strings.Builder
 }
 
 func (h *history) note(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told.WriteString(text + "\n")
+	h.text.WriteString(text + "\n")
 }
 
 func (h *history) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.told.String()
+	return h.text.String()
 }
 
 // ToPayload implements [converter.DataConverter].
@@ -67,7 +66,7 @@ func (h *history) ToPayloads(values ...any) (*common.Payloads, error) {
 	return all, err
 }
 
-// buffer is a bytes.Buffer that may be used concurrently.
+// buffer is a bytes.Buffer that is safe for concurrent use.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

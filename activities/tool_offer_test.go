@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// deployFixture is a worker that lacks a tool until its agent has been looked up some times: another
-// one that has it takes its place.
+// deployFixture is a worker that lacks a tool until its agent has been read after times. Then
+// another worker that has the tool replaces it.
 type deployFixture struct {
 	*fixture
 	looks atomic.Int32
@@ -47,12 +47,13 @@ func setupDeploy(t *testing.T, after int32) *deployFixture {
 	return d
 }
 
-// A step waits for a worker that has its tools, for longer than for what it fails by itself.
+// TestAToolThatComesInTimeIsWaitedFor: a step waits for a worker with its tools, for longer than
+// for its own failures.
 func TestAToolThatComesInTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := setupDeploy(t, 20)
 	if _, result := d.run("go"); result.Outcome != runs.OutcomeSuccess || d.looks.Load() != 20 || d.calls.Load() != 1 {
-		t.Errorf("%+v after %d looks and %d calls", result, d.looks.Load(), d.calls.Load())
+		t.Errorf("got %+v after %d reads and %d calls", result, d.looks.Load(), d.calls.Load())
 	}
 }
 
@@ -62,17 +63,18 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 	d.acts.ToolGrace = time.Nanosecond
 	events, _ := d.run("go")
 	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != `the agent needs what is not available: unknown tool "charge"` || d.looks.Load() != 1 {
-		t.Errorf("%+v after %d looks", end, d.looks.Load())
+		t.Errorf("got %+v after %d reads", end, d.looks.Load())
 	}
 }
 
-// Who watches is told at once what the run waits for, once. Later readers see only that it came.
+// TestWhatARunLacksIsTold: live readers are shown what a run waits for, once. Later readers are
+// not.
 func TestWhatARunLacksIsTold(t *testing.T) {
 	t.Parallel()
 	d := setupDeploy(t, 4)
 	shown := d.views().Run(run, view.Options{})
 	defer shown.Close()
-	var told []agui.Event
+	var live []agui.Event
 	watching := make(chan error, 1)
 	go func() {
 		var verifier agui.Verifier
@@ -84,7 +86,7 @@ func TestWhatARunLacksIsTold(t *testing.T) {
 				return
 			}
 			if err != nil || frames == nil {
-				watching <- fmt.Errorf("nothing is shown: %w", err)
+				watching <- fmt.Errorf("no events: %w", err)
 				return
 			}
 			for _, f := range frames {
@@ -96,27 +98,27 @@ func TestWhatARunLacksIsTold(t *testing.T) {
 					watching <- err
 					return
 				}
-				told = append(told, event)
+				live = append(live, event)
 			}
 		}
 	}()
 	events, result := d.run("go")
 	if err := <-watching; err != nil || result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%v, %+v", err, result)
+		t.Fatalf("got %v, %+v", err, result)
 	}
 	var notices []string
-	for _, e := range told {
+	for _, e := range live {
 		if c, ok := e.(*agui.Custom); ok {
 			notices = append(notices, c.Name+" "+string(c.Value))
 		}
 	}
 	if len(notices) != 1 || !strings.HasPrefix(notices[0], `perdure.toolUnavailable {"reason":"unknown tool \"charge\"","until":"`) {
-		t.Errorf("live readers are told %q", notices)
+		t.Errorf("custom events of live readers: got %q", notices)
 	}
 	if strings.Contains(typesOf(events), "CUSTOM") {
-		t.Errorf("later readers are told %s", typesOf(events))
+		t.Errorf("events of later readers: got %s", typesOf(events))
 	}
 	if log := d.logged.String(); strings.Count(log, "a run needs what is not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
-		t.Errorf("the log says %s", log)
+		t.Errorf("log: got %s", log)
 	}
 }

@@ -27,8 +27,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// inRun executes a further run of the thread, behind those that have ended, and returns its last
-// event.
+// inRun executes a further run of the thread and returns its last event.
 func (e *fixture) inRun(id, message string) agui.Event {
 	e.t.Helper()
 	ctx, next := e.t.Context(), stream.Run{Thread: run.Thread, ID: id}
@@ -52,7 +51,7 @@ func (e *fixture) inRun(id, message string) agui.Event {
 	}
 	end, err := e.log.End(ctx, next)
 	if err != nil || end == nil {
-		e.t.Fatalf("the run has no end: %v", err)
+		e.t.Fatalf("no end of the run: %v", err)
 	}
 	events, err := end.Events(ctx)
 	if err != nil {
@@ -65,7 +64,7 @@ func (e *fixture) inRun(id, message string) agui.Event {
 	return last
 }
 
-// charged is what the last event of a run reports.
+// charged is the usage that the last event of a run reports.
 type charged struct {
 	input, output int64 // with the estimated part
 	total         int64 // of the entries that have one
@@ -82,7 +81,7 @@ func chargedBy(t *testing.T, last agui.Event) (c charged) {
 	case *agui.RunError:
 		usage, metadata = e.Usage, e.Metadata
 	default:
-		t.Fatalf("the run ends with %T", last)
+		t.Fatalf("last event: got %T", last)
 	}
 	for _, u := range usage {
 		if u.InputTokens != nil {
@@ -103,8 +102,8 @@ func chargedBy(t *testing.T, last agui.Event) (c charged) {
 	return c
 }
 
-// The run that has a summary made pays for it. Later runs that use it do not, whichever of their
-// steps finds it.
+// TestSummaryIsChargedToTheRunThatMadeIt: the run that makes a summary is charged for it. Later
+// runs that use it are not.
 func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 	t.Parallel()
 	summaries := 0
@@ -114,7 +113,7 @@ func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 			return say("The story so far.")
 		}
 		if !strings.Contains(texts(req), "[Older messages") {
-			t.Errorf("the model is told no summary:\n%s", texts(req))
+			t.Errorf("messages sent: no summary in\n%s", texts(req))
 		}
 		return say("ok")
 	})
@@ -129,32 +128,32 @@ func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 	}
 	for i, want := range []int64{20, 10, 10} {
 		if got[i].input != want || got[i].cut.Calls != 0 {
-			t.Errorf("run %d is charged %+v, want %d tokens of input", i+1, got[i], want)
+			t.Errorf("run %d: got the usage %+v, want %d tokens of input", i+1, got[i], want)
 		}
 	}
 	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || summaries != 1 || len(thread.Usage) != 1 || *thread.Usage[0].InputTokens != 40 || *thread.Usage[0].OutputTokens != 8 || thread.Estimated != nil {
-		t.Errorf("after %d summaries the thread has used %+v (%+v): %v", summaries, thread.Usage, thread.Estimated, err)
+		t.Errorf("after %d summaries: got the usage %+v (%+v): %v", summaries, thread.Usage, thread.Estimated, err)
 	}
 	wantOfDay(t, e, 48)
 }
 
-// wantOfDay checks what the tenant has used today.
+// wantOfDay checks the tenant's usage of the day.
 func wantOfDay(t *testing.T, e *fixture, tokens int64) {
 	t.Helper()
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
 		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
 		if _, err := l.Check(t.Context(), "default", nil); errors.Is(err, budget.ErrExceeded) != exceeded {
-			t.Errorf("of a day with %d tokens, not %d are used: %v", most, tokens, err)
+			t.Errorf("Check of a budget of %d after %d tokens: got %v", most, tokens, err)
 		}
 	}
 }
 
-// twenty is a text of twenty tokens by the rule of the documentation.
+// twenty is a text of twenty tokens by the documented rule.
 var twenty = strings.Repeat("word", 20)
 
-// A call whose answer is cut is counted once, as an estimate: by the next attempt, or by the end of
-// the run. A call that the provider refused costs nothing.
+// TestCutCallsAreEstimated: a call whose answer is cut is counted once, as an estimate: by the next
+// attempt, or by the end of the run. A call that the provider refused costs nothing.
 func TestCutCallsAreEstimated(t *testing.T) {
 	t.Parallel()
 	piece := llm.TextDelta{Text: twenty}
@@ -163,12 +162,12 @@ func TestCutCallsAreEstimated(t *testing.T) {
 	var prompt int64 // an estimate of the request
 	for name, c := range map[string]struct {
 		chunks []llm.Chunk
-		fails  error // nil = the worker dies
+		fails  error // nil: the worker dies
 		sends  bool  // an HTTP request
-		unsent error // why that did not leave the process
-		ends   bool  // the run, with the failure
+		unsent error // why the request did not leave the process
+		ends   bool  // the run ends with the failure
 		calls  int64
-		input  int64 // 0 = that of the estimate
+		input  int64 // 0 = the estimate
 		output int64
 	}{
 		"the connection breaks":          {chunks: []llm.Chunk{piece}, fails: truncated, calls: 1, output: 20},
@@ -178,7 +177,7 @@ func TestCutCallsAreEstimated(t *testing.T) {
 		"the request is refused":         {fails: &llm.Error{Code: llm.CodeRateLimited, Status: 429}},
 		"the provider is down":           {fails: &llm.Error{Code: llm.CodeUnavailable, Status: 503}},
 		"the worker dies":                {chunks: []llm.Chunk{piece}, calls: 1, output: 20},
-		"it dies behind a count":         {chunks: []llm.Chunk{reports, piece}, calls: 1, input: 500, output: 20},
+		"it dies after a count":          {chunks: []llm.Chunk{reports, piece}, calls: 1, input: 500, output: 20},
 		"it dies before anything came":   {sends: true, calls: 1},
 		"it dies before it sends":        {},
 		"the request cannot be sent":     {fails: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, sends: true, unsent: io.EOF},
@@ -223,7 +222,7 @@ func TestCutCallsAreEstimated(t *testing.T) {
 				want = charged{}
 			}
 			if got.cut.Calls != c.calls || len(got.cut.Usage) != int(c.calls) {
-				t.Fatalf("the run is charged %+v, want %d calls by an estimate", got, c.calls)
+				t.Fatalf("got the usage %+v, want %d estimated calls", got, c.calls)
 			}
 			if c.calls > 0 {
 				cut := got.cut.Usage[0]
@@ -234,28 +233,28 @@ func TestCutCallsAreEstimated(t *testing.T) {
 						prompt = input
 					}
 					if input != prompt || input < 8 || input > 30 {
-						t.Errorf("the input is estimated to be %d tokens, and %d in other cases", input, prompt)
+						t.Errorf("estimate of the input: got %d tokens, and %d in other cases", input, prompt)
 					}
 				}
 				if *cut.InputTokens != input || *cut.OutputTokens != c.output || cut.Provider != "test" || cut.Model != "m" {
-					t.Errorf("the estimate is %+v, want %d and %d tokens", cut, input, c.output)
+					t.Errorf("estimate: got %+v, want %d and %d tokens", cut, input, c.output)
 				}
 				want.input, want.output = want.input+input, want.output+c.output
 			}
 			if got.input != want.input || got.output != want.output {
-				t.Errorf("the run is charged %+v, want %+v", got, want)
+				t.Errorf("usage: got %+v, want %+v", got, want)
 			}
 			if used := want.input + want.output; used > 0 {
 				wantOfDay(t, e, used)
 			}
 			thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || (thread.Estimated != nil) != (c.calls > 0) || c.calls > 0 && thread.Estimated.Calls != c.calls {
-				t.Errorf("the thread has %+v by an estimate: %v", thread.Estimated, err)
+				t.Errorf("estimate of the thread: got %+v: %v", thread.Estimated, err)
 			}
 			if c.calls > 0 {
 				wantCost := fmt.Sprintf(`"estimated":%s}`, agents.Money(*got.cut.Usage[0].InputTokens+5*c.output))
-				if told := string(metadataOf(events[len(events)-1])["perdure.cost"]); !strings.HasSuffix(told, wantCost) {
-					t.Errorf("the cost is %s, want %s in it", told, wantCost)
+				if cost := string(metadataOf(events[len(events)-1])["perdure.cost"]); !strings.HasSuffix(cost, wantCost) {
+					t.Errorf("cost: got %s, want the suffix %s", cost, wantCost)
 				}
 			}
 		})
@@ -272,7 +271,7 @@ func metadataOf(e agui.Event) agui.Metadata {
 	return nil
 }
 
-// A model server that reports no usage is not free.
+// TestAnswerWithoutUsageIsEstimated: an answer of a server that reports no usage is estimated.
 func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -281,16 +280,16 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	events, _ := e.run("hello")
 	got := chargedBy(t, events[len(events)-1])
 	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 || got.total != got.input+got.output {
-		t.Errorf("the run is charged %+v, want an estimate of one call with its total", got)
+		t.Errorf("usage: got %+v, want an estimate of one call with its total", got)
 	}
 	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || thread.Estimated == nil || thread.Estimated.Calls != 1 {
-		t.Errorf("the thread has used %+v (%+v): %v", thread.Usage, thread.Estimated, err)
+		t.Errorf("usage of the thread: got %+v (%+v): %v", thread.Usage, thread.Estimated, err)
 	}
 }
 
-// A cancel does not evade the count: what was said until then is estimated, with the input as the
-// provider has counted it.
+// TestCancelledAnswerIsEstimated: the output of a cancelled answer is estimated, with the input as
+// the provider has counted it.
 func TestCancelledAnswerIsEstimated(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil)
@@ -311,11 +310,11 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 	events, result := e.run("hello")
 	got := chargedBy(t, events[len(events)-1])
 	if result.Outcome != runs.OutcomeCancelled || got.input != 70 || got.output != 20 || got.cut.Calls != 1 {
-		t.Errorf("the run ends with %+v and is charged %+v", result, got)
+		t.Errorf("got %+v with the usage %+v", result, got)
 	}
 }
 
-// Tokens of answers that were cut count for the run's limit.
+// TestCutCallsCountForTheLimit: tokens of cut answers count for the run's limit.
 func TestCutCallsCountForTheLimit(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil)
@@ -337,12 +336,12 @@ func TestCutCallsCountForTheLimit(t *testing.T) {
 	})
 	e.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
 	if _, result := e.run("go"); result.Code != runs.CodeLimitTokens || e.calls.Load() != 2 {
-		t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
+		t.Errorf("got %+v after %d calls", result, e.calls.Load())
 	}
 }
 
-// A summary whose worker dies is in the metrics, also if the run is cancelled and nobody makes
-// another one.
+// TestCutSummaryIsInTheMetrics: a summary whose worker dies is in the metrics, also if the run is
+// cancelled and makes no other summary.
 func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	reader := metric.NewManualReader()
 	before := otel.GetMeterProvider()
@@ -352,7 +351,7 @@ func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
-				t.Error("the model is asked for more than the summary")
+				t.Error("the model is called for more than the summary")
 			}
 			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70), Output: count(3)}}, nil) {
 				return
@@ -368,14 +367,14 @@ func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	events, result := e.run("the very first question")
 	got := chargedBy(t, events[len(events)-1])
 	if result.Outcome != runs.OutcomeCancelled || got.cut.Calls != 1 || got.input != 70 {
-		t.Errorf("the run ends with %+v and is charged %+v", result, got)
+		t.Errorf("got %+v with the usage %+v", result, got)
 	}
 	if metered := meteredTokens(t, reader); metered != got.input+got.output {
-		t.Errorf("the metric has %d tokens, the run is charged %+v", metered, got)
+		t.Errorf("metric: got %d tokens, want the usage %+v", metered, got)
 	}
 }
 
-// meteredTokens returns the sum of the metric of tokens.
+// meteredTokens returns the sum of the token metric.
 func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -395,8 +394,8 @@ func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 	return int64(sum)
 }
 
-// failing answers the model calls of the agent "works" with a text, and cuts those of other agents
-// for good.
+// failing answers the model calls of the agent "works" with a text, and cuts the calls of other
+// agents permanently.
 func failing(t *testing.T) *fixture {
 	t.Helper()
 	e := setup(t, nil)
@@ -423,8 +422,8 @@ func failing(t *testing.T) *fixture {
 	return e
 }
 
-// A call that failed for good is charged by whatever goes on after it: the next step, the join of
-// the branches, the agent that has called the subagent.
+// TestCallsOfFailedStepsAreCharged: a call that failed permanently is charged by the next record
+// after it: the next step, the join of the branches, or the agent that called the subagent.
 func TestCallsOfFailedStepsAreCharged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -480,7 +479,7 @@ steps:
 			got := chargedBy(t, events[len(events)-1])
 			want := charged{input: 10*c.whole + 70*c.cut, output: 2*c.whole + 20*c.cut}
 			if got.input != want.input || got.output != want.output || got.cut.Calls != c.cut {
-				t.Errorf("the run ends with %+v and is charged %+v, want %+v", result, got, want)
+				t.Errorf("got %+v with the usage %+v, want %+v", result, got, want)
 			}
 		})
 	}

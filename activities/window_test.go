@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// talk returns a conversation of so many pairs, each message of some 100 tokens.
+// talk returns a conversation of pairs of messages, with about 100 tokens in each message.
 func talk(pairs int) []agui.Message {
 	var said []agui.Message
 	for i := range pairs {
@@ -25,7 +25,7 @@ func talk(pairs int) []agui.Message {
 	return said
 }
 
-// size returns what a request takes by the rule of the documentation: four characters are a token.
+// size returns the tokens of a request by the documented rule: four characters are a token.
 func size(req *llm.Request) (tokens int) {
 	for _, m := range req.Messages {
 		tokens += len(m.Text()) / 4
@@ -52,21 +52,22 @@ func TestModelIsToldWhatFitsItsWindow(t *testing.T) {
 	e.more = talk(40)
 	e.run("the very first question")
 	if n := size(asked); n > 2000 || n < 1000 {
-		t.Errorf("the model is told some %d tokens, want most of 2000", n)
+		t.Errorf("size of the request: got about %d tokens, want most of 2000", n)
 	}
 	m := asked.Messages
 	if m[0].Text() != "Be brief." || m[1].Text() != "the very first question" || !strings.Contains(m[2].Text(), "left out") {
-		t.Errorf("the model is told\n%s", texts(asked))
+		t.Errorf("messages sent: got\n%s", texts(asked))
 	}
 	if last := m[len(m)-1].Text(); !strings.HasPrefix(last, "user 39") {
-		t.Errorf("the model is asked %.20q last", last)
+		t.Errorf("last message: got %.20q", last)
 	}
 	if n := len(e.conversation()); n != 82 {
-		t.Errorf("the conversation has %d messages, want all 82", n)
+		t.Errorf("messages in the conversation: got %d, want 82", n)
 	}
 }
 
-// Room is made by calls with all their results, and in a result that is too large by itself.
+// TestLargeResultIsCutForTheModelOnly: a request is shortened by whole calls with all their
+// results, and within a result that is too large by itself. The conversation keeps all.
 func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 	t.Parallel()
 	const large = 60_000
@@ -83,16 +84,16 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 				t.Errorf("call %d: a result without its call in\n%s", n, texts(req))
 			}
 			if len(m.Text()) > 2100 {
-				t.Errorf("call %d: a message has %d bytes", n, len(m.Text()))
+				t.Errorf("call %d: got a message of %d bytes", n, len(m.Text()))
 			}
 		}
 		if n > 1 {
 			last := req.Messages[len(req.Messages)-1].Text()
 			if !strings.HasPrefix(last, "begin x") || !strings.HasSuffix(last, "x end") || !strings.Contains(last, "are left out here") {
-				t.Errorf("call %d: the model hears %.40q", n, last)
+				t.Errorf("call %d: result sent: got %.40q", n, last)
 			}
 			if size(req) > 2000 {
-				t.Errorf("call %d: the model is told some %d tokens", n, size(req))
+				t.Errorf("call %d: size of the request: got about %d tokens", n, size(req))
 			}
 		}
 		if n == 5 {
@@ -103,17 +104,17 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 	e.agent.Context = agents.Context{MaxTokens: 2000}
 	e.limits.Turns = 10
 	if _, result := e.run("dump it"); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("the run ends with %+v", result)
+		t.Fatalf("got %+v", result)
 	}
 	for _, m := range e.conversation() {
 		if m.Role == agui.RoleTool && len(m.Content.Text()) != large+10 {
-			t.Errorf("the conversation has a result of %d bytes", len(m.Content.Text()))
+			t.Errorf("result in the conversation: got %d bytes", len(m.Content.Text()))
 		}
 	}
 }
 
-// A summary is made once: a retry of the model call does not pay for it again, and later turns send
-// it to the model.
+// TestSummaryIsMadeOnce: a summary is made once. A retry of the model call does not pay for it
+// again, and later turns send it to the model.
 func TestSummaryIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	summaries, failed := 0, false
@@ -121,7 +122,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case strings.Contains(req.Messages[0].Text(), "notes of an assistant"):
 			if req.Model != "small" || len(req.Tools) > 0 || !strings.Contains(last.Text(), "user: user 0 ") {
-				t.Errorf("the summary is asked of %q:\n%s", req.Model, texts(req))
+				t.Errorf("summary: got a request of %q:\n%s", req.Model, texts(req))
 			}
 			summaries++
 			return say(fmt.Sprintf("The story so far, part %d.", summaries))
@@ -130,12 +131,12 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 			return nil, &llm.Error{Code: llm.CodeUnavailable, Message: "try again"}
 		case last.Role == llm.RoleTool:
 			if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") {
-				t.Errorf("the second turn is told\n%s", texts(req))
+				t.Errorf("messages of the second turn: got\n%s", texts(req))
 			}
 			return say("done")
 		}
 		if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") || size(req) > 2000 {
-			t.Errorf("the model is told some %d tokens:\n%s", size(req), texts(req))
+			t.Errorf("request: got about %d tokens:\n%s", size(req), texts(req))
 		}
 		return call([3]string{"c", "add", `{"a":1,"b":2}`})
 	}, add())
@@ -143,18 +144,18 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 	e.more = talk(20)
 	events, result := e.run("the very first question")
 	if result.Outcome != runs.OutcomeSuccess || summaries != 1 {
-		t.Fatalf("the run ends with %+v after %d summaries", result, summaries)
+		t.Fatalf("got %+v after %d summaries", result, summaries)
 	}
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 20 {
-		t.Errorf("usage is %+v, want that of the summary and of one answer that said what it used", finished.Usage)
+		t.Errorf("usage: got %+v, want the usage of the summary and of one answer", finished.Usage)
 	}
 	if n := len(e.conversation()); n != 41+3 {
-		t.Errorf("the conversation has %d messages, want all", n)
+		t.Errorf("messages in the conversation: got %d, want 44", n)
 	}
 }
 
-// A summary that no longer suffices is carried on: the next one is made of it and of what came
+// TestSummaryGrows: when a summary does not suffice, the next one is made from it and the messages
 // since.
 func TestSummaryGrows(t *testing.T) {
 	t.Parallel()
@@ -164,12 +165,12 @@ func TestSummaryGrows(t *testing.T) {
 			summaries++
 			material := req.Messages[1].Text()
 			if summaries > 1 && (!strings.Contains(material, fmt.Sprintf("notes %d", summaries-1)) || strings.Contains(material, "user 0 ")) {
-				t.Errorf("summary %d is made of\n%.200s", summaries, material)
+				t.Errorf("summary %d: got the material\n%.200s", summaries, material)
 			}
 			return say(fmt.Sprintf("notes %d", summaries))
 		}
 		if size(req) > 2000 || !strings.Contains(texts(req), "user 9 ") {
-			t.Errorf("call %d: the model is told some %d tokens, what the user said last among them:\n%s", n, size(req), texts(req))
+			t.Errorf("call %d: got a request of about %d tokens, want at most 2000 with the user's last message:\n%s", n, size(req), texts(req))
 		}
 		if n > 10 {
 			return say("done")
@@ -181,6 +182,6 @@ func TestSummaryGrows(t *testing.T) {
 	e.more = talk(10)
 	_, result := e.run("the very first question")
 	if turns := int(e.calls.Load()) - summaries; result.Outcome != runs.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
-		t.Fatalf("the run ends with %+v after %d turns with %d summaries", result, turns, summaries)
+		t.Fatalf("got %+v after %d turns and %d summaries", result, turns, summaries)
 	}
 }

@@ -44,13 +44,13 @@ func TestArgumentOfWhatIsThere(t *testing.T) {
 		{`{"document":"a` + "\n", ``},
 	} {
 		if got := argument([]byte(c.text), "document"); string(got) != c.want {
-			t.Errorf("of %s: %s, want %s", c.text, got, c.want)
+			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
 		}
 	}
 }
 
-// Whatever is there so far: what follows from it is JSON, and from the whole it is the whole. A
-// text only ever grows.
+// FuzzArgument checks that each prefix of the arguments gives valid JSON, and that the whole gives
+// the whole value. A text only grows.
 func FuzzArgument(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"x\u00e9\ud83d\ude00\"y","b":[1,{"c":null}]}`, `{"b":{"a":1},"a":[[],{}, "t" ]}`, `{"a":-1.5e3}`, `{"a":"\ud83d"}`, `{]`, `[`, "\"",
@@ -58,7 +58,7 @@ func FuzzArgument(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 1<<10 { // each beginning of it is looked at
+		if len(text) > 1<<10 { // the test reads each prefix
 			return
 		}
 		var whole map[string]json.RawMessage
@@ -67,19 +67,19 @@ func FuzzArgument(f *testing.F) {
 		for n := range len(text) + 1 {
 			value := argument([]byte(text[:n]), "a")
 			if value != nil && !json.Valid(value) {
-				t.Fatalf("of %q: %q is not JSON", text[:n], value)
+				t.Fatalf("%q: got %q, which is not JSON", text[:n], value)
 			}
 			var now string
 			if !valid || strings.Count(text, `"a"`) > 1 || json.Unmarshal(value, &now) != nil {
 				continue
 			}
 			if !strings.HasPrefix(now, before) && strings.ToValidUTF8(text[:n], "") == text[:n] {
-				t.Fatalf("of %q: %q does not go on from %q", text[:n], now, before)
+				t.Fatalf("%q: got %q, which does not continue %q", text[:n], now, before)
 			}
 			before = now
 		}
 		if got := argument([]byte(text), "a"); valid && string(got) != string(whole["a"]) {
-			t.Fatalf("of %q: %q, want %q", text, got, whole["a"])
+			t.Fatalf("%q: got %q, want %q", text, got, whole["a"])
 		}
 	})
 }
