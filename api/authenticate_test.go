@@ -26,12 +26,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// callers is an Authenticator that answers as a test likes.
+// callers is an Authenticator that a test defines.
 type callers func(r *http.Request) (auth.Identity, error)
 
 func (f callers) Authenticate(r *http.Request) (auth.Identity, error) { return f(r) }
 
-func TestWhyNobodyIsLetInIsTold(t *testing.T) {
+func TestRefusedCallers(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-reason"
 	for _, tt := range []struct {
@@ -62,13 +62,13 @@ func TestWhyNobodyIsLetInIsTold(t *testing.T) {
 			t.Errorf("%v: Retry-After is %q", tt.err, a.header.Get("Retry-After"))
 		}
 		if said := log.String(); strings.Count(said, secret) != 1 || !strings.Contains(said, "level="+tt.level) || strings.Contains(said, "t0ken") {
-			t.Errorf("%v is logged as %s", tt.err, said)
+			t.Errorf("log of %v: got %s", tt.err, said)
 		}
 	}
 }
 
-// A request that is refused for the way it comes says which setting would let it in, and nothing of
-// that setting's value.
+// TestARefusalNamesItsSetting: a request that is refused for its origin, host or address gets the
+// name of the setting that would allow it, and not the setting's value.
 func TestARefusalNamesItsSetting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -102,7 +102,7 @@ func TestARefusalNamesItsSetting(t *testing.T) {
 	}
 }
 
-// journal is a log that may be written to by many.
+// journal is a log that is safe for concurrent use.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -120,7 +120,7 @@ func (j *journal) String() string {
 	return j.buf.String()
 }
 
-func TestAgentsArePublishedByWhoHasTheRole(t *testing.T) {
+func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
 	const definition = "name: b\nmodel: test/m\n"
@@ -130,15 +130,16 @@ func TestAgentsArePublishedByWhoHasTheRole(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/b", "", alpha...); a.status != http.StatusNotFound {
-		t.Errorf("it is there all the same: %d %s", a.status, a.body)
+		t.Errorf("the refused agent: got %d %s, want 404", a.status, a.body)
 	}
 	if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// Pages of other origins may make a browser send what changes something: with the address of a
-// server on this machine, or with what a proxy knows its user by.
+// TestOtherPagesChangeNothing: a page of another origin may make a browser send requests: to a
+// server on this machine, or with the user's credentials of a proxy. Requests that change something
+// are refused.
 func TestOtherPagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -160,11 +161,11 @@ func TestOtherPagesChangeNothing(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents", "", "Origin", "https://pages.example"); a.status != http.StatusOK || a.header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("to look is harmless, since the page is not shown it: %d %v", a.status, a.header)
+		t.Errorf("GET from another origin: got %d %v, want 200 without access for the page", a.status, a.header)
 	}
 }
 
-// Browsers ask whether they may send credentials before they do.
+// TestPreflightNeedsNoCredentials: browsers send a preflight request without credentials.
 func TestPreflightNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
@@ -174,7 +175,7 @@ func TestPreflightNeedsNoCredentials(t *testing.T) {
 	}
 	refused := n.do(http.MethodPost, "/v1/agents/a/runs", "", "Origin", "https://app.example")
 	if refused.status != http.StatusUnauthorized || refused.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(refused.header.Get("Access-Control-Expose-Headers"), "Www-Authenticate") {
-		t.Errorf("the page cannot see that it has to sign in: %d %v", refused.status, refused.header)
+		t.Errorf("refusal shown to the page: got %d %v, want 401 with its headers", refused.status, refused.header)
 	}
 }
 
@@ -199,7 +200,7 @@ func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
 	} {
 		c := n.dial(tt.header, tt.value)
 		if c.conn.Subprotocol() != tt.chosen {
-			t.Errorf("%s: the subprotocol is %q", tt.value, c.conn.Subprotocol())
+			t.Errorf("%s: subprotocol: got %q", tt.value, c.conn.Subprotocol())
 		}
 		c.pings("p")
 		c.cut()
@@ -214,7 +215,8 @@ func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
 	}
 }
 
-// What was asked for stands in the log with who asked, and events say nothing of it.
+// TestRequesterStandsInTheLog: the log has an input with its requester. Events do not show the
+// requester.
 func TestRequesterStandsInTheLog(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
@@ -228,10 +230,10 @@ func TestRequesterStandsInTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := (&auth.Principal{Tenant: "alpha", Subject: "ann", Roles: []string{"finance", "clerk"}}); !gocmp.Equal(in.Requester, want) {
-		t.Errorf("it was %+v", in.Requester)
+		t.Errorf("requester: got %+v, want %+v", in.Requester, want)
 	}
 	if again := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
-		t.Errorf("a colleague who sends the same sees %d %s", again.status, again.body)
+		t.Errorf("the same input of another subject: got %d %s, want the same run", again.status, again.body)
 	}
 }
 
@@ -244,14 +246,14 @@ func TestDecisionsSayWhoseTheyAre(t *testing.T) {
 	input := inputOf("r2", "")
 	input.Messages = nil
 	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}
-	// says is what somebody says in both ways.
+	// says sends a decision with an input and with the decision route.
 	says := func(who ...string) runs.Decision {
 		decisions = nil
 		s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
 		s.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
 		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Input, b.Input) })
 		if decisions = slices.Compact(decisions); len(decisions) != 1 {
-			t.Fatalf("%q has decided %+v", who, decisions)
+			t.Fatalf("decisions of %q: got %+v, want 1", who, decisions)
 		}
 		return decisions[0]
 	}
@@ -262,12 +264,12 @@ func TestDecisionsSayWhoseTheyAre(t *testing.T) {
 	}
 	want := &stream.Decision{CallID: "c1", Kind: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "input"}
 	if diff := gocmp.Diff(want, said); diff != "" {
-		t.Errorf("the log has (-want +got):\n%s", diff)
+		t.Errorf("decision in the log (-want +got):\n%s", diff)
 	}
 	if again := says(append([]string{"X-Roles", "boss"}, alpha...)...); again != anns {
-		t.Errorf("ann has decided %+v, and with another role %+v", anns, again)
+		t.Errorf("decision of ann: got %+v, and with another role %+v, want the same", anns, again)
 	}
 	if carls := says("X-Tenant", "alpha", "X-User", "carl"); carls.Digest == anns.Digest || carls.By == anns.By || carls.By == "" || carls.Input == anns.Input {
-		t.Errorf("ann has decided %+v, carl %+v", anns, carls)
+		t.Errorf("decision of ann: got %+v, and of carl %+v, want different ones", anns, carls)
 	}
 }

@@ -28,7 +28,7 @@ func (n *node) postAccepting(in agui.RunAgentInput, header ...string) answer {
 	return n.do(http.MethodPost, "/v1/agents/a/runs", string(body), header...)
 }
 
-// events returns those of a response, whatever its wire.
+// events returns the events of a response in either encoding.
 func (a answer) events(t *testing.T) []agui.Event {
 	t.Helper()
 	var events []agui.Event
@@ -67,7 +67,7 @@ func TestBinaryWire(t *testing.T) {
 		t.Fatalf("%d %s", binary.status, got)
 	}
 	if diff := cmp.Diff(text.events(t), binary.events(t)); diff != "" || len(binary.events(t)) != 2 {
-		t.Errorf("over the binary wire (-text +binary):\n%s", diff)
+		t.Errorf("events (-text +binary):\n%s", diff)
 	}
 	const path = "/v1/threads/t/runs/r1/events"
 	if again := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType); again.body != binary.body {
@@ -75,10 +75,10 @@ func TestBinaryWire(t *testing.T) {
 	}
 	rest := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[0])
 	if diff := cmp.Diff(text.events(t)[1:], rest.events(t)); diff != "" || rest.header.Get("Content-Type") != protobuf.MediaType {
-		t.Errorf("behind a cursor (-want +got):\n%s", diff)
+		t.Errorf("after a cursor (-want +got):\n%s", diff)
 	}
 	if end := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1]); end.status != http.StatusNoContent {
-		t.Errorf("behind the end: %d", end.status)
+		t.Errorf("after the end: got %d", end.status)
 	}
 	if bad := n.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType); bad.problem.Code != "invalid_input" {
 		t.Errorf("bad input: %d %s", bad.status, bad.body)
@@ -107,20 +107,20 @@ func TestBinaryWireIsNegotiated(t *testing.T) {
 	} {
 		got := n.postAccepting(inputOf("r1", "hello"), "Accept", accept)
 		if media := got.header.Get("Content-Type"); media != want || len(got.events(t)) != 2 {
-			t.Errorf("Accept: %s is answered with %s, want %s", accept, media, want)
+			t.Errorf("Accept %s: got %s, want %s", accept, media, want)
 		}
 	}
 	old := inputOf("r2", "hello")
 	old.ProtocolVersion = ""
 	if got := n.postAccepting(old, "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
-		t.Errorf("a client older than 1.0 is answered with %s", got.header.Get("Content-Type"))
+		t.Errorf("a client older than 1.0: got %s", got.header.Get("Content-Type"))
 	}
 	if got := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?protocolVersion=", "", "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
-		t.Errorf("a reader older than 1.0 is answered with %s", got.header.Get("Content-Type"))
+		t.Errorf("a reader older than 1.0: got %s", got.header.Get("Content-Type"))
 	}
 }
 
-// output collects what is logged.
+// output collects log records.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -138,7 +138,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// A stream that would break the protocol ends instead, and somebody is told.
+// TestStrict: a stream that would violate the protocol ends instead, and the error is logged.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []string{"text/event-stream", protobuf.MediaType} {
@@ -158,7 +158,7 @@ func TestStrict(t *testing.T) {
 		}
 		bad := n.postAccepting(inputOf("bad", "hello"), "Accept", accept)
 		if got := bad.events(t); len(got) != 1 || got[0].EventType() != agui.EventRunStarted {
-			t.Errorf("%s: a bad run was shown as %s", accept, bad.body)
+			t.Errorf("%s: invalid run: got %s", accept, bad.body)
 		}
 		if got := logged.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "RUN_FINISHED another") {
 			t.Errorf("logged: %s", got)
@@ -166,7 +166,7 @@ func TestStrict(t *testing.T) {
 		if accept != protobuf.MediaType { // which has no cursors
 			resumed := n.do(http.MethodGet, "/v1/threads/t/runs/good/events", "", "Last-Event-ID", cursors(good.body)[0])
 			if len(resumed.events(t)) != 1 {
-				t.Errorf("a view behind a cursor: %s\n%s", resumed.body, logged.String())
+				t.Errorf("after a cursor: got %s\n%s", resumed.body, logged.String())
 			}
 		}
 	}

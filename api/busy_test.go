@@ -22,8 +22,8 @@ func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
 	return in
 }
 
-// A run that waits is answered at once, and shown when its turn comes. Who has to make way for it
-// is cancelled by all ways.
+// TestARunWaitsForItsTurn: a queued run is accepted at once and shown when its turn comes. The run
+// that it interrupts is cancelled in the log and in Temporal.
 func TestARunWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	for onBusy, interrupted := range map[runs.OnBusy]string{runs.OnBusyEnqueue: "", runs.OnBusyInterrupt: "r1"} {
@@ -35,12 +35,12 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 				n.end(active)
 				return nil
 			}
-			return running("e2") // that of a run which is not in the log yet
+			return running("e2") // the execution of a run that is not in the log yet
 		}
 		n.post(inputOf("r1", "hello"))
 		n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
 			if in.OnBusy != onBusy || in.Offer.Run.ID != "r2" || in.Offer.Token != "r2" || in.Offer.Digest != in.Digest || in.Offer.Agent != "a" {
-				t.Errorf("%+v with %+v is offered", in, in.Offer)
+				t.Errorf("submission: got %+v with %+v", in, in.Offer)
 			}
 			n.end(n.begin(*in.Offer, "e2"))
 			return runs.Submitted{Queued: true, Interrupted: interrupted}, nil
@@ -51,7 +51,7 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 		}
 		wanted, err := n.log.CancelRequested(n.ctx(), active.Run)
 		if err != nil || wanted != (interrupted != "") {
-			t.Errorf("%s: the run before it is cancelled: %v, %v", onBusy, wanted, err)
+			t.Errorf("%s: previous run cancelled: got %v, %v", onBusy, wanted, err)
 		}
 	}
 }
@@ -79,15 +79,15 @@ func TestBusyRefusals(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	var told []string
-	n.temporal.pause = func(update string) error { told = append(told, update); return nil }
+	var updates []string
+	n.temporal.pause = func(update string) error { updates = append(updates, update); return nil }
 	for _, path := range []string{"pause", "resume"} {
 		if a := n.do(http.MethodPost, "/v1/threads/t/"+path, ""); a.status != http.StatusNoContent {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
-	if strings.Join(told, " ") != "pause resume" {
-		t.Errorf("the workflow was told %v", told)
+	if strings.Join(updates, " ") != "pause resume" {
+		t.Errorf("updates of the workflow: got %v, want pause and resume", updates)
 	}
 	for _, err := range []error{serviceerror.NewNotFound("closed"), temporal.NewApplicationError("over", runs.ErrorNotActive)} {
 		n.temporal.pause = func(string) error { return err }
@@ -97,7 +97,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// A client whose way to say stop is to go away can have it so, and only such a client.
+// TestCancelOnDisconnect: an input with cancelOnDisconnect is cancelled when its client
+// disconnects. Other inputs are not.
 func TestCancelOnDisconnect(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -129,7 +130,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 	leave(stays)
 	leave(asking(inputOf("r2", "hello"), `{"cancelOnDisconnect":true}`))
 	if run := <-cancelled; run != "r2" {
-		t.Errorf("%s is cancelled", run)
+		t.Errorf("cancelled run: got %s, want r2", run)
 	}
 	in := asking(inputOf("r3", "hello"), `{"cancelOnDisconnect":true}`)
 	in.ThreadID = "t3"
@@ -139,11 +140,12 @@ func TestCancelOnDisconnect(t *testing.T) {
 	}
 	socket.cut()
 	if run := <-cancelled; run != "r3" {
-		t.Errorf("%s is cancelled", run)
+		t.Errorf("cancelled run: got %s, want r3", run)
 	}
 }
 
-// A run that continued as new is looked for where the thread is now.
+// TestARunThatContinuedIsFollowed: a run that continued as new is checked in the thread's current
+// execution.
 func TestARunThatContinuedIsFollowed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -159,11 +161,12 @@ func TestARunThatContinuedIsFollowed(t *testing.T) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
 	if a := n.post(inputOf("r1", "hello")); !strings.Contains(a.body, `"code":"workflow_terminated"`) || looks != 3 {
-		t.Errorf("after %d looks: %s", looks, a.body)
+		t.Errorf("after %d checks: got %s", looks, a.body)
 	}
 }
 
-// What is said to the active run is durable, and taken by its workflow, before that is answered.
+// TestSteer: a steering message is in the log, and accepted by the run's workflow, before the API
+// answers.
 func TestSteer(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -171,10 +174,10 @@ func TestSteer(t *testing.T) {
 	n.startRun("r1")
 	n.temporal.start = func(runs.Input) error { return running("e-r1") }
 	n.temporal.submit = busyWith("r1")
-	var told []runs.Steer
+	var steered []runs.Steer
 	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
-		told = append(told, in)
-		return runs.Steered{Repeated: len(told) == 2}, nil
+		steered = append(steered, in)
+		return runs.Steered{Repeated: len(steered) == 2}, nil
 	}
 	const path, body = "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`
 	for i := range 2 {
@@ -182,25 +185,24 @@ func TestSteer(t *testing.T) {
 		if a.status != http.StatusAccepted || strings.Contains(a.body, `"repeated":true`) != (i == 1) || !strings.Contains(a.body, `"runId":"r1"`) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
-		in, err := n.log.Input(n.ctx(), told[i].Input)
-		if err != nil || told[i].RunID != "r1" || told[i] != told[0] || in.Accepted.Tail[0].Message.Content.Text() != "Wait!" {
-			t.Errorf("%+v is told: %+v, %v", told[i], in, err)
+		in, err := n.log.Input(n.ctx(), steered[i].Input)
+		if err != nil || steered[i].RunID != "r1" || steered[i] != steered[0] || in.Accepted.Tail[0].Message.Content.Text() != "Wait!" {
+			t.Errorf("update %+v: got the input %+v, %v", steered[i], in, err)
 		}
 	}
 	second := inputOf("r2", "Stop.")
-	if a := n.post(asking(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(told) != 3 {
+	if a := n.post(asking(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(steered) != 3 {
 		t.Errorf("a run that steers: %d %s", a.status, a.body)
-	} else if in, err := n.log.Input(n.ctx(), told[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
-		t.Errorf("%+v, %v", in, err)
+	} else if in, err := n.log.Input(n.ctx(), steered[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
+		t.Errorf("input of the steering run: got %+v, %v", in, err)
 	}
-	// What the run cannot be told is refused: a known message is not said again, whatever its
-	// content.
+	// A message that the thread has is not sent again. One with other content is refused.
 	edit := inputOf("r3", "other words")
 	edit.Messages[0].ID = "u-r1"
-	if a := n.post(asking(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(told) != 3 {
+	if a := n.post(asking(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(steered) != 3 {
 		t.Errorf("a run that edits: %d %s", a.status, a.body)
 	}
-	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"other words"}}`); a.status != http.StatusBadRequest || a.problem.Pointer != "/message/id" || len(told) != 3 {
+	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"other words"}}`); a.status != http.StatusBadRequest || a.problem.Pointer != "/message/id" || len(steered) != 3 {
 		t.Errorf("a message with the ID of another: %d %s", a.status, a.body)
 	}
 	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"hello"}}`); a.status != http.StatusAccepted {
@@ -225,30 +227,30 @@ func TestSteer(t *testing.T) {
 	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
 		return runs.Submitted{}, serviceerror.NewNotFound("no workflow")
 	}
-	if a := n.do(http.MethodPost, "/v1/threads/nobody/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
+	if a := n.do(http.MethodPost, "/v1/threads/unknown/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
 		t.Errorf("with no run: %d %s", a.status, a.body)
 	}
 }
 
-// busyWith returns a workflow that refuses whatever it is offered.
+// busyWith returns a workflow that refuses every submission as busy.
 func busyWith(active string) func(string, runs.Submit) (runs.Submitted, error) {
 	return func(string, runs.Submit) (runs.Submitted, error) {
 		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: active})
 	}
 }
 
-// A run that has begun in Temporal and not yet in the log is steered like any other: its workflow
-// knows.
+// TestSteerBeforeTheLogKnowsTheRun: a run that has begun in Temporal and not yet in the log can be
+// steered, because its workflow knows the run.
 func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.works()
-	n.post(inputOf("r0", "hello")) // the last that the log knows
+	n.post(inputOf("r0", "hello")) // the last run in the log
 	n.temporal.start = func(runs.Input) error { return running("e9") }
 	n.temporal.submit = busyWith("r1")
 	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
 		if in.RunID != "r1" || in.Input == 0 {
-			t.Errorf("%+v is told", in)
+			t.Errorf("steering update: got %+v", in)
 		}
 		return runs.Steered{}, nil
 	}

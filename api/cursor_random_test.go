@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// speakIn has a run of a thread say some words and end.
+// speakIn writes a run of a thread that emits some words and ends.
 func (n *node) speakIn(thread, run string, words int) {
 	n.t.Helper()
 	n.temporal.start = func(in runs.Input) error {
@@ -53,8 +53,8 @@ func (n *node) speakIn(thread, run string, words int) {
 	}
 }
 
-// Lengths of the position that a cursor begins with, and of the record's sequence in it. Texts of
-// positions sort like the log.
+// Lengths of the position at the start of a cursor, and of the record's sequence in it. Texts of
+// positions sort in the order of the log.
 const (
 	positionDigits = 17
 	recordDigits   = 12
@@ -63,7 +63,7 @@ const (
 // place returns the position of a frame, as text.
 func place(frame string) string { return cursors(frame)[0][:positionDigits] }
 
-// mutate makes another cursor of some.
+// mutate changes a cursor in a random way.
 func mutate(r *rand.Rand, own, foreign []string) string {
 	pick := func(of []string) string { return of[r.IntN(len(of))] }
 	cursor := pick(own)
@@ -73,35 +73,35 @@ func mutate(r *rand.Rand, own, foreign []string) string {
 	switch r.IntN(11) {
 	case 0:
 		return cursor
-	case 1: // cut
+	case 1: // truncated
 		return cursor[:at()]
 	case 2:
 		return cursor[at():]
 	case 3: // with another letter
 		i := at()
 		return cursor[:i] + string(letters[r.IntN(len(letters))]) + cursor[i+1:]
-	case 4: // with one more
+	case 4: // with an additional letter
 		i := at()
 		return cursor[:i] + string(letters[r.IntN(len(letters))]) + cursor[i:]
 	case 5: // of another thread
 		return pick(foreign)
-	case 6: // at a place of another thread, or of a run's proposal
+	case 6: // at a position of another thread, or of a run's proposal
 		return pick(foreign)[:positionDigits] + tail()
-	case 7: // near
+	case 7: // at a near position
 		var seq, index uint64
 		_, _ = fmt.Sscanf(cursor[:positionDigits], "%12x%5x", &seq, &index)
 		return fmt.Sprintf("%012x%05x", max(0, int64(seq)+r.Int64N(7)-3), r.IntN(4)) + tail()
-	case 8: // anywhere
+	case 8: // at any position
 		return fmt.Sprintf("%012x%05x", r.Uint64N(1<<(4+r.IntN(44))), r.IntN(1<<20)) + tail()
 	case 9: // of another epoch
 		return cursor[:len(cursor)-3] + fmt.Sprintf("%03d", r.IntN(1000))
-	default: // that owes something
+	default: // with unseen positions
 		return cursor + "-" + pick(append(foreign, own...))[:positionDigits] + fmt.Sprintf("%012x", r.Uint64N(1<<20))
 	}
 }
 
-// TestRandomCursors: whatever cursor a client comes with, a thread's stream refuses it with 400 or
-// 410, or goes on with the very next event of the thread.
+// TestRandomCursors: for any cursor a thread's stream answers 400 or 410, or continues with the
+// next event of the thread.
 func TestRandomCursors(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -123,7 +123,7 @@ func TestRandomCursors(t *testing.T) {
 	}
 	own, foreign := ids("t"), ids("o")
 	if len(own) < 30 {
-		t.Fatalf("%d cursors", len(own))
+		t.Fatalf("cursors: got %d, want at least 30", len(own))
 	}
 	last := own[len(own)-1][:recordDigits]
 	seed := rand.Uint64()
@@ -140,7 +140,7 @@ func TestRandomCursors(t *testing.T) {
 		switch a.status {
 		case http.StatusBadRequest, http.StatusGone:
 			if slices.Contains(own, cursor) {
-				t.Errorf("seed %d: the cursor %q of the thread is refused: %s", seed, cursor, a.body)
+				t.Errorf("seed %d: cursor %q of the thread: got %s", seed, cursor, a.body)
 			}
 			continue
 		case http.StatusOK, http.StatusNoContent:
@@ -150,14 +150,14 @@ func TestRandomCursors(t *testing.T) {
 		}
 		c, err := n.log.ParseCursor(cursor)
 		if err != nil {
-			t.Errorf("seed %d: %q is taken, though: %v", seed, cursor, err)
+			t.Errorf("seed %d: invalid cursor %q is accepted: %v", seed, cursor, err)
 			continue
 		}
 		if cursor[:recordDigits] > last {
-			t.Errorf("seed %d: %q is after the thread's last record and is taken: %d", seed, cursor, a.status)
+			t.Errorf("seed %d: %q after the thread's last record: got %d", seed, cursor, a.status)
 		}
 		if c.Profile != stream.Profile1 || !c.Followed || c.Heal || len(c.Unseen) > 0 {
-			continue // its reader is shown the thread in another form
+			continue // the reader of that cursor is shown other events
 		}
 		compared++
 		var want []string
@@ -178,11 +178,11 @@ func TestRandomCursors(t *testing.T) {
 		}
 	}
 	if compared < 100 {
-		t.Errorf("only %d answers were compared", compared)
+		t.Errorf("compared answers: got %d, want at least 100", compared)
 	}
 	for _, seldom := range []string{"200 ", "400 invalid_cursor", "410 log_replaced"} {
 		if outcomes[seldom] == 0 {
-			t.Errorf("no cursor was answered with %s: %v", seldom, outcomes)
+			t.Errorf("no answer %s: %v", seldom, outcomes)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// outcome is what the routes tell of a decision.
+// outcome is the answer of the decision routes.
 type outcome struct {
 	Decision  string
 	Repeated  bool
@@ -51,9 +51,9 @@ func setupPersonalInbox(t *testing.T) *inboxFixture {
 	})
 }
 
-// A decision that equals the recorded one is 200 for every caller, and names the subject and time
-// of the recorded one. Another one is 409 and tells the same. So it is while the workflow knows,
-// and afterwards from what runs have carried out or the audit.
+// TestEqualDecisionsAreRepeated: a decision that equals the recorded one gets 200 for every caller,
+// with the subject and the time of the recorded one. A different decision gets 409 with the same.
+// This holds while the workflow has the decision, and later from the runs' records and the audit.
 func TestEqualDecisionsAreRepeated(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
@@ -76,19 +76,19 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 						want = http.StatusConflict
 					}
 					if status != want || got.Repeated != (want == http.StatusOK) || got.Recorded == nil || got.Recorded.By != "ann" || got.Recorded.At.IsZero() || !strings.Contains(first[i], got.Recorded.Decision) {
-						t.Errorf("%s: %s decides %s: %d %+v", when, subject, body, status, got)
+						t.Errorf("%s: decision %[3]s of %[2]s: got %[4]d %+[5]v", when, subject, body, status, got)
 					}
 					if want == http.StatusConflict && (got.Code != "decided" || !strings.Contains(got.Detail, got.Recorded.Decision+" by ann")) {
-						t.Errorf("%s: %+v", when, got)
+						t.Errorf("%s: conflict: got %+v", when, got)
 					}
 				}
 			}
 		}
 	}
-	check("the workflow knows")
+	check("from the workflow")
 	o.mu.Lock()
 	taken := o.waits["thread/default/t1"]
-	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // it has gone on
+	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread has continued
 	o.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
@@ -102,10 +102,11 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		}
 		o.tells(call, ids[i], inbox.Decided, decision)
 	}
-	check("the audit knows")
+	check("from the audit")
 }
 
-// A vote that does not decide says how many are missing for each proposal.
+// TestVotesSayWhatIsMissing: the answer to a vote that does not decide has the missing votes of
+// each proposal.
 func TestVotesSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
@@ -129,7 +130,7 @@ func TestVotesSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The log says by which channel a decision came; the command line names itself.
+// TestChannels: the log has the channel of each decision. The command line names itself.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -147,7 +148,8 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// A thread's summary lists no interrupt that is decided, before the thread continues.
+// TestWaitingListsWhatIsOpen: a thread's summary does not list decided interrupts, even before the
+// thread continues.
 func TestWaitingListsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -184,8 +186,8 @@ func TestWaitingListsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// What was decided on all threads is listed with what the audits of the threads have, the last
-// first.
+// TestListDecided: decided approvals of all threads are listed with the data of the threads'
+// audits, the latest first.
 func TestListDecided(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -218,23 +220,23 @@ func TestListDecided(t *testing.T) {
 		}
 		select {
 		case <-o.ctx().Done():
-			t.Fatal("the list lacks decisions")
+			t.Fatal("the list does not get the decisions")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	items, next := list("&limit=1")
 	rest, end := list("&limit=1&cursor=" + next)
 	if len(items) != 1 || items[0].ID != ids[1] || len(rest) != 1 || rest[0].ID != ids[0] || end != "" {
-		t.Errorf("pages are %+v and %+v", items, rest)
+		t.Errorf("pages: got %+v and %+v", items, rest)
 	}
 	if p := items[0]; p.Status != inbox.StatusDecided || string(p.Decisions[0].Args) != `{"to":"Bob"}` || p.Decisions[0].Channel != "cli" || len(p.Events) != 1 {
-		t.Errorf("listed is %+v", p)
+		t.Errorf("first item: got %+v", p)
 	}
 	if items, _ := list("&thread=t1"); len(items) != 1 || items[0].ThreadID != "t1" {
-		t.Errorf("of one thread: %+v", items)
+		t.Errorf("items of one thread: got %+v", items)
 	}
 	if got, _ := o.listed("?status=open"); len(got) != 2 {
-		t.Errorf("open are %v", got)
+		t.Errorf("open approvals: got %v", got)
 	}
 	for query, parameter := range map[string]string{"status=pending": "status", "status=": "status", "status=decided&assignee=me": "assignee", "status=decided&olderThan=1h": "olderThan", "status=decided&limit=0": "limit"} {
 		if a := o.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
@@ -246,7 +248,8 @@ func TestListDecided(t *testing.T) {
 	}
 }
 
-// A cancelled run says who cancelled it, when and why.
+// TestRunsSayWhoCancelledThem: a cancelled run has the subject, the time and the reason of the
+// cancel.
 func TestRunsSayWhoCancelledThem(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
@@ -280,12 +283,12 @@ func TestRunsSayWhoCancelledThem(t *testing.T) {
 		t.Fatalf("%s: %v", a.body, err)
 	}
 	if c := page.Items[0].Cancel; c == nil || c.By != "ada" || c.Reason != "ada says so" || c.At.IsZero() {
-		t.Errorf("the run is %s", a.body)
+		t.Errorf("runs: got %s", a.body)
 	}
 }
 
-// One decision that stands may be named by every entry of a batch. The answer does not repeat its
-// arguments if they are large; the route of the decision itself has them.
+// TestABatchLeavesOutLargeArguments: every entry of a batch may name the same recorded decision.
+// The answer leaves out its arguments if they are large. The decision's own route has them.
 func TestABatchLeavesOutLargeArguments(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
@@ -295,11 +298,11 @@ func TestABatchLeavesOutLargeArguments(t *testing.T) {
 		t.Fatalf("%d %+v", status, got)
 	}
 	if status, got := o.decides("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
-		t.Errorf("alone: %d with %d bytes of arguments", status, len(got.Recorded.Args))
+		t.Errorf("single decision: got %d with %d bytes of arguments", status, len(got.Recorded.Args))
 	}
 	entry := `{"threadId":"t1","id":"` + id + `","decision":"reject"}`
 	a := o.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
 	if n := strings.Count(a.body, `"truncated":true`); a.status != http.StatusOK || n != 100 || len(a.body) > len(large) {
-		t.Errorf("%d with %d bytes, and arguments left out %d times", a.status, len(a.body), n)
+		t.Errorf("batch: got %d with %d bytes, and arguments left out %d times", a.status, len(a.body), n)
 	}
 }

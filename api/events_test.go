@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// speaks lets started runs begin and say half a message; it returns how to go on with one.
+// speaks makes started runs emit half a message. The function it returns finishes a run.
 func (n *node) speaks() (goOn func(run string)) {
 	n.t.Helper()
 	attempts, places := map[string]*stream.Attempt{}, map[string]stream.Place{}
@@ -42,7 +42,7 @@ func (n *node) speaks() (goOn func(run string)) {
 	}
 }
 
-// watched is a response that is being read, frame by frame.
+// watched is a response that a test reads frame by frame.
 type watched struct {
 	t     *testing.T
 	body  *bufio.Scanner
@@ -70,7 +70,7 @@ func (n *node) watch(path string, header ...string) *watched {
 	return w
 }
 
-// until reads up to a line that contains a text, and returns what it read.
+// until reads up to a line that contains a text, and returns the lines.
 func (w *watched) until(text string) string {
 	w.t.Helper()
 	var read strings.Builder
@@ -80,7 +80,7 @@ func (w *watched) until(text string) string {
 			return read.String()
 		}
 	}
-	w.t.Fatalf("%q did not come, but\n%s", text, read.String())
+	w.t.Fatalf("no %q in\n%s", text, read.String())
 	return ""
 }
 
@@ -95,7 +95,7 @@ func types(body string) string {
 	return strings.Join(all, " ")
 }
 
-// startRun posts an input and leaves when its run has begun to speak.
+// startRun posts an input and disconnects after the run's first text.
 func (n *node) startRun(id string) {
 	n.t.Helper()
 	w := n.watchRun(inputOf(id, "hello"))
@@ -103,7 +103,7 @@ func (n *node) startRun(id string) {
 	w.close()
 }
 
-// watchRun posts an input and watches its run.
+// watchRun posts an input and reads its run.
 func (n *node) watchRun(in agui.RunAgentInput, query ...string) *watched {
 	n.t.Helper()
 	body, err := json.Marshal(in)
@@ -139,17 +139,17 @@ func TestJoinARun(t *testing.T) {
 	}
 	goOn("r1")
 	rest := joined.until("RUN_FINISHED")
-	again := n.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource comes back
+	again := n.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource reconnects
 	if types(again.body) != types(rest) || strings.Join(cursors(again.body), " ") != strings.Join(cursors(rest), " ") {
-		t.Errorf("behind the prelude:\n%s\nand again:\n%s", rest, again.body)
+		t.Errorf("after the prelude: got\n%s\nand again\n%s", rest, again.body)
 	}
 	if ended := n.do(http.MethodGet, events+"?join=true", ""); types(ended.body) != "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED" || len(cursors(ended.body)) != 1 {
-		t.Errorf("of a run that has ended:\n%s", ended.body)
+		t.Errorf("finished run: got\n%s", ended.body)
 	}
 }
 
-// A thread's stream goes on with run after run, lives while there is none, and is gone on with
-// behind each of its events.
+// TestFollowAThread: a thread's stream shows run after run, stays open between runs, and can be
+// continued after each of its events.
 func TestFollowAThread(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
@@ -159,45 +159,46 @@ func TestFollowAThread(t *testing.T) {
 	n.temporal.closed = func(string) {}
 	goOn := n.speaks()
 	const events = "/v1/threads/t/events"
-	early := n.watch(events) // a thread that nobody has spoken in
+	early := n.watch(events) // a thread without runs
 	early.until(": heartbeat")
 	n.startRun("r1")
 	goOn("r1")
 	first := early.until("RUN_FINISHED")
 	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"; types(first) != want {
-		t.Errorf("the first run: %s\n%s", types(first), first)
+		t.Errorf("first run: got %s\n%s", types(first), first)
 	}
 	early.until(": heartbeat")
 	n.startRun("r2")
 	goOn("r2")
 	second := early.until("RUN_FINISHED")
 	if !strings.Contains(second, `"u-r2"`) || types(second) != types(first) {
-		t.Errorf("the second run:\n%s", second)
+		t.Errorf("second run: got\n%s", second)
 	}
 	all := cursors(first + second)
 	for i, cursor := range all {
 		a := n.do(http.MethodGet, events+"?follow=false&after="+cursor, "")
 		if want := all[i+1:]; strings.Join(cursors(a.body), " ") != strings.Join(want, " ") || (len(want) == 0) != (a.status == http.StatusNoContent) {
-			t.Errorf("behind event %d: %d\n%s", i, a.status, a.body)
+			t.Errorf("after event %d: got %d\n%s", i, a.status, a.body)
 		}
 	}
 	late := n.do(http.MethodGet, events+"?follow=false", "")
 	if types(late.body) != "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED" || !strings.Contains(late.body, `"m-r2"`) || !strings.Contains(late.body, `"u-r2"`) {
-		t.Errorf("who comes late: %s", late.body)
+		t.Errorf("later reader: got %s", late.body)
 	}
 	if wrong := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], ""); wrong.status != http.StatusBadRequest || wrong.problem.Code != "invalid_cursor" {
-		t.Errorf("the second run's cursor at the first: %d %s", wrong.status, wrong.body)
+		t.Errorf("the second run's cursor at the first run: got %d %s", wrong.status, wrong.body)
 	}
 }
 
-// A followed thread notices that the workflow of its active run is gone.
+// TestAFollowedThreadLooksAfterItsRun: a thread's stream notices that the workflow of the active
+// run has ended.
 func TestAFollowedThreadLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.speaks()
 	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 		if execution != "e-r1" {
-			t.Errorf("execution %q is looked at", execution)
+			t.Errorf("checked execution: got %q, want e-r1", execution)
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
@@ -210,7 +211,7 @@ func TestAFollowedThreadLooksAfterItsRun(t *testing.T) {
 	w.until("workflow_terminated")
 }
 
-// events of a page.
+// eventsPage is a page of events.
 type eventsPage struct {
 	Items []struct {
 		Cursor string          `json:"cursor"`
@@ -240,10 +241,10 @@ func TestPagesOfEvents(t *testing.T) {
 	const events = "/v1/threads/t/runs/r1/events"
 	running := n.page(events)
 	if len(running.Items) != 3 || running.NextCursor != running.Items[2].Cursor {
-		t.Fatalf("of a run that goes on: %+v", running)
+		t.Fatalf("page of an active run: got %+v", running)
 	}
-	if behind := n.page(events + "?after=" + running.NextCursor); len(behind.Items) != 0 || behind.NextCursor != running.NextCursor {
-		t.Errorf("behind what there is: %+v", behind)
+	if rest := n.page(events + "?after=" + running.NextCursor); len(rest.Items) != 0 || rest.NextCursor != running.NextCursor {
+		t.Errorf("after the last event: got %+v", rest)
 	}
 	goOn("r1")
 	want := cursors(n.do(http.MethodGet, events, "").body)
@@ -254,7 +255,7 @@ func TestPagesOfEvents(t *testing.T) {
 			got = append(got, i.Cursor)
 		}
 		if len(p.Items) > 2 {
-			t.Fatalf("a page of %d", len(p.Items))
+			t.Fatalf("page: got %d events, want at most 2", len(p.Items))
 		}
 		if p.NextCursor == "" {
 			break
@@ -262,11 +263,11 @@ func TestPagesOfEvents(t *testing.T) {
 		path = events + "?limit=2&after=" + p.NextCursor
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("pages have\n%v, the stream\n%v", got, want)
+		t.Errorf("cursors of the pages: got\n%v, want\n%v", got, want)
 	}
 	whole := n.page("/v1/threads/t/events?limit=1")
 	if len(whole.Items) != 4 || whole.Items[0].Cursor != "" || whole.NextCursor != whole.Items[3].Cursor {
-		t.Errorf("a prelude is one: %+v", whole)
+		t.Errorf("prelude in one page: got %+v", whole)
 	}
 }
 

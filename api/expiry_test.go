@@ -14,10 +14,10 @@ import (
 	"github.com/perdure/perdure/internal/transport/socket"
 )
 
-// lasts is how long credentials are good for that expire during a test: long enough to attach with.
+// lasts is the validity of credentials that expire during a test: long enough to connect.
 const lasts = 2 * time.Second
 
-// expiring lets everybody in, those for a while who say so.
+// expiring accepts every caller. The credentials of a request with X-Short expire.
 func expiring(expires *atomic.Pointer[time.Time]) callers {
 	return func(r *http.Request) (auth.Identity, error) {
 		identity := auth.Identity{Principal: auth.Principal{Tenant: "default", Subject: "ann"}}
@@ -45,7 +45,7 @@ func TestStreamEndsWithItsCredentials(t *testing.T) {
 	speaker.say("one ")
 	first := <-cut
 	if early := time.Until(*expires.Load()); early > 0 {
-		t.Errorf("it was cut %s too early", early)
+		t.Errorf("the stream ended %s before the expiry", early)
 	}
 	if first.status != http.StatusOK || !strings.Contains(first.body, "one ") || strings.Contains(first.body, "RUN_FINISHED") {
 		t.Fatalf("%d %s", first.status, first.body)
@@ -55,7 +55,7 @@ func TestStreamEndsWithItsCredentials(t *testing.T) {
 	ids := cursors(first.body)
 	rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", ids[len(ids)-1])
 	if strings.Contains(rest.body, "one ") || !strings.Contains(rest.body, "two") || !strings.Contains(rest.body, "RUN_FINISHED") {
-		t.Errorf("the rest is %d %s", rest.status, rest.body)
+		t.Errorf("rest of the stream: got %d %s", rest.status, rest.body)
 	}
 	if cancels.Load() != 0 {
 		t.Error("the run was cancelled")
@@ -74,11 +74,10 @@ func TestSocketEndsWithItsCredentials(t *testing.T) {
 	watcher.send(runFrame("run", in))
 	speaker := runs.next(n)
 	speaker.say("one ")
-	// What is sent behind their end is nobody's, as long as the socket waits for its client to
-	// close.
+	// A frame after the expiry has no effect, while the socket waits for its client to close.
 	late.conn.SetCloseHandler(func(int, string) error { return nil })
 	if _, _, err := late.conn.ReadMessage(); !websocket.IsCloseError(err, socket.Unauthorized) {
-		t.Errorf("the socket ended with %v", err)
+		t.Errorf("end of the socket: got %v, want Unauthorized", err)
 	}
 	late.send(map[string]any{"type": "cancel", "id": "c", "threadId": "t", "runId": "r1"})
 	watcher.wantClosed(socket.Unauthorized)
@@ -92,7 +91,7 @@ func TestSocketEndsWithItsCredentials(t *testing.T) {
 	}
 }
 
-// cancels counts the runs that are cancelled.
+// cancels counts the cancelled runs.
 func (n *node) cancels() *atomic.Int32 {
 	var count atomic.Int32
 	n.temporal.cancel = func(string) error { count.Add(1); return nil }

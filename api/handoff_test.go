@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// publishing gives a node more agents.
+// publishing publishes more agents on a node.
 func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 	return func(c *api.Config) {
 		for _, d := range all {
@@ -27,7 +27,7 @@ func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 	}
 }
 
-// handsOver lets started runs of an agent hand their thread over to another one, and all runs end,
+// handsOver makes started runs of an agent hand off their thread to another agent. All runs end,
 // unless their workflows die first.
 func (n *node) handsOver(from, to string, dies bool) {
 	n.temporal.start = func(in runs.Input) error {
@@ -56,7 +56,7 @@ func (n *node) handsOver(from, to string, dies bool) {
 	}
 }
 
-// asks posts a run of a thread to an agent, and returns whose run has begun.
+// asks posts a run to an agent, and returns the agent whose run begins.
 func (n *node) asks(agent, thread, run string) string {
 	n.t.Helper()
 	in := inputOf(run, "said in "+run)
@@ -72,14 +72,14 @@ func (n *node) asks(agent, thread, run string) string {
 	defer n.temporal.mu.Unlock()
 	last := n.temporal.starts[len(n.temporal.starts)-1]
 	if last.Run.ID != run {
-		n.t.Fatalf("run %s has begun last, not %s", last.Run.ID, run)
+		n.t.Fatalf("last run: got %s, want %s", last.Run.ID, run)
 	}
 	return last.Agent + " " + string(last.OnNewInput)
 }
 
 // After a handoff, an input for the first agent goes to the agent that has the thread. This holds for
 // that thread only, until a client names a third agent.
-func TestRunsBehindAHandoff(t *testing.T) {
+func TestRunsAfterAHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
 	n := setup(t, publishing(t, b, c))
@@ -88,18 +88,19 @@ func TestRunsBehindAHandoff(t *testing.T) {
 		{"a", "t", "a "}, {"a", "t", "b queue"}, {"b", "t", "b queue"}, {"a", "other", "a "}, {"a", "t", "b queue"}, {"c", "t", "c "}, {"a", "t", "a "}, {"a", "t", "b queue"},
 	} {
 		if got := n.asks(ask.agent, ask.thread, "r"+string(rune('a'+i))); got != ask.want {
-			t.Errorf("%d: %s is asked for on %s and %q runs, want %q", i, ask.agent, ask.thread, got, ask.want)
+			t.Errorf("%d: agent %s on %s: got %q, want %q", i, ask.agent, ask.thread, got, ask.want)
 		}
 	}
 	var summary struct {
 		Agent string `json:"agent"`
 	}
 	if n.get("/v1/threads/t", &summary); summary.Agent != "b" {
-		t.Errorf("the thread is said to be that of %s", summary.Agent)
+		t.Errorf("agent of the thread: got %s, want b", summary.Agent)
 	}
 }
 
-// A thread is listed with the agent that has it also where the workflow died behind the hand-off.
+// TestHandoffOfARunThatWasTerminated: the list has the target agent of a handoff even if the
+// workflow died after the handoff.
 func TestHandoffOfARunThatWasTerminated(t *testing.T) {
 	t.Parallel()
 	n := setup(t, listing(t), publishing(t, &agents.Definition{Name: "b", Model: "test/m"}))
@@ -111,8 +112,8 @@ func TestHandoffOfARunThatWasTerminated(t *testing.T) {
 	n.awaitList("?agent=b&status=idle", "t idle")
 }
 
-// Who looks at an agent is told that it hands over, and whom it would hand over to that is not
-// there.
+// TestHandoffsAreDeclared: an agent's capabilities declare its handoffs, and list target agents
+// that do not exist.
 func TestHandoffsAreDeclared(t *testing.T) {
 	t.Parallel()
 	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}
@@ -120,7 +121,7 @@ func TestHandoffsAreDeclared(t *testing.T) {
 	a := n.do(http.MethodGet, "/v1/agents/b", "")
 	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
 		if !strings.Contains(a.body, want) {
-			t.Errorf("%s is not in %s", want, a.body)
+			t.Errorf("no %s in %s", want, a.body)
 		}
 	}
 }

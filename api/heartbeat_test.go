@@ -18,10 +18,11 @@ import (
 
 const beat = ": heartbeat"
 
-// longSilence keeps the node from looking after runs, which would be another reason to wake up.
+// longSilence keeps the node from checking runs, which would be another reason for a stream to wake
+// up.
 func longSilence(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, time.Hour }
 
-// meanwhile does something again and again until stop is called.
+// meanwhile repeats do concurrently until stop is called.
 func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
@@ -33,8 +34,8 @@ func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) 
 	return func() { cancel(); wait.Wait() }
 }
 
-// The attempts of a call whose tool is missing write records that show nothing to a client. They do
-// not delay its heartbeats, whatever stream it reads.
+// TestAttemptsDoNotDelayHeartbeats: attempts of a call whose tool is missing write records that
+// clients are not shown. These records do not delay the heartbeats of any stream.
 func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
 	n := setup(t, longSilence)
@@ -67,7 +68,8 @@ func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	}
 }
 
-// A run that is queued on its thread shows nothing until the active run has ended.
+// TestHeartbeatsOfAQueuedRun: a queued run has heartbeats and shows no event until the active run
+// has ended.
 func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t, longSilence)
@@ -90,9 +92,8 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	second.until("RUN_FINISHED")
 }
 
-// A run that is held shows what it waits for, and then nothing until it is answered. Whether it is
-// parked meanwhile makes no difference: its workflow goes on in another execution, whose status
-// says so.
+// TestHeartbeatsOfAHeldRun: a held run shows its interrupts, and then heartbeats until the
+// decision. A parked run does the same: its workflow continues in another execution.
 func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
@@ -134,7 +135,8 @@ func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	}
 }
 
-// While the node waits for Temporal's answer about a silent run, heartbeats go on.
+// TestHeartbeatsWhileTemporalIsAway: heartbeats continue while the node waits for Temporal's answer
+// about a silent run.
 func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
@@ -174,7 +176,8 @@ func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
 	}
 }
 
-// Events of approvals that a reader has not asked for do not delay the heartbeats of its feed.
+// TestOtherApprovalsDoNotDelayHeartbeats: events that a reader of the inbox feed filters out do not
+// delay its heartbeats.
 func TestOtherApprovalsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })

@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// perdure returns forwarded properties with members of Perdure's.
+// perdure sets members of forwardedProps.perdure.
 func perdure(members string) func(*agui.RunAgentInput) {
 	return props(`{"perdure":` + members + `}`)
 }
 
-// sends runs a thread with messages as "u1", "a1" or "u1=other words".
+// sends runs a thread with messages.
 func (n *node) sends(run string, messages []agui.Message, more ...func(*agui.RunAgentInput)) answer {
 	n.t.Helper()
 	in := inputOf(run, "")
@@ -30,8 +30,9 @@ func userSays(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
-// A client that lost its list sends only what is new. The thread keeps the conversation, the model
-// is told all of it, and the client is sent what it lacks.
+// TestAClientThatLostItsListKeepsTheConversation: a client that lost its list sends only new
+// messages. The thread keeps the conversation, the model gets all of it, and the client is sent the
+// missing messages.
 func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -40,18 +41,18 @@ func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
 	for i := 1; i < 4; i++ {
 		a := n.sends(fmt.Sprint("r", i), []agui.Message{userSays(fmt.Sprint("m", i), "And then?")})
 		if types := eventTypes(t, a.body); len(types) < 2 || types[0] != "RUN_STARTED" || types[1] != "MESSAGES_SNAPSHOT" {
-			t.Errorf("run %d begins with %q, want a MESSAGES_SNAPSHOT after RUN_STARTED", i, types)
+			t.Errorf("run %d: got the events %q, want a MESSAGES_SNAPSHOT after RUN_STARTED", i, types)
 		}
 	}
 	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2 m3 a-r3"; got != want {
-		t.Errorf("the conversation is %s, want %s", got, want)
+		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/t/superseded", ""); a.body != `{"items":[]}` {
 		t.Errorf("superseded: %d %s", a.status, a.body)
 	}
 }
 
-// The agent's definition says how lists are read, and an input may say otherwise.
+// TestHistoryOfAnAgent: the agent's definition says how lists are read. An input may override it.
 func TestHistoryOfAnAgent(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -60,19 +61,20 @@ func TestHistoryOfAnAgent(t *testing.T) {
 	n.sends("r0", []agui.Message{userSays("m0", "one")})
 	n.sends("r1", []agui.Message{userSays("m1", "two")})
 	if got, want := n.messages("t"), "m1 a-r1"; got != want {
-		t.Errorf("by the agent's default the conversation is %s, want %s", got, want)
+		t.Errorf("conversation with the agent's default: got %s, want %s", got, want)
 	}
 	n.sends("r2", []agui.Message{userSays("m2", "three")}, perdure(`{"history":"auto"}`))
 	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2"; got != want {
-		t.Errorf("by the input the conversation is %s, want %s", got, want)
+		t.Errorf("conversation with the input's value: got %s, want %s", got, want)
 	}
 	n.sends("r3", []agui.Message{userSays("m2", "three, but better")}, perdure(`{"history":"append"}`))
 	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2 a-r3"; got != want {
-		t.Errorf("appended, the conversation is %s, want %s", got, want)
+		t.Errorf("conversation with append: got %s, want %s", got, want)
 	}
 }
 
-// What an input takes out of the conversation is listed, shown, and continued by a fork.
+// TestSupersededMessages: messages that an input removes from the conversation are listed, can be
+// read, and can be continued by a fork.
 func TestSupersededMessages(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -82,7 +84,7 @@ func TestSupersededMessages(t *testing.T) {
 	n.sends("r2", []agui.Message{userSays("m1", "two, but better")})
 	n.sends("r3", []agui.Message{userSays("m0", "one, but better")})
 	if got, want := n.messages("t"), "m0 a-r3"; got != want {
-		t.Errorf("the conversation is %s, want %s", got, want)
+		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	type tail struct {
 		RunID, SupersededAt, AfterMessageID string
@@ -104,7 +106,7 @@ func TestSupersededMessages(t *testing.T) {
 	}
 	if len(tails) != 2 || tails[0].RunID != "r3" || tails[0].Messages != 4 || tails[0].AfterMessageID != "" || tails[0].Fork.RunID != "r2" || tails[0].Fork.ThreadID != "t" ||
 		tails[1].RunID != "r2" || tails[1].Messages != 2 || tails[1].AfterMessageID != "a-r0" || tails[1].Fork.RunID != "r1" || tails[1].SupersededAt == "" {
-		t.Fatalf("superseded: %+v", tails)
+		t.Fatalf("superseded: got %+v", tails)
 	}
 	for run, want := range map[string][]string{"r3": {"m0", "a-r0", "m1", "a-r2"}, "r2": {"m1", "a-r1"}, "r0": nil} {
 		var ids []string
@@ -120,14 +122,14 @@ func TestSupersededMessages(t *testing.T) {
 			next = "&cursor=" + p.NextCursor
 		}
 		if fmt.Sprint(ids) != fmt.Sprint(want) {
-			t.Errorf("run %s superseded %q, want %q", run, ids, want)
+			t.Errorf("superseded by run %s: got %q, want %q", run, ids, want)
 		}
 	}
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r2/fork", `{"threadId":"back"}`); a.status != http.StatusCreated {
 		t.Fatalf("fork: %d %s", a.status, a.body)
 	}
 	if got, want := n.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
-		t.Errorf("the fork has %s, want %s", got, want)
+		t.Errorf("fork: got %s, want %s", got, want)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" || !strings.Contains(a.problem.Detail, `the thread "t" has no run "nobody"`) {
 		t.Errorf("an unknown run: %d %s", a.status, a.body)
@@ -137,7 +139,8 @@ func TestSupersededMessages(t *testing.T) {
 	}
 }
 
-// A client that says what it has seen edits nothing that came after it.
+// TestSeenCursor: the list of a client with a `seen` cursor does not edit messages after that
+// cursor.
 func TestSeenCursor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -150,17 +153,17 @@ func TestSeenCursor(t *testing.T) {
 	withSeen := perdure(fmt.Sprintf(`{"seen":%q}`, seen))
 	n.sends("r2", stale, withSeen)
 	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2"; got != want {
-		t.Errorf("the conversation is %s, want %s", got, want)
+		t.Errorf("conversation: got %s, want %s", got, want)
 	}
-	// What the client has seen is no part of what it asks for.
+	// The `seen` cursor is not part of the input's digest.
 	again := n.sends("r2", stale, perdure(fmt.Sprintf(`{"seen":%q}`, lastCursor(n.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
 	if again.status != http.StatusOK || lastCursor(again.body) == "" {
-		t.Errorf("the same input after it saw more: %d %s", again.status, again.body)
+		t.Errorf("the same input with a later cursor: got %d %s", again.status, again.body)
 	}
 	if a := n.sends("r3", stale, perdure(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
-		t.Errorf("no cursor: %d %s", a.status, a.body)
+		t.Errorf("invalid cursor: got %d %s", a.status, a.body)
 	}
-	// A cursor of a log that was replaced says nothing of this one.
+	// A cursor of a replaced log is ignored.
 	if a := n.sends("r4", []agui.Message{userSays("m4", "four")}, perdure(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
 		t.Errorf("a cursor of another log: %d %s", a.status, a.body)
 	}

@@ -59,8 +59,8 @@ func (b *neighbor) isUntouched() {
 
 const runsPath = "/v1/agents/a/runs"
 
-// Each id of an input may be anything that is text; what is none is refused with its pointer, since
-// ids that differ only there could not be told apart.
+// TestIDsThatAreNoText: each ID of an input may be any valid text. Other IDs are refused with their
+// pointer, because they could not be told apart.
 func TestIDsThatAreNoText(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -103,7 +103,8 @@ func TestIDsThatAreNoText(t *testing.T) {
 	b.isUntouched()
 }
 
-// Ids that people, file systems or NATS may take for one another are ids of their own.
+// TestIDsThatLookAlike: IDs that look alike, or that file systems or NATS may treat as equal, are
+// different IDs.
 func TestIDsThatLookAlike(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -125,16 +126,16 @@ func TestIDsThatLookAlike(t *testing.T) {
 		for id, body := range bodies {
 			segment := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
 			if read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", ""); read.body != body {
-				t.Errorf("%q is read as %d %s", id, read.status, read.body)
+				t.Errorf("read of %q: got %d %s", id, read.status, read.body)
 			}
 			page := n.page("/v1/threads/" + segment + "/events?follow=false")
 			started, _ := json.Marshal(id)
 			if len(page.Items) == 0 || !strings.Contains(string(page.Items[0].Event), `"threadId":`+string(started)) {
-				t.Errorf("the thread %q is %+v", id, page)
+				t.Errorf("thread %q: got %+v", id, page)
 			}
 			for other, foreign := range bodies {
 				if other != id && foreign == body {
-					t.Errorf("%q and %q are one", id, other)
+					t.Errorf("%q and %q have the same run", id, other)
 				}
 			}
 		}
@@ -172,30 +173,30 @@ func TestHostileBodies(t *testing.T) {
 		code    string
 		pointer string
 	}{
-		"a form":                 {begin + rest + "}", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported_media_type", ""},
-		"text, as any page may":  {begin + rest + "}", []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type", ""},
-		"a kind that is none":    {begin + rest + "}", []string{"Content-Type", ";;;"}, 415, "unsupported_media_type", ""},
-		"a gzip bomb":            {bomb.String(), []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type", ""},
-		"a bomb that is silent":  {bomb.String(), nil, 400, "invalid_input", ""},
-		"a byte order mark":      {"\ufeff" + begin + rest + "}", nil, 400, "invalid_input", ""},
-		"UTF-16":                 {"\xff\xfe{\x00}\x00", nil, 400, "invalid_input", ""},
-		"no UTF-8":               {begin + `"messages":[{"id":"m","role":"user","content":"` + "\xff" + `"}]}`, nil, 400, "invalid_input", ""},
-		"cut in a string":        {begin + `"messages":[{"id":"m`, nil, 400, "invalid_input", ""},
-		"NULs":                   {strings.Repeat("\x00", 1000), nil, 400, "invalid_input", ""},
-		"a member twice":         {begin + `"threadId":"neighbor",` + rest + "}", nil, 400, "invalid_input", "/threadId"},
-		"the messages twice":     {begin + rest + "," + rest + "}", nil, 400, "invalid_input", "/messages"},
-		"an id twice":            {begin + `"messages":[` + message(1) + "," + message(1) + "]}", nil, 400, "invalid_input", "/messages/1/id"},
-		"many messages":          {begin + `"messages":[` + list(10_001, message) + "]}", nil, 400, "invalid_input", "/messages"},
-		"many tools":             {begin + `"tools":[` + list(1001, func(int) string { return `{"name":"n","description":""}` }) + "]," + rest + "}", nil, 400, "invalid_input", "/tools"},
-		"a deep state":           {begin + `"state":` + deep + "," + rest + "}", nil, 400, "invalid_input", "/state"},
-		"a deep state, less so":  {begin + `"state":` + deep[95_000:105_000] + "," + rest + "}", nil, 400, "invalid_input", "/state"},
-		"deep forwarded props":   {begin + `"forwardedProps":` + deep + "," + rest + "}", nil, 400, "invalid_input", "/forwardedProps"},
-		"deep and nothing else":  {deep, nil, 400, "invalid_input", ""},
-		"deep and never ending":  {strings.Repeat(`{"a":`, 200_000), nil, 400, "invalid_input", "/a"},
-		"a number too large":     {begin + `"messages":[{"id":"m","role":"user","content":1e999}]}`, nil, 400, "invalid_input", "/messages/0/content"},
-		"a long word":            {begin + `"resume":[{"interruptId":"i","status":"` + strings.Repeat("x", 500_000) + `"}],` + rest + "}", nil, 400, "invalid_input", "/resume/0/status"},
-		"too much":               {begin + `"state":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, "too_large", ""},
-		"props of another shape": {begin + `"forwardedProps":{"perdure":[]},` + rest + "}", nil, 400, "invalid_input", "/forwardedProps/perdure"},
+		"a form":                  {begin + rest + "}", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported_media_type", ""},
+		"text, as any page may":   {begin + rest + "}", []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type", ""},
+		"an invalid media type":   {begin + rest + "}", []string{"Content-Type", ";;;"}, 415, "unsupported_media_type", ""},
+		"a gzip bomb":             {bomb.String(), []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type", ""},
+		"an undeclared gzip bomb": {bomb.String(), nil, 400, "invalid_input", ""},
+		"a byte order mark":       {"\ufeff" + begin + rest + "}", nil, 400, "invalid_input", ""},
+		"UTF-16":                  {"\xff\xfe{\x00}\x00", nil, 400, "invalid_input", ""},
+		"no UTF-8":                {begin + `"messages":[{"id":"m","role":"user","content":"` + "\xff" + `"}]}`, nil, 400, "invalid_input", ""},
+		"cut in a string":         {begin + `"messages":[{"id":"m`, nil, 400, "invalid_input", ""},
+		"NULs":                    {strings.Repeat("\x00", 1000), nil, 400, "invalid_input", ""},
+		"a member twice":          {begin + `"threadId":"neighbor",` + rest + "}", nil, 400, "invalid_input", "/threadId"},
+		"the messages twice":      {begin + rest + "," + rest + "}", nil, 400, "invalid_input", "/messages"},
+		"an id twice":             {begin + `"messages":[` + message(1) + "," + message(1) + "]}", nil, 400, "invalid_input", "/messages/1/id"},
+		"many messages":           {begin + `"messages":[` + list(10_001, message) + "]}", nil, 400, "invalid_input", "/messages"},
+		"many tools":              {begin + `"tools":[` + list(1001, func(int) string { return `{"name":"n","description":""}` }) + "]," + rest + "}", nil, 400, "invalid_input", "/tools"},
+		"a deep state":            {begin + `"state":` + deep + "," + rest + "}", nil, 400, "invalid_input", "/state"},
+		"a deep state, less so":   {begin + `"state":` + deep[95_000:105_000] + "," + rest + "}", nil, 400, "invalid_input", "/state"},
+		"deep forwarded props":    {begin + `"forwardedProps":` + deep + "," + rest + "}", nil, 400, "invalid_input", "/forwardedProps"},
+		"deep and nothing else":   {deep, nil, 400, "invalid_input", ""},
+		"deep and never ending":   {strings.Repeat(`{"a":`, 200_000), nil, 400, "invalid_input", "/a"},
+		"a number too large":      {begin + `"messages":[{"id":"m","role":"user","content":1e999}]}`, nil, 400, "invalid_input", "/messages/0/content"},
+		"a long word":             {begin + `"resume":[{"interruptId":"i","status":"` + strings.Repeat("x", 500_000) + `"}],` + rest + "}", nil, 400, "invalid_input", "/resume/0/status"},
+		"too much":                {begin + `"state":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, "too_large", ""},
+		"props of another shape":  {begin + `"forwardedProps":{"perdure":[]},` + rest + "}", nil, 400, "invalid_input", "/forwardedProps/perdure"},
 	} {
 		a := n.do(http.MethodPost, runsPath, tt.body, tt.header...)
 		if a.status != tt.status || a.problem.Code != tt.code || a.problem.Pointer != tt.pointer || len(a.body) > 500 {
@@ -203,12 +204,12 @@ func TestHostileBodies(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/x/runs/r/events", ""); a.status != http.StatusNotFound {
-		t.Errorf("something was begun: %d %.500s", a.status, a.body)
+		t.Errorf("run of a refused input: got %d %.500s, want 404", a.status, a.body)
 	}
 	b.isUntouched()
 }
 
-// Numbers are the client's: they come back digit for digit.
+// TestNumbersSurvive: numbers of a client's state keep all their digits.
 func TestNumbersSurvive(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -220,11 +221,11 @@ func TestNumbersSurvive(t *testing.T) {
 	}
 	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
 	if err != nil || string(in.Input.State) != state {
-		t.Errorf("the state is %s, %v", in.Input.State, err)
+		t.Errorf("state: got %s, %v", in.Input.State, err)
 	}
 }
 
-// trickle returns a connection that sends what it is told to, and then nothing.
+// trickle returns a connection that sends a request, and then nothing.
 func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 	n.t.Helper()
 	var d net.Dialer
@@ -243,12 +244,12 @@ func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 	return bufio.NewReader(conn), conn
 }
 
-// A body has its time: one that stands still is answered, and its connection goes. A body that is
-// never asked for has no more.
+// TestSlowBodies: a body that does not arrive in time gets an answer, and its connection is closed.
+// The same holds for a body that the server does not read.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
-	b := n.neighbor() // is silent for longer than that
+	b := n.neighbor() // silent for longer than that
 	for path, want := range map[string]struct {
 		status int
 		code   string
@@ -271,14 +272,14 @@ func TestSlowBodies(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Errorf("%s, %s: the connection goes on: %v", path, length, err)
+				t.Errorf("%s, %s: connection: got %v, want EOF", path, length, err)
 			}
 		}
 	}
 	b.isUntouched()
 }
 
-// A body without an end is cut at its bound.
+// TestEndlessBody: the server stops reading a body at its bound.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -307,7 +308,7 @@ func (f forever) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What a client may write beside a body does no harm either.
+// TestHostileRequests: hostile headers, queries and methods do no harm.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -378,16 +379,16 @@ func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 		full("a frame", f.Status, f.Code, f.RetryAfter > 0)
 	}
 	if len(n.temporal.starts) != 1 {
-		t.Errorf("%d runs were started", len(n.temporal.starts))
+		t.Errorf("started runs: got %d, want 1", len(n.temporal.starts))
 	}
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
 	c.until("1", "ack")
 	other.send(subscribeFrame("1", "neighbor", ""))
-	other.want("ack", "1") // its place is free again
+	other.want("ack", "1") // the stream's room is free again
 	b.isUntouched()
 }
 
-// A socket beyond what a node has room for is refused as long as it is a request.
+// TestANodeHasRoomForSoManySockets: a socket beyond the node's bound is refused before its upgrade.
 func TestANodeHasRoomForSoManySockets(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Sockets = 2 })
@@ -407,12 +408,12 @@ func TestANodeHasRoomForSoManySockets(t *testing.T) {
 	second.pings("2")
 }
 
-// waitFor asks again and again until something holds.
+// waitFor checks a condition repeatedly until it holds.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); {
 		if time.Now().After(deadline) {
-			t.Fatal("it never came to hold")
+			t.Fatal("the condition does not hold after a minute")
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// inboxFixture is a node with an inbox, and threads whose workflows decide like real ones.
+// inboxFixture is a node with an inbox, and threads whose workflows take decisions like real ones.
 type inboxFixture struct {
 	*node
 	store *inbox.Store
@@ -66,7 +66,7 @@ func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: "https://agents.example"}
 }
 
-// take returns the workflows' part.
+// take is the decide update of the workflows.
 func (o *inboxFixture) take(workflow string, in runs.Decide) (out runs.Decided, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,8 +97,8 @@ func (o *inboxFixture) take(workflow string, in runs.Decide) (out runs.Decided, 
 
 var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// asks has a thread's run end with questions about calls, which wait in the inbox, and returns
-// their ids.
+// asks ends a run of a thread with interrupts for the calls, adds them to the inbox, and returns
+// their IDs.
 func (o *inboxFixture) asks(thread string, calls ...string) (ids []string) {
 	o.t.Helper()
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
@@ -152,7 +152,7 @@ func (o *inboxFixture) happens(what inbox.EventType, a *inbox.Approval) {
 	}
 }
 
-// listed returns the ids that the inbox has, and the feed's cursor behind them.
+// listed returns the IDs in the inbox, and the page with the cursor of the feed.
 func (o *inboxFixture) listed(query string) (ids []string, page approvalsPage) {
 	o.t.Helper()
 	a := o.do(http.MethodGet, "/v1/approvals"+query, "")
@@ -173,7 +173,7 @@ type approvalsPage struct {
 	NextCursor, EventsCursor string
 }
 
-// until waits until the list is as it should be.
+// until waits until the list is as wanted.
 func (o *inboxFixture) until(good func(listed []string) bool) {
 	o.t.Helper()
 	ctx := o.ctx()
@@ -184,7 +184,7 @@ func (o *inboxFixture) until(good func(listed []string) bool) {
 		}
 		select {
 		case <-ctx.Done():
-			o.t.Fatalf("listed are %v", ids)
+			o.t.Fatalf("list: got %v", ids)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -195,14 +195,14 @@ func TestListApprovals(t *testing.T) {
 	o := setupInbox(t)
 	first, second := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
 	all := slices.Concat(first, second)
-	slices.Sort(all) // all were asked for at the same time
+	slices.Sort(all) // all have the same time
 	if got, page := o.listed(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
-		t.Errorf("listed are %v, %+v", got, page)
+		t.Errorf("list: got %v, %+v", got, page)
 	}
 	one, page := o.listed("?limit=2")
 	two, _ := o.listed("?limit=2&cursor=" + page.NextCursor)
 	if !slices.Equal(slices.Concat(one, two), all) || len(one) != 2 {
-		t.Errorf("pages are %v and %v", one, two)
+		t.Errorf("pages: got %v and %v", one, two)
 	}
 	for query, want := range map[string]int{
 		"?thread=t1": 2, "?agent=a": 3, "?agent=b": 0, "?tool=refund": 3, "?olderThan=1h": 3, "?assignee=me": 3, "?assignee=role:x": 3, "?assignee=ada": 3,
@@ -222,7 +222,7 @@ func TestListApprovals(t *testing.T) {
 	}
 }
 
-// feed reads the inbox's events until there are as many.
+// feed reads n events of the inbox.
 func (o *inboxFixture) feed(n int, path string, header ...string) (events, ids []string) {
 	o.t.Helper()
 	ctx, cancel := context.WithCancel(o.ctx())
@@ -253,7 +253,7 @@ func (o *inboxFixture) feed(n int, path string, header ...string) (events, ids [
 		}
 	}
 	if len(events) < n {
-		o.t.Fatalf("the feed ended behind %v", events)
+		o.t.Fatalf("the feed ended after %v", events)
 	}
 	return events, ids
 }
@@ -269,13 +269,13 @@ func TestApprovalEvents(t *testing.T) {
 	want := []string{"opened t1", "opened t2", "decided t1"}
 	got, cursors := o.feed(3, "?after="+empty.EventsCursor)
 	if !slices.Equal(got, want) {
-		t.Fatalf("the feed has %v", got)
+		t.Fatalf("feed: got %v, want %v", got, want)
 	}
 	if rest, _ := o.feed(2, "", "Last-Event-ID", cursors[0]); !slices.Equal(rest, want[1:]) {
-		t.Errorf("behind the first come %v", rest)
+		t.Errorf("after the first event: got %v", rest)
 	}
 	if mine, _ := o.feed(2, "?thread=t1&after="+empty.EventsCursor); !slices.Equal(mine, []string{"opened t1", "decided t1"}) {
-		t.Errorf("of one thread come %v", mine)
+		t.Errorf("events of one thread: got %v", mine)
 	}
 	if a := o.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
@@ -291,7 +291,8 @@ func TestApprovalEvents(t *testing.T) {
 	}
 }
 
-// Each decision of a batch fares as it would alone, and a thread's go together.
+// TestBatch: each decision of a batch gets the result that it would get alone. The decisions of one
+// thread are sent together.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -324,18 +325,18 @@ func TestBatch(t *testing.T) {
 	for i, want := range []string{"200 approve ", "200 reject ", "200 edit ", "404  unknown_approval", "422  invalid_answer", "404  unknown_approval", "409  decided", "400  invalid_input"} {
 		r := answer.Items[i]
 		if got := fmt.Sprintf("%d %s %s", r.Status, r.Decision, r.Code); got != want || r.Repeated {
-			t.Errorf("result %d is %q, want %q: %+v", i, got, want, r)
+			t.Errorf("result %d: got %q, want %q: %+v", i, got, want, r)
 		}
 	}
 	if r := answer.Items[6]; r.Recorded == nil || r.Recorded.Decision != "approve" || answer.Items[4].Pointer != "/decisions/4/args" {
-		t.Errorf("%+v", answer.Items)
+		t.Errorf("items: got %+v", answer.Items)
 	}
 	if len(o.updates) != 2 {
-		t.Errorf("the threads were told %v", o.updates)
+		t.Errorf("updates of the threads: got %v, want 2", o.updates)
 	}
 	send()
 	if !answer.Items[0].Repeated || !answer.Items[1].Repeated || !answer.Items[2].Repeated {
-		t.Errorf("again: %+v", answer.Items)
+		t.Errorf("repeated batch: got %+v", answer.Items)
 	}
 	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
 		if a := o.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
@@ -344,13 +345,14 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// What nobody waits for any more is listed until somebody tries to decide about it.
+// TestWhatIsNotPendingIsForgotten: an approval whose workflow has ended is listed until a caller
+// tries to decide it.
 func TestWhatIsNotPendingIsForgotten(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	left, stays := o.asks("t1", "c1"), o.asks("t2", "c1")
 	o.mu.Lock()
-	delete(o.waits, "thread/default/t1") // its workflow was ended from outside
+	delete(o.waits, "thread/default/t1") // its workflow was terminated
 	o.mu.Unlock()
 	if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -361,8 +363,8 @@ func TestWhatIsNotPendingIsForgotten(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	if got, _ := o.listed(""); !slices.Equal(got, stays) { // its worker tells when it is decided
-		t.Errorf("listed are %v", got)
+	if got, _ := o.listed(""); !slices.Equal(got, stays) { // its worker removes it when it is decided
+		t.Errorf("list: got %v", got)
 	}
 }
 
@@ -425,14 +427,14 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// said returns what the log has of a decision that a workflow took.
+// said returns the log's record of a decision that a workflow accepted.
 func (o *inboxFixture) said(workflow, call string) *stream.Decision {
 	o.t.Helper()
 	o.mu.Lock()
 	taken := o.waits[workflow][call]
 	o.mu.Unlock()
 	if taken == nil {
-		o.t.Fatalf("nothing was decided about %s", call)
+		o.t.Fatalf("no decision for %s", call)
 	}
 	d, _, err := o.log.DecisionAt(o.ctx(), taken.Input)
 	if err != nil {
@@ -441,7 +443,7 @@ func (o *inboxFixture) said(workflow, call string) *stream.Decision {
 	return d
 }
 
-// It stands in the log who decided, and by which channel.
+// TestWhoDecides: the log has the subject and the channel of each decision.
 func TestWhoDecides(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)

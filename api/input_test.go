@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/api"
 )
 
-// What a later version of AG-UI may send makes no input invalid, and is no part of the run.
+// TestUnknownMaterialIsLeftOut: members of a later AG-UI version do not make an input invalid, and
+// are not part of the run.
 func TestUnknownMaterialIsLeftOut(t *testing.T) {
 	t.Parallel()
 	var logged output
@@ -30,7 +31,7 @@ func TestUnknownMaterialIsLeftOut(t *testing.T) {
 	}
 	got = n.do(http.MethodPost, "/v1/agents/a/runs", strings.Replace(odd, "1.7", "1.0", 1))
 	if got.status != http.StatusOK || got.body != plain.body {
-		t.Errorf("%d %s, want the run as it is without", got.status, got.body)
+		t.Errorf("got %d %s, want the run without the unknown members", got.status, got.body)
 	}
 	for _, pointer := range []string{"/messages/0/mood", "/messages/1", "/later", "/protocolVersion"} {
 		if !strings.Contains(logged.String(), pointer) {
@@ -52,7 +53,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Whoever teaches agents something new says so here.
+// TestCapabilities: the capabilities list all features of an agent. A new feature belongs here.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -75,7 +76,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// The outputs of steps are members of the state: one that has no members would be lost to them.
+// TestStateOfSteps: outputs of steps are members of the state. A pipeline refuses a state that is
+// not an object.
 func TestStateOfSteps(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) {
@@ -101,6 +103,6 @@ func TestStateOfSteps(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	if got := n.postTo("stepping", inputOf("r2", "hello")); got.status != http.StatusBadRequest {
-		t.Errorf("the list that the thread has: %d %s", got.status, got.body)
+		t.Errorf("a thread with a list as its state: got %d %s", got.status, got.body)
 	}
 }

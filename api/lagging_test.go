@@ -18,12 +18,12 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// narrowly accepts connections that hold little.
+// narrowly accepts connections with a small send buffer.
 func narrowly(l net.Listener) net.Listener {
 	return &narrow{Listener: l, given: make(chan struct{}, 1000)}
 }
 
-// lagging is a viewer on a connection of its own, which reads when it is told to.
+// lagging is a viewer on its own connection, which reads only on request.
 type lagging struct {
 	conn net.Conn
 	read bytes.Buffer
@@ -46,13 +46,13 @@ func newLagging(t *testing.T, base, path string, header ...string) *lagging {
 	return &lagging{conn: conn}
 }
 
-// take reads some bytes, which the server has had to send for a while.
+// take reads n bytes, which the server has to send first.
 func (l *lagging) take(n int64) error {
 	_, err := io.CopyN(&l.read, l.conn, n)
 	return err
 }
 
-// skip is take for bytes that nobody wants.
+// skip is take for bytes that the test discards.
 func (l *lagging) skip(n int64) error {
 	_, err := io.CopyN(io.Discard, l.conn, n)
 	return err
@@ -72,20 +72,21 @@ func (l *lagging) rest() (string, error) {
 	return string(body), err
 }
 
-// A run says far more at once than a node keeps of it. Viewers that read, as fast as they can or
-// slower than the run speaks, are shown every event once, over every transport; nobody is cut.
+// TestViewersThatReadAreNotCut: a run emits far more at once than a node keeps of it. Viewers that
+// read, at full speed or slower than the run, are shown every event once over every transport. No
+// viewer is disconnected.
 func TestViewersThatReadAreNotCut(t *testing.T) {
 	t.Parallel()
 	const burst, size = 400, 32 << 10 // 12.5 MiB
 	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")
 	first := cursors(steady.until("TEXT_MESSAGE_START"))[0]
-	front := n.behind(t, narrowly)
+	front := n.serveOn(t, narrowly)
 	paths := map[string][]string{
-		"a run":                      {eventsOfR1},
-		"a run on the binary wire":   {eventsOfR1, "Accept", protobuf.MediaType},
-		"a thread":                   {"/v1/threads/t/events?follow=false&after=" + first},
-		"a run behind its first one": {eventsOfR1, "Last-Event-ID", first},
+		"a run":                       {eventsOfR1},
+		"a run on the binary wire":    {eventsOfR1, "Accept", protobuf.MediaType},
+		"a thread":                    {"/v1/threads/t/events?follow=false&after=" + first},
+		"a run after its first event": {eventsOfR1, "Last-Event-ID", first},
 	}
 	slow := map[string]*lagging{}
 	for name, path := range paths {
@@ -101,7 +102,7 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 		fast.Go(func() {
 			body, err := newLagging(t, front, path[0], path[1:]...).rest()
 			if err != nil || len(body) < burst*size {
-				t.Errorf("%s: a viewer that reads all the time got %d bytes, %v", name, len(body), err)
+				t.Errorf("%s: viewer at full speed: got %d bytes, %v", name, len(body), err)
 			}
 		})
 	}
@@ -110,10 +111,10 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 		s.say(fmt.Sprintf("%08d%s", i, text))
 		for name, viewer := range slow {
 			if err := viewer.take(1 << 10); err != nil {
-				t.Fatalf("%s: in the %dth of %d: %v", name, i, burst, err)
+				t.Fatalf("%s: at %d of %d: %v", name, i, burst, err)
 			}
 		}
-		if i%10 == 0 { // often enough that a slow machine does not take it for a client that reads nothing
+		if i%10 == 0 { // often enough that the server of a slow machine does not disconnect it
 			socketLines = append(socketLines, socket.want("event", "1").line())
 		}
 	}
@@ -121,33 +122,34 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 	for name, viewer := range slow {
 		body, err := viewer.rest()
 		if err != nil {
-			t.Errorf("%s: %v after %d bytes", name, err, len(body))
+			t.Errorf("%s: got %v after %d bytes", name, err, len(body))
 			continue
 		}
-		body = strings.ReplaceAll(body, ": heartbeat\n\n", "") // a slow machine takes longer than a heartbeat's period
+		body = strings.ReplaceAll(body, ": heartbeat\n\n", "") // a slow machine may send heartbeats
 		if whole := n.do(http.MethodGet, paths[name][0], "", paths[name][1:]...); body != whole.body {
-			t.Errorf("%s: the viewer was shown %d bytes, of a run of %d", name, len(body), len(whole.body))
+			t.Errorf("%s: viewer: got %d bytes, want %d", name, len(body), len(whole.body))
 		}
 	}
 	_, rest := socket.until("1", "end")
 	whole := n.do(http.MethodGet, eventsOfR1, "")
 	if diff := cmp.Diff(frames(whole.body), append(socketLines, rest...)); diff != "" {
-		t.Errorf("over a socket (-whole +shown): %.2000s", diff)
+		t.Errorf("events over a socket (-want +got): %.2000s", diff)
 	}
 	fast.Wait()
 }
 
-// What a node holds for a viewer that does not read is bounded, however long the run is.
+// TestWhatALaggingViewerCosts: the memory that a node holds for a viewer that does not read is
+// bounded, whatever the length of the run.
 func TestWhatALaggingViewerCosts(t *testing.T) {
 	const viewers, most = 240, 256 << 10
 	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")
 	text := strings.Repeat("x", 32<<10)
-	for range 32 { // a past of 1 MiB
+	for range 32 { // the run has 1 MiB before the viewers connect
 		s.say(text)
 		steady.until(text)
 	}
-	front := n.behind(t, narrowly)
+	front := n.serveOn(t, narrowly)
 	goroutines := runtime.NumGoroutine()
 	var all []*lagging
 	for range viewers {
@@ -157,7 +159,7 @@ func TestWhatALaggingViewerCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range viewers { // and 8 MiB more, which is more than a node keeps
+	for i := range viewers { // 8 MiB more, which is more than a node keeps
 		s.say(text)
 		steady.until(text)
 		if err := all[i].skip(512 << 10); err != nil {
@@ -165,7 +167,7 @@ func TestWhatALaggingViewerCosts(t *testing.T) {
 		}
 	}
 	with := held()
-	for range 10 { // the embedded NATS server holds buffers for a moment, too: the least measurement is that of the viewers
+	for range 10 { // the embedded NATS server holds buffers for a moment: the smallest measurement counts
 		<-time.After(200 * time.Millisecond)
 		with = min(with, held())
 	}
@@ -178,7 +180,7 @@ func TestWhatALaggingViewerCosts(t *testing.T) {
 	each := (with - held()) / viewers
 	t.Logf("%d bytes for each viewer", each)
 	if each > most {
-		t.Errorf("a viewer that does not read costs %d bytes, more than %d", each, most)
+		t.Errorf("memory of a viewer that does not read: got %d bytes, want at most %d", each, most)
 	}
 	s.end()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// link asks for a link and returns its path.
+// link creates a link and returns its path.
 func (o *inboxFixture) link(thread, id, body string) string {
 	o.t.Helper()
 	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id+"/links", body)
@@ -27,12 +27,13 @@ func (o *inboxFixture) link(thread, id, body string) string {
 	}
 	path, ok := strings.CutPrefix(made.URL, "https://agents.example")
 	if !ok {
-		o.t.Fatalf("the link is %s", made.URL)
+		o.t.Fatalf("link: got %s", made.URL)
 	}
 	return path
 }
 
-// A link shows what it is for as often as anybody looks, and decides once, when it is told to.
+// TestALinkDecidesOnce: a link shows its interrupt any number of times, and decides once, on a
+// POST.
 func TestALinkDecidesOnce(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -40,7 +41,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	path := o.link("t1", id, `{"decision":"approve","subject":"ada"}`)
 	again := o.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
 	other := o.link("t1", id, `{"decision":"reject","subject":"bob"}`)
-	for range 2 { // a mail program looks at it
+	for range 2 { // as a mail program checks links
 		a := o.do(http.MethodGet, path, "")
 		if a.status != http.StatusOK || !strings.Contains(a.body, "May refund be called?") || !strings.Contains(a.body, "&lt;b&gt;Ada") || strings.Contains(a.body, "<b>") || !strings.Contains(a.body, "decide as ada") {
 			t.Fatalf("%d %s", a.status, a.body)
@@ -51,14 +52,14 @@ func TestALinkDecidesOnce(t *testing.T) {
 			}
 		}
 		if csp := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; style-src 'sha256-") {
-			t.Errorf("the policy is %q", csp)
+			t.Errorf("Content-Security-Policy: got %q", csp)
 		}
 	}
-	if a := o.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // or checks that it is one
+	if a := o.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
 		t.Errorf("HEAD: %d %s", a.status, a.body)
 	}
 	if len(o.updates) != 0 {
-		t.Fatalf("looking has decided %v", o.updates)
+		t.Fatalf("decisions of GET requests: got %v, want none", o.updates)
 	}
 	if a := o.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "taken: approve") {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -75,10 +76,10 @@ func TestALinkDecidesOnce(t *testing.T) {
 		t.Errorf("another decision: %d %s", a.status, a.body)
 	}
 	if a := o.do(http.MethodPost, again, ""); a.status != http.StatusOK { // the same decision of the same person
-		t.Errorf("another link for the same: %d %s", a.status, a.body)
+		t.Errorf("another link for the same decision: got %d %s", a.status, a.body)
 	}
 	if len(o.updates) != 3 {
-		t.Errorf("the workflow was told %v", o.updates)
+		t.Errorf("updates of the workflow: got %v, want 3", o.updates)
 	}
 }
 
@@ -116,21 +117,21 @@ func TestLinksThatDecideNothing(t *testing.T) {
 		}
 	}
 	if len(o.updates) != 0 {
-		t.Errorf("something was decided: %v", o.updates)
+		t.Errorf("decisions: got %v, want none", o.updates)
 	}
 	if a := o.do(http.MethodGet, good, ""); a.status != http.StatusOK {
-		t.Errorf("a good one: %d", a.status)
+		t.Errorf("a valid link: got %d", a.status)
 	}
 }
 
-// A decision of which it is unknown whether it was taken is asked for again.
+// TestALinkIsTriedAgain: a decision with an unknown result may be sent again.
 func TestALinkIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	path := o.link("t1", o.asks("t1", "c1")[0], `{"decision":"approve"}`)
 	take := o.temporal.decide
 	o.temporal.decide = func(string, runs.Decide) (out runs.Decided, err error) {
-		return out, serviceerror.NewUnavailable("nobody is there")
+		return out, serviceerror.NewUnavailable("unavailable")
 	}
 	a := o.do(http.MethodPost, path, "")
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "Please try again") {

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// TestRequestsNameTheirRun: the span of a request and its log lines have the tenant, and the
-// thread, the run and the agent that its path or its body names.
+// TestRequestsNameTheirRun: the span and the log lines of a request have the tenant, and the
+// thread, the run and the agent of its path or body.
 func TestRequestsNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
 	recorder, before := tracetest.NewSpanRecorder(), otel.GetTracerProvider()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
@@ -36,7 +36,7 @@ func TestRequestsNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the 
 	}
 	for key, want := range map[string]string{"tenant": "default", "thread": "t", "run": "r", "agent": "a"} {
 		if line[key] != want {
-			t.Errorf("%s of the line is %v, want %s: %s", key, line[key], want, log.String())
+			t.Errorf("%s of the log line: got %v, want %s: %s", key, line[key], want, log.String())
 		}
 	}
 	n.do(http.MethodGet, "/v1/threads/t/runs/r/events", "")

@@ -30,7 +30,7 @@ func payloads(t *testing.T, v any) *commonpb.Payloads {
 	return p
 }
 
-// startedWith and acceptedOffer are events of a workflow that has taken a run.
+// startedWith and acceptedOffer are events of a workflow that has accepted a run.
 func startedWith(t *testing.T, in runs.Input) *historypb.HistoryEvent {
 	t.Helper()
 	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
@@ -53,8 +53,8 @@ var terminated = func(string) (enums.WorkflowExecutionStatus, error) {
 	return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 }
 
-// A run whose workflow dies before its first record is begun and ended for its viewers, whichever
-// way the workflow had it; and that is what the same input again is shown.
+// TestARunThatDiesBeforeItBegins: the API begins and ends a run whose workflow dies before its
+// first record, however the workflow accepted it. The same input then shows that end.
 func TestARunThatDiesBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	other := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "other"}}
@@ -91,24 +91,25 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 				}
 			}
 			if len(n.temporal.starts) != 1 {
-				t.Errorf("it was started %d times", len(n.temporal.starts))
+				t.Errorf("starts: got %d, want 1", len(n.temporal.starts))
 			}
 			late := stream.Place{Run: streamRun(n.temporal.starts[0]), Lane: stream.LaneMain, Step: "1/model", Execution: "latest"}
 			if _, err := n.log.Open(n.ctx(), late, nil, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); !errors.Is(err, stream.ErrOver) {
-				t.Errorf("a late beginning: %v", err)
+				t.Errorf("late opening: got %v, want ErrOver", err)
 			}
 		})
 	}
 }
 
-// A run that nobody has taken, or that may still begin, is awaited; when it begins, it is shown.
+// TestARunThatHasNotBegunIsAwaited: the API waits for a run that no workflow has accepted, or that
+// may still begin, and shows it when it begins.
 func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]func(string) (enums.WorkflowExecutionStatus, error){
 		"its workflow runs": func(string) (enums.WorkflowExecutionStatus, error) {
 			return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 		},
-		"the thread goes on elsewhere": func(string) (enums.WorkflowExecutionStatus, error) {
+		"the thread continues as new": func(string) (enums.WorkflowExecutionStatus, error) {
 			return enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, nil
 		},
 		"Temporal has nothing":     func(string) (enums.WorkflowExecutionStatus, error) { return 0, serviceerror.NewNotFound("no workflow") },
@@ -119,7 +120,7 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 			n := setup(t)
 			begin := make(chan runs.Input, 1)
 			looked := make(chan struct{}, 100)
-			var begun atomic.Bool // a run that has, and whose workflow is not there, is ended
+			var begun atomic.Bool // a run that has begun without a workflow would be ended
 			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 				if begun.Load() {
 					return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
@@ -137,11 +138,11 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 			done := make(chan answer, 1)
 			go func() { done <- n.post(inputOf("r1", "hello")) }()
 			in := <-begin
-			for range 2 { // behind the second look the first has had its effect
+			for range 2 { // at the second check the first has had its effect
 				select {
 				case <-looked:
 				case a := <-done:
-					t.Fatalf("it has ended: %s", a.body)
+					t.Fatalf("the stream ended: %s", a.body)
 				}
 			}
 			begun.Store(true)
@@ -153,14 +154,14 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 	}
 }
 
-// What has begun a moment ago is not looked at.
+// TestARunMayTakeItsTimeToBegin: the API does not check a run that was started a moment ago.
 func TestARunMayTakeItsTimeToBegin(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	begun := time.Now()
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		if quiet := time.Since(begun); quiet < 60*time.Millisecond {
-			t.Errorf("a look after %s", quiet)
+			t.Errorf("check after %s, want at least 60ms", quiet)
 		}
 		return terminated("")
 	}
@@ -187,8 +188,8 @@ func TestARunThatEndsMeanwhileIsNotReported(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	n.server.Drain()
-	n.http.Close() // its handlers have logged
+	n.http.Close() // waits for its handlers
 	if strings.Contains(logged.String(), "a run was ended") {
-		t.Errorf("logged: %s", logged.String())
+		t.Errorf("log: got %s", logged.String())
 	}
 }

@@ -57,12 +57,12 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 		return ""
 	}
 	if in, out := sum("http_server_request_body_size_bytes"), sum("http_server_response_body_size_bytes"); in != "210" || out != "0" {
-		t.Errorf("ten requests of 21 bytes and their empty responses are counted as %s and %s bytes", in, out)
+		t.Errorf("bytes of ten requests of 21 bytes and their empty responses: got %s and %s", in, out)
 	}
 }
 
-// TestClientsAddNoTimeSeries: whatever clients put into requests, /metrics and the names of spans
-// stay the same.
+// TestClientsAddNoTimeSeries: requests of clients, whatever they contain, add no time series to
+// /metrics and no names of spans.
 func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets the process's meter and tracer providers
 	meters, tracers := otel.GetMeterProvider(), otel.GetTracerProvider()
 	tel, err := telemetry.Start(t.Context(), "test", func(string) string { return "" })
@@ -130,7 +130,7 @@ func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets th
 	odd(10_000)
 	seriesBefore, namesBefore := series(), names()
 	if len(seriesBefore) == 0 || len(namesBefore) == 0 {
-		t.Fatalf("%d series, %d names of spans", len(seriesBefore), len(namesBefore))
+		t.Fatalf("got %d series and %d names of spans", len(seriesBefore), len(namesBefore))
 	}
 	for i := range 1000 {
 		odd(i)
@@ -143,7 +143,7 @@ func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets th
 	}
 	for _, name := range namesBefore {
 		if strings.Contains(name, "10000") {
-			t.Errorf("a span is called %q", name)
+			t.Errorf("name of a span: got %q", name)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
-// contract is the description of the api, as clients get it.
+// contract is the OpenAPI description, as clients get it.
 type contract struct {
 	document   any
 	paths      map[string]map[string]any
@@ -35,8 +35,8 @@ type contract struct {
 	compiled map[string]*jsonschema.Schema
 }
 
-// described reads the description. In it, objects have no other members than those that it names,
-// unless it says so: what an answer has and the description has not is a mistake in one of them.
+// described reads the description. It closes all objects that do not allow additional properties:
+// an undescribed member of an answer is a mistake in one of the two.
 var described = sync.OnceValue(func() *contract {
 	w := httptest.NewRecorder()
 	api.New(api.Config{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
@@ -79,8 +79,7 @@ func closeObjects(v any) {
 	}
 }
 
-// at returns what stands at a place of the document, references followed, and the place where that
-// is.
+// at follows the references of a value, and returns the value and its pointer.
 func (c *contract) at(v any, pointer string) (any, string) {
 	for {
 		ref, ok := v.(map[string]any)["$ref"].(string)
@@ -94,13 +93,13 @@ func (c *contract) at(v any, pointer string) (any, string) {
 	}
 }
 
-// body checks a body against what is said of bodies of its type.
+// body checks a body against the description of its media type.
 func (c *contract) body(of any, pointer, contentType string, body []byte) error {
 	of, pointer = c.at(of, pointer)
 	content, _ := of.(map[string]any)["content"].(map[string]any)
 	if len(content) == 0 {
 		if len(body) > 0 {
-			return fmt.Errorf("there is a body of %d bytes, and none is described", len(body))
+			return fmt.Errorf("got a body of %d bytes, and none is described", len(body))
 		}
 		return nil
 	}
@@ -135,7 +134,7 @@ func (c *contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return c.compiled[pointer], nil
 }
 
-// operation returns what is said of a request, and where; nil = nothing.
+// operation returns the description of a request and its pointer; nil = not described.
 func (c *contract) operation(method, path string) (op map[string]any, pointer string) {
 	for template, route := range c.routes {
 		if op, ok := c.paths[template][strings.ToLower(method)].(map[string]any); ok && route.MatchString(path) {
@@ -145,12 +144,12 @@ func (c *contract) operation(method, path string) (op map[string]any, pointer st
 	return nil, ""
 }
 
-// holds checks a request that was taken, and an answer, against the description. Requests that
-// nothing is said of are those to routes that are not there.
+// holds checks an accepted request and its answer against the description. A request without a
+// description must be refused.
 func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer) {
 	t.Helper()
 	if req.Method == http.MethodOptions {
-		return // between browsers and the api
+		return // browsers send it, not clients
 	}
 	op, pointer := c.operation(req.Method, req.URL.EscapedPath())
 	if op == nil {
@@ -169,21 +168,21 @@ func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer)
 		return
 	}
 	if err := c.body(responses[status], pointer+"/responses/"+status, a.header.Get("Content-Type"), []byte(a.body)); err != nil {
-		t.Errorf("%s %s: the answer %d is not as described: %v\n%.500s", req.Method, req.URL.Path, a.status, err, a.body)
+		t.Errorf("%s %s: answer %d does not match the description: %v\n%.500s", req.Method, req.URL.Path, a.status, err, a.body)
 	}
 	contentType := req.Header.Get("Content-Type")
 	if a.status >= 300 || sent == "" || op["requestBody"] == nil || contentType != "" && !strings.HasSuffix(contentType, "/json") {
 		return
 	}
 	if contentType == "" && op["operationId"] == "putAgent" || op["operationId"] == "decideBatch" {
-		return // the former is YAML, then; the latter takes what is wrong as well, and says so in its answer
+		return // the former is YAML; the latter accepts invalid entries and reports them in its answer
 	}
 	if err := c.body(op["requestBody"], pointer+"/requestBody", gin.MIMEJSON, []byte(sent)); err != nil {
-		t.Errorf("%s %s: what was taken is not as described: %v\n%.500s", req.Method, req.URL.Path, err, sent)
+		t.Errorf("%s %s: accepted request does not match the description: %v\n%.500s", req.Method, req.URL.Path, err, sent)
 	}
 }
 
-// Every route is described, and nothing else is.
+// TestTheDescriptionHasEveryRoute: the description has exactly the server's routes.
 func TestTheDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	server := api.New(api.Config{Metrics: http.NotFoundHandler(), Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
@@ -201,7 +200,7 @@ func TestTheDescriptionHasEveryRoute(t *testing.T) {
 			operations = append(operations, strings.ToUpper(method)+" "+path)
 			id := op.(map[string]any)["operationId"]
 			if id == nil || ids[id] {
-				t.Errorf("%s %s: the operation's id %v is missing or not its own", method, path, id)
+				t.Errorf("%s %s: operationId %v is missing or not unique", method, path, id)
 			}
 			ids[id] = true
 		}
@@ -215,12 +214,12 @@ func TestTheDescriptionHasEveryRoute(t *testing.T) {
 	}
 	for _, o := range operations {
 		if !slices.Contains(routes, o) {
-			t.Errorf("%s is described, and is no route", o)
+			t.Errorf("%s is described, and no route", o)
 		}
 	}
 }
 
-// noNulls finds members without a value: what YAML makes of a text with a comma that is not quoted.
+// noNulls finds members without a value, as YAML makes of an unquoted text with a comma.
 func noNulls(t *testing.T, pointer string, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -237,8 +236,8 @@ func noNulls(t *testing.T, pointer string, v any) {
 	}
 }
 
-// Each segment of a path that stands for something is a parameter, and every reference leads
-// somewhere.
+// TestTheDescriptionIsWhole: each variable segment of a path is a described parameter, and every
+// reference resolves.
 func TestTheDescriptionIsWhole(t *testing.T) {
 	t.Parallel()
 	c := described()
@@ -250,7 +249,7 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 		for i, p := range list {
 			found, _ := c.at(p, fmt.Sprintf("/paths/%s/parameters/%d", path, i))
 			if found == nil || found.(map[string]any)["required"] != true || found.(map[string]any)["in"] != "path" {
-				t.Fatalf("%s: parameter %v is %v", path, p, found)
+				t.Fatalf("%s: parameter %v: got %v", path, p, found)
 			}
 			named = append(named, found.(map[string]any)["name"].(string))
 		}
@@ -259,7 +258,7 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 			wanted = append(wanted, m[1])
 		}
 		if !slices.Equal(named, wanted) {
-			t.Errorf("%s has the parameters %q", path, named)
+			t.Errorf("parameters of %s: got %q", path, named)
 		}
 	}
 	for kind, all := range c.components {
@@ -273,7 +272,7 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 	}
 }
 
-// It needs no credentials, as it has no secrets.
+// TestTheDescriptionIsPublic: the description needs no credentials, because it has no secrets.
 func TestTheDescriptionIsPublic(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })

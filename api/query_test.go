@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 )
 
-// A typing error in a filter must not list everything, and one in the name of a cursor must not
-// begin anew.
+// TestEveryRouteRefusesUnknownQueryParameters: a misspelled filter must not list everything, and a
+// misspelled cursor must not start again.
 func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
 	t.Parallel()
 	n := setup(t, listing(t), func(c *api.Config) {
@@ -30,13 +30,13 @@ func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
 			}
 			b := n.do(r.Method, r.Path+"?"+name+"=x&"+name+"=x", bodyOf(r.Handler))
 			if b.status != http.StatusBadRequest || !strings.Contains(b.problem.Detail, name+" may be given only once") {
-				t.Errorf("%s %s takes %s (%v) twice: %d %s", r.Method, r.Path, name, schema, b.status, b.body)
+				t.Errorf("%s %s: %s (%v) twice: got %d %s", r.Method, r.Path, name, schema, b.status, b.body)
 			}
 		}
 	}
 }
 
-// queryOf returns the query parameters that are described of a route, with their schemas.
+// queryOf returns the described query parameters of a route, with their schemas.
 func (c *contract) queryOf(method, path string) map[string]any {
 	found := map[string]any{}
 	op, pointer := c.operation(method, path)
@@ -49,8 +49,8 @@ func (c *contract) queryOf(method, path string) map[string]any {
 	return found
 }
 
-// The limit is that of a page of events. A stream refuses a wrong one all the same: a client that
-// got it wrong is to hear of it.
+// TestALimitOfEventsIsChecked: the limit applies to pages of events. A stream refuses an invalid
+// limit too, so that the client notices.
 func TestALimitOfEventsIsChecked(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -65,7 +65,8 @@ func TestALimitOfEventsIsChecked(t *testing.T) {
 	}
 }
 
-// A request may have more than one cursor.
+// TestAWrongCursorIsNamed: a request may have more than one cursor. The problem names the invalid
+// one.
 func TestAWrongCursorIsNamed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -139,7 +140,8 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 	}
 }
 
-// Clients of later versions of AG-UI may send members that this one does not know.
+// TestInputsMayHaveUnknownMembers: clients of later AG-UI versions may send members that this
+// version does not know.
 func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -150,7 +152,7 @@ func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	}
 }
 
-// A GET of the server's address answers what the server is, without credentials.
+// TestTheRootSaysWhatThisIs: GET / describes the server, without credentials.
 func TestTheRootSaysWhatThisIs(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// tells puts into the audit what has happened to an approval of the thread t1.
+// tells adds an event of an approval of the thread t1 to the audit.
 func (o *inboxFixture) tells(call, id string, what inbox.EventType, decisions ...inbox.Decision) {
 	o.t.Helper()
 	a := o.approval("t1", call, id)
@@ -37,10 +37,10 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}
 	approved := inbox.Decision{Decision: "approve", Digest: o.updates[0][0].Digest, ArgsDigest: "d"}
 	o.mu.Lock()
-	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // it waits for nothing any more
+	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
 	o.mu.Unlock()
 	if a := votes(o, 1, "approve"); a.status != http.StatusNotFound {
-		t.Errorf("what the log does not know: %d %s", a.status, a.body)
+		t.Errorf("decision without a record: got %d %s", a.status, a.body)
 	}
 	o.tells("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
 	o.tells("c2", ids[1], inbox.Decided, approved)
@@ -53,11 +53,11 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}{
 		{0, "approve", http.StatusGone, "expired"}, {0, "reject", http.StatusGone, "expired"},
 		{1, "approve", http.StatusOK, ""}, {1, "reject", http.StatusConflict, "decided"},
-		{2, "approve", http.StatusConflict, "decided"}, // a vote that came to nothing
+		{2, "approve", http.StatusConflict, "decided"}, // a vote without effect
 	} {
 		a := votes(o, want.n, want.decision)
 		if a.status != want.status || a.problem.Code != want.code || want.code == "" && !strings.Contains(a.body, `"repeated":true`) || want.code != "" && !strings.Contains(a.problem.Detail, ids[want.n]) {
-			t.Errorf("to %s %d: %d %s", want.decision, want.n+1, a.status, a.body)
+			t.Errorf("%s of %d: got %d %s", want.decision, want.n+1, a.status, a.body)
 		}
 	}
 }
@@ -70,12 +70,12 @@ func TestNoLinksForWhatIsDecided(t *testing.T) {
 	before := o.link("t1", ids[0], `{"decision":"approve"}`)
 	o.tells("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
 	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusOK {
-		t.Errorf("with a vote: %d %s", a.status, a.body)
+		t.Errorf("link after a vote: got %d %s", a.status, a.body)
 	}
 	o.tells("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
 	o.tells("c2", ids[1], inbox.Expired)
 	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "What stands: reject") {
-		t.Errorf("a link from before: %d %s", a.status, a.body)
+		t.Errorf("earlier link: got %d %s", a.status, a.body)
 	}
 	for n, want := range []struct {
 		status   int
@@ -86,16 +86,17 @@ func TestNoLinksForWhatIsDecided(t *testing.T) {
 			a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
 			recorded, _ := a.problem.Recorded.(map[string]any)
 			if a.status != want.status || a.problem.Code != want.code || want.code != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.recorded) {
-				t.Errorf("to %s %d: %d %s", decision, n+1, a.status, a.body)
+				t.Errorf("link to %s %d: got %d %s", decision, n+1, a.status, a.body)
 			}
 		}
 	}
 	if len(o.updates) != 0 {
-		t.Errorf("something was decided: %v", o.updates)
+		t.Errorf("decisions: got %v, want none", o.updates)
 	}
 }
 
-// When the thread has gone on, what was carried out says what stands.
+// TestNoLinksForWhatWasCarriedOut: after the thread has continued, the run's record has the
+// decision.
 func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -120,7 +121,8 @@ func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
 	}
 }
 
-// Nobody gives a question up over the routes for decisions: that is an input's, with its resume.
+// TestDecisionsThatAreNone: the decision routes do not abandon an interrupt. Only an input with
+// resume does.
 func TestDecisionsThatAreNone(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -132,6 +134,6 @@ func TestDecisionsThatAreNone(t *testing.T) {
 		}
 	}
 	if len(o.updates) != 0 {
-		t.Errorf("something was decided: %v", o.updates)
+		t.Errorf("decisions: got %v, want none", o.updates)
 	}
 }

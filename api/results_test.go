@@ -16,8 +16,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// calls writes what a run does whose model calls a tool of the client's. With end, the run ends
-// with that.
+// calls writes a run whose model calls a client tool. With end set, the run ends with that call.
 func (n *node) calls(in runs.Input, end bool) stream.Place {
 	n.t.Helper()
 	p := n.begin(in, "e-"+in.Run.ID)
@@ -41,7 +40,8 @@ func (n *node) calls(in runs.Input, end bool) stream.Place {
 	return p
 }
 
-// What a thread waits for is what has no result, also while others of the same message are missing.
+// TestAnsweredToolCallsAreNotWaitedFor: a thread waits only for calls without a result, also while
+// other calls of the same message are open.
 func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -65,15 +65,15 @@ func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
 			} `json:"waiting"`
 		}
 		if n.get("/v1/threads/t", &sum); !slices.Equal(sum.Waiting.ToolCallIDs, c.want) {
-			t.Errorf("%s: waits for %q, want %q", name, sum.Waiting.ToolCallIDs, c.want)
+			t.Errorf("%s: open calls: got %q, want %q", name, sum.Waiting.ToolCallIDs, c.want)
 		}
 	}
 }
 
 const resultsPath = "/v1/threads/t/tool-results"
 
-// What the workflow makes of a result is told, with the result that stands; its content stays in
-// the log.
+// TestToolResultsAreJudgedByTheWorkflow: the answer has the workflow's verdict about a result, and
+// the recorded result. Its content stays in the log.
 func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -110,7 +110,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
 	said, err := n.log.Decision(n.ctx(), taken.Input)
 	if err != nil || said.Kind != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
-		t.Errorf("the log has %+v: %v", said, err)
+		t.Errorf("record in the log: got %+v: %v", said, err)
 	}
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
@@ -121,7 +121,8 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	post(`{"toolCallId":"c2","content":""}`, 404, `"unknown_tool_call"`)
 }
 
-// A client may be quicker than its run: it is asked again until the run waits.
+// TestAToolResultComesEarly: a client may send a result before its run waits. The API repeats the
+// update until the run waits.
 func TestAToolResultComesEarly(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -147,18 +148,18 @@ func TestAToolResultComesEarly(t *testing.T) {
 		f = c.next()
 	}
 	if f.Type != "ack" || !strings.HasPrefix(string(f.Result), `{"toolCallId":"c1","cursor":"`) || asked != 3 {
-		t.Errorf("after %d updates: %+v", asked, f)
+		t.Errorf("after %d updates: got %+v", asked, f)
 	}
 }
 
-// Results that come with an input are decisions too, and an agent may insist on them.
+// TestAnInputWithoutResults: results in an input are decisions too, and an agent may require them.
 func TestAnInputWithoutResults(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r1" {
 			if in.OnMissingResult != runs.OpenAbandon || in.Hold {
-				t.Errorf("the workflow is started with %+v", in)
+				t.Errorf("input of the workflow: got %+v", in)
 			}
 			n.calls(in, true)
 			return nil
@@ -176,12 +177,12 @@ func TestAnInputWithoutResults(t *testing.T) {
 	next := inputOf("r2", "and now?")
 	a := n.post(next)
 	if a.status != http.StatusConflict || a.problem.Code != "missing_tool_results" || len(a.problem.PendingToolCallIDs) != 1 || len(offered.Decisions) != 0 {
-		t.Errorf("%d %s after the offer %+v", a.status, a.body, offered)
+		t.Errorf("got %d %s after the submission %+v", a.status, a.body, offered)
 	}
 	m := agui.Message{ID: "m2", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("blue")}
 	next.Messages = []agui.Message{m}
 	n.post(next)
 	if d := offered.Decisions; len(d) != 1 || d[0].CallID != "c1" || d[0].Input != 0 || d[0].Digest != stream.ResultDigest(&m) {
-		t.Errorf("the offer has the decisions %+v", d)
+		t.Errorf("decisions of the submission: got %+v", d)
 	}
 }

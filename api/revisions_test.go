@@ -34,7 +34,8 @@ func (n *node) revise(definition string, header ...string) string {
 	return got.Revision
 }
 
-// What is put is current at once, for runs too; runs that have begun keep theirs.
+// TestPutAgent: a published definition is current at once, also for new runs. Runs that have begun
+// keep their revision.
 func TestPutAgent(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -44,14 +45,14 @@ func TestPutAgent(t *testing.T) {
 	n.temporal.closed = func(string) {}
 	n.post(inputOf("r2", "and now?"))
 	if n.temporal.starts[0].Revision == revision || n.temporal.starts[1].Revision != revision {
-		t.Errorf("the runs have the revisions %q and %q, want only the second to have %q", n.temporal.starts[0].Revision, n.temporal.starts[1].Revision, revision)
+		t.Errorf("revisions of the runs: got %q and %q, want %q for the second only", n.temporal.starts[0].Revision, n.temporal.starts[1].Revision, revision)
 	}
 	d, err := agents.Parse("", []byte(brief))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := d.Revision(); revision != want {
-		t.Errorf("revision %s, want that of the file, %s", revision, want)
+		t.Errorf("revision: got %s, want the file's %s", revision, want)
 	}
 	shown := n.do(http.MethodGet, "/v1/agents/a", "")
 	if shown.header.Get("ETag") != `"`+revision+`"` || !strings.Contains(shown.body, revision) || strings.Contains(shown.body, "Be kind") {
@@ -62,7 +63,7 @@ func TestPutAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := n.revise(string(body), "Content-Type", "application/json; charset=utf-8"); again != revision {
-		t.Errorf("as JSON it is revision %s", again)
+		t.Errorf("revision as JSON: got %s", again)
 	}
 	created := n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
 	if created.status != http.StatusCreated || n.do(http.MethodGet, "/v1/agents/new", "").status != http.StatusOK {
@@ -116,11 +117,11 @@ func TestPutAgentRefuses(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if len(tt.errors) > 0 && (a.problem.Pointer != tt.errors[0].Pointer || a.problem.Detail != tt.errors[0].Detail) {
-			t.Errorf("%s: the problem is not about its first mistake: %s", name, a.body)
+			t.Errorf("%s: problem: got %s, want its first mistake", name, a.body)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions", ""); strings.Count(a.body, "publishedAt") != 1 {
-		t.Errorf("something was published: %s", a.body)
+		t.Errorf("revisions: got %s, want 1", a.body)
 	}
 }
 
@@ -129,16 +130,16 @@ func TestPutAgentComparesAndSets(t *testing.T) {
 	n := setup(t)
 	first := n.revise(brief)
 	second := n.revise(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
-	if again := n.revise(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // whose answer was lost
-		t.Errorf("repeated, it is %s", again)
+	if again := n.revise(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // a retry after a lost answer
+		t.Errorf("repeated: got the revision %s", again)
 	}
 	for i, tt := range []struct {
 		path, header, value string
 		status              int
 	}{
 		{"a", "If-Match", `"` + first + `"`, 412},
-		{"a", "If-Match", `W/"` + second + `"`, 412}, // a weak one never matches
-		{"a", "If-Match", second, 412},               // nor one without quotes
+		{"a", "If-Match", `W/"` + second + `"`, 412}, // a weak tag never matches
+		{"a", "If-Match", second, 412},               // nor does a tag without quotes
 		{"a", "If-None-Match", "*", 412},
 		{"b", "If-Match", "*", 412},
 		{"b", "If-Match", `""`, 412},
@@ -158,7 +159,7 @@ func TestPutAgentComparesAndSets(t *testing.T) {
 	}
 }
 
-// lacks says that no worker has some tools.
+// lacks are tools that no worker has.
 type lacks []string
 
 func (l lacks) Missing(tools []string) []string {
@@ -177,7 +178,7 @@ func (l lacks) Check(context.Context, string, json.RawMessage) (pointer, reason 
 	return "", "", nil
 }
 
-// That no worker has a tool yet is said, and hinders nothing.
+// TestToolsThatNoWorkerHas: a publication reports tools that no worker has, and succeeds.
 func TestToolsThatNoWorkerHas(t *testing.T) {
 	t.Parallel()
 	var logged output
@@ -187,7 +188,7 @@ func TestToolsThatNoWorkerHas(t *testing.T) {
 	})
 	n.revise(brief + "tools: [charge]\n")
 	if strings.Contains(n.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
-		t.Errorf("something is missing: %s", logged.String())
+		t.Errorf("log of known tools: got %s, want none", logged.String())
 	}
 	n.revise(brief + "tools: [charge, refund]\n")
 	for _, path := range []string{"/v1/agents/a", "/v1/agents"} {
@@ -196,11 +197,12 @@ func TestToolsThatNoWorkerHas(t *testing.T) {
 		}
 	}
 	if !strings.Contains(logged.String(), `unknown tool \"refund\"`) || strings.Contains(logged.String(), "charge") {
-		t.Errorf("the log says %s", logged.String())
+		t.Errorf("log: got %s", logged.String())
 	}
 }
 
-// A definition with names that nobody knows is published, and the answer says which.
+// TestWarningsOfAPublication: a definition with unknown names is published, and the answer lists
+// the names.
 func TestWarningsOfAPublication(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) {
@@ -216,7 +218,7 @@ func TestWarningsOfAPublication(t *testing.T) {
 		return published.Warnings
 	}
 	if w := put("b", "name: b\nmodel: scripted/refund\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n"); w != nil {
-		t.Errorf("known names are warned of: %q", w)
+		t.Errorf("warnings about known names: got %q", w)
 	}
 	const elsewhere = "; a worker may have it, since workers announce no providers and scripts"
 	want := []string{
@@ -224,7 +226,7 @@ func TestWarningsOfAPublication(t *testing.T) {
 		`/model: unknown model provider "opnai" (did you mean "openai"?)` + elsewhere,
 	}
 	if w := put("c", "name: c\nmodel: opnai/m\ntools: [chrage, \"agent:nobody\", \"agent:b\", \"mcp:shp/buy\"]\n"); !slices.Equal(w, want) {
-		t.Errorf("warnings are\n%q, want\n%q", w, want)
+		t.Errorf("warnings: got\n%q, want\n%q", w, want)
 	}
 	if w := put("e", "name: e\nworkflow: invoice\n"); w != nil {
 		t.Errorf("a known program is warned of: %q", w)
@@ -235,11 +237,11 @@ func TestWarningsOfAPublication(t *testing.T) {
 	}
 	want = []string{`/steps/0/agent/model: unknown script "offers"` + elsewhere}
 	if w := put("d", "name: d\nsteps: [{name: write, agent: {model: scripted/offers}}]\n"); !slices.Equal(w, want) {
-		t.Errorf("warnings are\n%q, want\n%q", w, want)
+		t.Errorf("warnings: got\n%q, want\n%q", w, want)
 	}
 }
 
-// What is not there is named.
+// TestUnknownThingsAreNamed: a 404 names the unknown resource.
 func TestUnknownThingsAreNamed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -284,15 +286,15 @@ func TestRevisions(t *testing.T) {
 	want = append(want, n.revise(brief+"description: v1\n")) // rolled back
 	all := n.revisions("")
 	if len(all.Items) != 6 || all.NextCursor != "" {
-		t.Fatalf("%+v", all)
+		t.Fatalf("revisions: got %+v", all)
 	}
 	for i, item := range all.Items[:5] {
 		if item.Revision != want[4-i] || item.Source != "put" || item.Current != (i == 0) || item.PublishedAt.IsZero() {
-			t.Errorf("item %d is %+v, want %s", i, item, want[4-i])
+			t.Errorf("item %d: got %+v, want %s", i, item, want[4-i])
 		}
 	}
 	if oldest := all.Items[5]; oldest.Source != "directory" || oldest.Current {
-		t.Errorf("the oldest is %+v", oldest)
+		t.Errorf("oldest revision: got %+v", oldest)
 	}
 	for limit := 1; limit <= 7; limit++ {
 		var got []agentroutes.Revision
@@ -300,7 +302,7 @@ func TestRevisions(t *testing.T) {
 			page := n.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
 			got = append(got, page.Items...)
 			if len(page.Items) > limit || pages > 6 {
-				t.Fatalf("limit %d: page %d has %d items", limit, pages, len(page.Items))
+				t.Fatalf("limit %d: page %d: got %d items", limit, pages, len(page.Items))
 			}
 			if page.NextCursor == "" {
 				break
@@ -332,7 +334,7 @@ func TestRevisionInFull(t *testing.T) {
 		t.Errorf("%d %v\n%s", file.status, file.header, file.body)
 	}
 	if again := n.revise(file.body); again != revision {
-		t.Errorf("put again, the file is revision %s", again)
+		t.Errorf("the file published again: got the revision %s", again)
 	}
 	for _, accept := range []string{"", "*/*", "application/json", "text/html, application/json;q=0.9"} {
 		a := n.do(http.MethodGet, path, "", "Accept", accept)
@@ -354,9 +356,9 @@ func TestRevisionInFull(t *testing.T) {
 func TestRevisionDiff(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	taken := n.revise("name: a\nmodel: test/m\n") // what the directory has published already
+	taken := n.revise("name: a\nmodel: test/m\n") // which the directory has published already
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
-		t.Errorf("published twice, it replaced itself:\n%s", a.body)
+		t.Errorf("diff of a repeated publication: got\n%s", a.body)
 	}
 	first := n.revise(brief)
 	second := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1))
@@ -376,14 +378,14 @@ func TestRevisionDiff(t *testing.T) {
 	diff(first, "?from="+second, header(second, first)+changed("fair", "kind"))
 	diff(second, "?from="+second, "")
 	diff(third, "", header(second, third)+"@@ -3,6 +3,8 @@\n instructions: |\n   Be brief.\n   Be fair.\n+tools:\n+  - charge\n limits:\n   turns: 30\n   tokens: 400000\n")
-	n.revise(brief) // back to the first, which then replaced the third
+	n.revise(brief) // back to the first, which now replaces the third
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+first+"/diff", ""); !strings.HasPrefix(a.body, header(third, first)) {
-		t.Errorf("rolled back:\n%s", a.body)
+		t.Errorf("diff of a rollback: got\n%s", a.body)
 	}
 	n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: p/m\n")
 	page := n.do(http.MethodGet, "/v1/agents/new", "")
 	a := n.do(http.MethodGet, "/v1/agents/new/revisions/"+strings.Trim(page.header.Get("ETag"), `"`)+"/diff", "")
 	if !strings.HasPrefix(a.body, "--- /dev/null\n+++ new@") || !strings.Contains(a.body, "\n+model: p/m\n") {
-		t.Errorf("the first of all:\n%s", a.body)
+		t.Errorf("diff of a first revision: got\n%s", a.body)
 	}
 }

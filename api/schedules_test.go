@@ -25,13 +25,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// clockStub is Temporal's schedules, by id. It is safe for concurrent use.
+// clockStub is Temporal's schedules, by ID. It is safe for concurrent use.
 type clockStub struct {
 	client.ScheduleClient
 	mu        sync.Mutex
 	schedules map[string]*client.ScheduleDescription
 	triggered []client.ScheduleTriggerOptions
-	late      atomic.Int32 // how often a schedule does not tell how it stands
+	late      atomic.Int32 // how many Describe calls time out
 	away      error        // the error of each command; nil = none
 }
 
@@ -66,7 +66,7 @@ func (c *clockStub) GetHandle(_ context.Context, id string) client.ScheduleHandl
 	return &handleStub{clock: c, id: id}
 }
 
-// with does something to the schedule, if it is there.
+// with calls do with the schedule, if it exists.
 func (h *handleStub) with(do func(d *client.ScheduleDescription)) error {
 	h.clock.mu.Lock()
 	defer h.clock.mu.Unlock()
@@ -121,7 +121,7 @@ func (f fireStub) Get(_ context.Context, to any) (err error) {
 	return err
 }
 
-// firingOf returns what Temporal has of a schedule.
+// firingOf returns the input of a schedule's firings in Temporal.
 func (n *node) firingOf(tenant, id string) runs.FireInput {
 	n.t.Helper()
 	var in runs.FireInput
@@ -134,7 +134,7 @@ func (n *node) firingOf(tenant, id string) runs.FireInput {
 	return in
 }
 
-// scheduleWith returns a schedule with some members of its own.
+// scheduleWith returns a schedule with the given members.
 func scheduleWith(t *testing.T, members map[string]any) string {
 	t.Helper()
 	body := map[string]any{
@@ -149,7 +149,7 @@ func scheduleWith(t *testing.T, members map[string]any) string {
 	return string(raw)
 }
 
-// shownSchedule is how clients see one.
+// shownSchedule is a schedule as clients see it.
 type shownSchedule struct {
 	ID        string          `json:"id"`
 	Overlap   string          `json:"overlap"`
@@ -194,7 +194,7 @@ func TestASchedulesContentIsNotTemporals(t *testing.T) {
 	}
 	in := n.firingOf("alpha", "s")
 	if in.Tenant != "alpha" || in.Schedule != "s" || in.Revision == 0 {
-		t.Errorf("Temporal is told %+v", in)
+		t.Errorf("input in Temporal: got %+v", in)
 	}
 	store, err := schedules.Open(n.ctx(), n.log)
 	if err != nil {
@@ -202,11 +202,11 @@ func TestASchedulesContentIsNotTemporals(t *testing.T) {
 	}
 	k, err := store.At(n.ctx(), "alpha", "s", in.Revision)
 	if err != nil || k.Requester == nil || k.Requester.Subject != "ann" || k.Requester.Tenant != "alpha" {
-		t.Errorf("%+v is kept (%v)", k, err)
+		t.Errorf("stored schedule: got %+v (%v)", k, err)
 	}
 }
 
-// A firing that Temporal terminates could not cancel its run.
+// TestNoScheduleTerminatesItsFirings: a firing that Temporal terminates could not cancel its run.
 func TestNoScheduleTerminatesItsFirings(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -214,7 +214,7 @@ func TestNoScheduleTerminatesItsFirings(t *testing.T) {
 		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
 		policy := n.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
 		if in := n.firingOf("default", overlap); policy != enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER || in.TryCancel != (overlap == "terminate_other") {
-			t.Errorf("%s: Temporal does %s, and firings are told %+v", overlap, policy, in)
+			t.Errorf("%s: got the policy %s and the input %+v", overlap, policy, in)
 		}
 	}
 }
@@ -230,7 +230,8 @@ func TestTheSameScheduleIsMadeOnce(t *testing.T) {
 	if !strings.Contains(exists.problem.Detail, `the schedule "s"`) {
 		t.Errorf("the refusal does not name the schedule: %s", exists.body)
 	}
-	// An api may die between the two places: what Temporal does not know is none.
+	// An API process may die between the two writes: a schedule that Temporal does not have does
+	// not exist.
 	delete(n.temporal.clock.schedules, schedules.TemporalID("default", "s"))
 	n.do(http.MethodGet, "/v1/schedules/s", "").refusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
 	if list := n.do(http.MethodGet, "/v1/schedules", ""); list.body != `{"items":[]}` {
@@ -254,14 +255,14 @@ func TestSchedulesAreChanged(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if same := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, nil), bert...).schedule(t, http.StatusOK); same.ChangedBy != "ann" {
-		t.Errorf("who changes nothing is who asks: %+v", same)
+		t.Errorf("changedBy after an equal PUT: got %+v, want ann", same)
 	}
 	now := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"overlap": "buffer_one"}), bert...).schedule(t, http.StatusOK)
 	if now.Overlap != "buffer_one" || now.ChangedBy != "bert" || !now.Paused {
 		t.Errorf("%+v", now)
 	}
 	if in := n.firingOf("alpha", "s"); in.Revision == first.Revision {
-		t.Error("Temporal fires what the schedule said before")
+		t.Error("Temporal fires the old revision")
 	}
 	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).refusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
 	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
@@ -290,11 +291,11 @@ func TestMistakesInSchedulesArePointedAt(t *testing.T) {
 	}
 	n.do(http.MethodPost, "/v1/schedules", "x=y", "Content-Type", "application/x-www-form-urlencoded").refusal(t, "a form", 415, "unsupported_media_type", "")
 	if len(n.temporal.clock.schedules) != 0 {
-		t.Errorf("Temporal is told of %v", n.temporal.clock.schedules)
+		t.Errorf("schedules in Temporal: got %v, want none", n.temporal.clock.schedules)
 	}
 }
 
-func TestSchedulesAreToldWhatToDo(t *testing.T) {
+func TestCommandsOfSchedules(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
@@ -307,16 +308,16 @@ func TestSchedulesAreToldWhatToDo(t *testing.T) {
 	do(http.MethodPost, "/pause", "", http.StatusNoContent)
 	do(http.MethodPost, "/pause", "", http.StatusNoContent)
 	if !n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
-		t.Error("it is not paused")
+		t.Error("the schedule is not paused")
 	}
-	n.temporal.clock.late.Store(1) // what had it in memory is gone
+	n.temporal.clock.late.Store(1) // the next Describe times out
 	do(http.MethodGet, "", "", http.StatusOK)
 	do(http.MethodPost, "/resume", "", http.StatusNoContent)
 	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
 	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
 	n.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).refusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
 	if got := n.temporal.clock.triggered; len(got) != 2 || got[0].Overlap.String() != "AllowAll" || got[1].Overlap != 0 {
-		t.Errorf("triggered with %+v", got)
+		t.Errorf("triggers: got %+v", got)
 	}
 	do(http.MethodDelete, "", "", http.StatusNoContent)
 	for _, path := range []string{"", "/pause", "/resume", "/trigger"} {
@@ -370,7 +371,7 @@ func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 	}
 }
 
-// A time may have no run.
+// TestSchedulesTellWhyATimeHasNoRun: a time without a run has the outcome of its firing.
 func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -407,13 +408,13 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 	if in.Input, err = n.propose(streamRun(in)); err != nil {
 		t.Fatal(err)
 	}
-	becomes("it waits for its turn", "")
+	becomes("queued", "")
 	if _, err := n.log.RequestCancel(n.ctx(), streamRun(in), stream.Cancel{Reason: "no"}); err != nil {
 		t.Fatal(err)
 	}
-	becomes("it is cancelled before its turn", "cancelled")
+	becomes("cancelled in the queue", "cancelled")
 	n.begin(in, "e")
-	becomes("it is on its way to its end", "")
+	becomes("active", "")
 }
 
 func (n *node) propose(run stream.Run) (uint64, error) {
@@ -453,7 +454,8 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 	n.do(http.MethodGet, "/v1/schedules?limit=0", "").refusal(t, "no limit", 400, "invalid_input", "")
 }
 
-// A 503 calls the same request again safe only if it has no second effect.
+// TestARequestThatIsNotSafeToRepeat: a 503 says that a repetition is safe only if it has no second
+// effect.
 func TestARequestThatIsNotSafeToRepeat(t *testing.T) {
 	t.Parallel()
 	n := setup(t)

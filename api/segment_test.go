@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// resuming returns an input that answers an interrupt, so that it may use the ID of an earlier run.
+// resuming returns an input that resolves an interrupt, so that it may reuse the ID of an earlier
+// run.
 func resuming(run, message string) agui.RunAgentInput {
 	in := inputOf(run, message)
 	in.Messages[0].ID = "u-" + message
@@ -23,8 +24,8 @@ func resuming(run, message string) agui.RunAgentInput {
 	return in
 }
 
-// A run that was answered under its own ID has segments. Every answer of the API names it by the ID
-// that its client knows.
+// TestClientsSeeNoSegments: a run that was resumed under its own ID has segments. Every answer of
+// the API names the run by the ID that its client knows.
 func TestClientsSeeNoSegments(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -38,7 +39,7 @@ func TestClientsSeeNoSegments(t *testing.T) {
 	first.want("ack", "1")
 	second := (<-started).Run.ID
 	if second != (stream.Run{ID: "r1"}).Segment(2).ID {
-		t.Fatalf("the run %q was started", second)
+		t.Fatalf("started run: got %q, want a second segment", second)
 	}
 	n.temporal.start = func(runs.Input) error { return running("e2") }
 
@@ -63,13 +64,13 @@ func TestClientsSeeNoSegments(t *testing.T) {
 	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) { return runs.Submitted{Open: true}, nil }
 	refuse("interrupted", next)
 	if a := n.post(next); !a.problem.Counted {
-		t.Errorf("a vote was counted: %s", a.body)
+		t.Errorf("counted vote: got %s", a.body)
 	}
 
 	n.temporal.submit = busyWith(second)
 	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
 		if in.RunID != second {
-			t.Errorf("%+v is told", in)
+			t.Errorf("steering update: got %+v", in)
 		}
 		return runs.Steered{}, nil
 	}
@@ -102,7 +103,7 @@ func TestClientsSeeNoSegments(t *testing.T) {
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", ""); a.problem.Code != "run_active" || a.problem.ActiveRun != "r1" {
 		t.Errorf("a fork: %d %s", a.status, a.body)
 	}
-	// do checks that no answer has the mark of a segment.
+	// n.do checks that no answer has the mark of a segment.
 	for _, path := range []string{"", "/runs", "/messages", "/events?follow=false", "/superseded"} {
 		n.do(http.MethodGet, "/v1/threads/t"+path, "", "Accept", "application/json")
 	}
@@ -116,7 +117,8 @@ func TestClientsSeeNoSegments(t *testing.T) {
 	n.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
 }
 
-// A subscription shows the segments of a run as GET events does, from every cursor.
+// TestASocketShowsAllSegmentsOfARun: a subscription shows the segments of a run as GET events does,
+// from every cursor.
 func TestASocketShowsAllSegmentsOfARun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -127,7 +129,7 @@ func TestASocketShowsAllSegmentsOfARun(t *testing.T) {
 		bodies = append(bodies, n.post(resuming("r1", message)).body)
 	}
 	if len(n.temporal.starts) != 3 {
-		t.Fatalf("%d runs were started, want 3", len(n.temporal.starts))
+		t.Fatalf("started runs: got %d, want 3", len(n.temporal.starts))
 	}
 	c := n.dial()
 	compare := func(what, query string, frame map[string]any) {
@@ -160,7 +162,7 @@ func TestASocketShowsAllSegmentsOfARun(t *testing.T) {
 	_, lines := c.until("1", "end")
 	want := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?join=true", "").body)
 	if got := cursors(strings.Join(lines, "\n")); got[len(got)-1] != want[len(want)-1] {
-		t.Errorf("a join ends at %s, want %s", got[len(got)-1], want[len(want)-1])
+		t.Errorf("last cursor of a join: got %s, want %s", got[len(got)-1], want[len(want)-1])
 	}
 	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Profile: stream.Profile1, Epoch: n.log.Epoch()}.String()))
 	if f := c.want("error", "1"); f.Code != "invalid_cursor" {

@@ -41,7 +41,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamtest.Leaks()) }
 
-// node is an api on a real log, with what Temporal answers in the test's hands.
+// node is an API server on a real log. The test sets Temporal's responses.
 type node struct {
 	t         *testing.T
 	nats      *natsserver.Server
@@ -52,23 +52,23 @@ type node struct {
 	temporal  *temporalStub
 }
 
-// temporalStub is the part of Temporal that the api uses. What a test does not set must not be
-// asked.
+// temporalStub is the part of Temporal that the API uses. A call of a function that the test does
+// not set panics.
 type temporalStub struct {
 	client.Client
 	start  func(in runs.Input) error
 	submit func(execution string, in runs.Submit) (runs.Submitted, error)
 	closed func(execution string) // returns when the execution has closed
 	cancel func(run string) error
-	stop   func(how string) error // to cancel or to terminate
+	stop   func(how string) error // how: cancel or terminate
 	pause  func(update string) error
 	steer  func(in runs.Steer) (runs.Steered, error)
 	decide func(thread string, in runs.Decide) (runs.Decided, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	clock  clockStub
-	fired  func(workflow string) (runs.FireResult, error) // how a firing ended
-	lasts  func(workflow string) bool                     // whether it did not
-	// history is that of the latest execution, whose id is "latest".
+	fired  func(workflow string) (runs.FireResult, error) // the result of a firing
+	lasts  func(workflow string) bool                     // whether the firing is still active
+	// history is the history of the latest execution, whose ID is "latest".
 	history []*historypb.HistoryEvent
 	mu      sync.Mutex
 	starts  []runs.Input
@@ -126,7 +126,7 @@ func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, workflow, ex
 
 func (s *temporalStub) GetWorkflowHistory(_ context.Context, _, execution string, _ bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {
 	if execution != "latest" {
-		panic("the history of " + execution + " is read")
+		panic("unexpected read of the history of " + execution + "")
 	}
 	return &historyStub{s.history}
 }
@@ -170,7 +170,7 @@ type runStub struct {
 
 func (r runStub) Get(context.Context, any) error { r.closed(); return nil }
 
-// GetWithOptions waits for an execution that lasts.
+// GetWithOptions waits for a running execution.
 func (r runStub) GetWithOptions(ctx context.Context, _ any, _ client.WorkflowRunGetOptions) error {
 	<-ctx.Done()
 	return nil
@@ -226,11 +226,11 @@ func setup(t *testing.T, change ...func(*api.Config)) *node {
 	return n
 }
 
-// ctx ends with the test. What does not end is shown by the time-out of go test, with all
+// ctx ends with the test. A test that hangs is reported by the timeout of go test, with all
 // goroutines.
 func (n *node) ctx() context.Context { return n.t.Context() }
 
-// answer is a whole response.
+// answer is a complete response.
 type answer struct {
 	status  int
 	header  http.Header
@@ -271,7 +271,7 @@ func (n *node) do(method, path, body string, header ...string) answer {
 func wantNoMark(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(text, `\u0000segment`) || strings.Contains(text, stream.SegmentMark) {
-		t.Errorf("a client is sent the internal ID of a run: %s", text)
+		t.Errorf("text for a client has the internal ID of a run: %s", text)
 	}
 }
 
@@ -300,7 +300,7 @@ func streamRun(in runs.Input) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 }
 
-// begin and end write what a workflow's activities would.
+// begin and end write the records that a workflow's activities would write.
 func (n *node) begin(in runs.Input, execution string) stream.Place {
 	n.t.Helper()
 	p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: execution}
@@ -315,12 +315,12 @@ func (n *node) begin(in runs.Input, execution string) stream.Place {
 func (n *node) end(p stream.Place) {
 	n.t.Helper()
 	_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown()})
-	if err != nil && n.t.Context().Err() == nil { // who has seen the end may be through before it is listed
+	if err != nil && n.t.Context().Err() == nil { // a test may end after the run's end, before the run is listed
 		n.t.Error(err)
 	}
 }
 
-// works lets started runs begin and end at once.
+// works makes started runs begin and end at once.
 func (n *node) works() {
 	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e-"+in.Run.ID)); return nil }
 }
@@ -344,7 +344,7 @@ func TestTheSameInputIsTheSameRun(t *testing.T) {
 		t.Fatalf("%d %v\n%s", first.status, first.header, first.body)
 	}
 	if again := n.post(inputOf("r1", "hello")); again.body != first.body || len(n.temporal.starts) != 1 {
-		t.Errorf("the same input again is answered, after %d starts, with\n%s", len(n.temporal.starts), again.body)
+		t.Errorf("the same input again: after %d starts: got\n%s", len(n.temporal.starts), again.body)
 	}
 	if other := n.post(inputOf("r1", "something else")); other.status != http.StatusConflict || other.problem.Code != "run_id_reused" || !strings.Contains(other.problem.Detail, `"r1"`) {
 		t.Errorf("another input under the same id: %d %s", other.status, other.body)
@@ -352,12 +352,13 @@ func TestTheSameInputIsTheSameRun(t *testing.T) {
 	for i, cursor := range cursors(first.body) {
 		rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", cursor)
 		if want := len(cursors(first.body)) - 1 - i; len(cursors(rest.body)) != want || want == 0 && rest.status != http.StatusNoContent {
-			t.Errorf("behind event %d: %d with\n%s", i, rest.status, rest.body)
+			t.Errorf("after event %d: got %d with\n%s", i, rest.status, rest.body)
 		}
 	}
 }
 
-// The run before has ended and its workflow closes; the next run takes its place.
+// TestNextRunWaitsForTheOneBeforeToClose: when the previous run has ended and its workflow is
+// closing, the next run waits for the close and starts.
 func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -377,8 +378,8 @@ func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
 	}
 }
 
-// A run that has begun in Temporal is not in the log at once. Whoever comes then is answered by its
-// workflow, and does not wait for its end.
+// TestARunThatHasNotWrittenYetAnswers: a run that has begun in Temporal is not in the log at once.
+// Its workflow answers other inputs meanwhile, before the run ends.
 func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -393,7 +394,7 @@ func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 	}
 	n.temporal.submit = func(execution string, in runs.Submit) (runs.Submitted, error) {
 		if execution != "e-r2" {
-			t.Errorf("execution %s is asked", execution)
+			t.Errorf("updated execution: got %s, want e-r2", execution)
 		}
 		if in.RunID == "r2" {
 			n.end(n.begin(r2, "e-r2"))
@@ -405,12 +406,12 @@ func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 		t.Errorf("another run: %d %s", busy.status, busy.body)
 	}
 	if same := n.post(inputOf("r2", "and now?")); same.status != http.StatusOK || !strings.Contains(same.body, `"runId":"r2"`) {
-		t.Errorf("the same run: %d %s", same.status, same.body)
+		t.Errorf("the same run: got %d %s", same.status, same.body)
 	}
 }
 
-// A run whose workflow was terminated says nothing any more; who watches it is told so. One whose
-// workflow lives may be silent for as long as it likes.
+// TestARunWhoseWorkflowClosedFromOutsideEnds: a run whose workflow was terminated ends with an
+// error for its viewers. A run with a running workflow may be silent for any time.
 func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -430,7 +431,7 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 				looks++
 				if execution != "e1" {
-					t.Errorf("execution %q is looked at", execution)
+					t.Errorf("checked execution: got %q, want e1", execution)
 				}
 				if looks < 3 {
 					return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
@@ -439,13 +440,14 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 			}
 			a := n.post(inputOf("r1", "hello"))
 			if !strings.Contains(a.body, `"RUN_ERROR"`) || !strings.Contains(a.body, `"code":"`+c.code+`"`) || looks != 3 {
-				t.Errorf("after %d looks: %d %s", looks, a.status, a.body)
+				t.Errorf("after %d checks: got %d %s", looks, a.status, a.body)
 			}
 		})
 	}
 }
 
-// A run that is silent keeps its connection: proxies and clients cut what they hear nothing from.
+// TestASilentStreamHasHeartbeats: a silent stream has heartbeats, because proxies and clients close
+// silent connections.
 func TestASilentStreamHasHeartbeats(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
@@ -453,14 +455,14 @@ func TestASilentStreamHasHeartbeats(t *testing.T) {
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	looks := 0
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
-		if looks++; looks == 3 { // the pauses between looks double: some heartbeats are due by now
+		if looks++; looks == 3 { // the pauses between checks double: some heartbeats are due by now
 			n.end(place)
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	a := n.post(inputOf("r1", "hello"))
 	if beats := strings.Count(a.body, ": heartbeat\n\n"); beats == 0 || !strings.Contains(a.body, `"RUN_FINISHED"`) {
-		t.Errorf("%d heartbeats in\n%s", beats, a.body)
+		t.Errorf("got %d heartbeats in\n%s", beats, a.body)
 	}
 }
 
@@ -478,7 +480,8 @@ func TestTemporalOutOfReachIs503(t *testing.T) {
 	}
 }
 
-// An empty stream looks to stock clients like a run that went well.
+// TestAServerThatGoesDownShowsNoEmptyStream: an empty stream looks like a successful run to stock
+// clients.
 func TestAServerThatGoesDownShowsNoEmptyStream(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -495,7 +498,8 @@ func TestCancel(t *testing.T) {
 	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
 		t.Errorf("unknown run: %d %s", a.status, a.body)
 	}
-	// The run is accepted and has not begun: the wish is kept, Temporal has nothing to cancel.
+	// The run is accepted and has not begun: the request is kept, and Temporal has nothing to
+	// cancel.
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("") }
 	n.post(inputOf("r1", "hello"))
 	if a := n.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
@@ -503,7 +507,7 @@ func TestCancel(t *testing.T) {
 	}
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}
 	if wanted, err := n.log.CancelRequested(n.ctx(), run); err != nil || !wanted {
-		t.Errorf("the wish is kept: %v, %v", wanted, err)
+		t.Errorf("recorded cancel request: got %v, %v", wanted, err)
 	}
 	p := n.begin(n.temporal.starts[0], "e1")
 	var cancelled []string
@@ -563,7 +567,7 @@ func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-// Ids are anything; in a path they are one percent-encoded segment.
+// TestOddIDs: IDs are any text. In a path an ID is one percent-encoded segment.
 func TestOddIDs(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -581,7 +585,7 @@ func TestOddIDs(t *testing.T) {
 			segment = strings.ReplaceAll(id, ".", "%2E")
 		}
 		if read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", ""); read.body != posted.body {
-			t.Errorf("%q is read as %d %s", id, read.status, read.body)
+			t.Errorf("read of %q: got %d %s", id, read.status, read.body)
 		}
 	}
 }

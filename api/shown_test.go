@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// goesOn writes the beginning of the run with which a thread goes on after a decision, as its
-// activity would.
+// goesOn writes the beginning of the run that continues a thread after a decision, as its activity
+// would.
 func (o *inboxFixture) goesOn(thread string) stream.Place {
 	o.t.Helper()
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
@@ -37,8 +37,8 @@ func (o *inboxFixture) approves(thread, id string) string {
 	return answer.Cursor
 }
 
-// A reader that passes the cursor of an acknowledged decision on is not shown the question again,
-// however long it takes until the log shows the effect of the decision.
+// TestADecisionIsSeenByWhoWaitsForIt: a reader with the cursor of an acknowledged decision in
+// waitFor is not shown the interrupt again, however long the decision's effect takes.
 func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -47,7 +47,7 @@ func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 		ids := o.asks(thread, "c1")
 		cursor := o.approves(thread, ids[0])
 		if again := o.approves(thread, ids[0]); again != cursor {
-			t.Errorf("repeated, the decision has the cursor %s, not %s", again, cursor)
+			t.Errorf("cursor of the repeated decision: got %s, want %s", again, cursor)
 		}
 		shown := make(chan answer, 3)
 		for _, path := range []string{"events?follow=false&waitFor=" + cursor, "events?waitFor=" + cursor} {
@@ -66,12 +66,13 @@ func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 		socket.want("ack", "1")
 		o.end(place)
 		if _, events := socket.until("1", "end"); strings.Contains(strings.Join(events, ""), ids[0]) {
-			t.Errorf("over the socket: %s", events)
+			t.Errorf("over the socket: got %s", events)
 		}
 	}
 }
 
-// The summary, the messages and the state of a thread show the effect of a decision, too.
+// TestADecisionIsSeenInTheThread: waitFor works for the summary, the messages and the state of a
+// thread too.
 func TestADecisionIsSeenInTheThread(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -82,7 +83,7 @@ func TestADecisionIsSeenInTheThread(t *testing.T) {
 		go func() { shown <- o.do(http.MethodGet, "/v1/threads/"+thread+path+cursor, "") }()
 		select {
 		case a := <-shown:
-			t.Errorf("GET …%s is answered before the thread goes on: %d %s", path, a.status, a.body)
+			t.Errorf("GET …%s answers before the thread continues: got %d %s", path, a.status, a.body)
 		case <-time.After(100 * time.Millisecond):
 			o.goesOn(thread)
 			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, `"waiting"`) {
@@ -95,7 +96,8 @@ func TestADecisionIsSeenInTheThread(t *testing.T) {
 	}
 }
 
-// While other calls are open the thread does not go on: there is nothing to wait for.
+// TestWaitForADecisionThatLeavesOthersOpen: while other calls are open the thread does not
+// continue, and the API does not wait.
 func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -106,13 +108,13 @@ func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 	if a.status != http.StatusOK || !strings.Contains(a.body, ids[1]) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if took := time.Since(begun); took > 4*time.Second { // the patience is 5 s
+	if took := time.Since(begun); took > 4*time.Second { // the API waits at most 5 s
 		t.Errorf("the answer took %v", took)
 	}
 }
 
-// An input that waits for a decision is judged by what the thread has made of it: it answers late,
-// and is queued.
+// TestAnInputWaitsForADecision: an input with waitFor is accepted after the decision has taken
+// effect. Its resume is then late, and the run is queued.
 func TestAnInputWaitsForADecision(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -133,7 +135,7 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 	w := <-watching
 	submitted := <-offered
 	if submitted.OnBusy != runs.OnBusyEnqueue || !submitted.Offer.AnswersOnly || len(submitted.Decisions) > 0 {
-		t.Errorf("offered was %+v", submitted)
+		t.Errorf("submission: got %+v", submitted)
 	}
 	o.end(place)
 	o.end(o.begin(*submitted.Offer, "e2"))

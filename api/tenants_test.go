@@ -31,13 +31,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// tenantFixture is a node that a proxy tells who calls, and two tenants that use the same ids. What is
-// marked is the tenant alpha's.
+// tenantFixture is a node behind an authenticating proxy, with two tenants that use the same IDs.
+// Data with the mark belongs to the tenant alpha.
 type tenantFixture struct {
 	*node
 	reached *reached
 	inbox   *approvalroutes.Inbox
-	feed    string // cursor before anything happened to alpha's approval
+	feed    string // the cursor before the events of alpha's approval
 }
 
 const (
@@ -45,12 +45,12 @@ const (
 	question = "int-1"
 )
 
-// reached notes which workflows are asked for anything. Other tenants' are not found.
+// reached records the workflows that receive a request. Workflows of other tenants are not found.
 type reached struct {
 	*temporalStub
 	mu        sync.Mutex
 	workflows []string
-	// submit hears what is offered and decided, before it is not found.
+	// submit receives the submissions and decisions.
 	submit func(runs.Submit)
 }
 
@@ -107,7 +107,7 @@ var (
 	beta  = []string{"X-Tenant", "beta", "X-User", "bob", "X-Roles", "admin"}
 )
 
-// setupTenants has a thread of alpha's whose run has ended with a question.
+// setupTenants returns a fixture with a thread of alpha whose run has ended with an interrupt.
 func setupTenants(t *testing.T) *tenantFixture {
 	t.Helper()
 	s := &tenantFixture{}
@@ -129,7 +129,7 @@ func setupTenants(t *testing.T) *tenantFixture {
 	return s
 }
 
-// approvals returns what somebody's inbox lists.
+// approvals returns a caller's inbox.
 func (s *tenantFixture) approvals(header ...string) (page approvalsPage) {
 	s.t.Helper()
 	a := s.do(http.MethodGet, "/v1/approvals", "", header...)
@@ -139,7 +139,7 @@ func (s *tenantFixture) approvals(header ...string) (page approvalsPage) {
 	return page
 }
 
-// waits has a tenant's question wait in the inbox, and its thread's audit tell of it.
+// waits adds a tenant's interrupt to the inbox, and to the audit of its thread.
 func (s *tenantFixture) waits(tenant, message string) {
 	s.t.Helper()
 	a := inbox.Approval{
@@ -156,13 +156,13 @@ func (s *tenantFixture) waits(tenant, message string) {
 	for len(s.approvals("X-Tenant", tenant, "X-User", "ann").Items) == 0 {
 		select {
 		case <-s.ctx().Done():
-			s.t.Fatal("the inbox lists nothing")
+			s.t.Fatal("the inbox stays empty")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// interrupt ends a run with a question.
+// interrupt ends a run with an interrupt.
 func (s *tenantFixture) interrupt(p stream.Place, message string) {
 	s.t.Helper()
 	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: message}}
@@ -172,8 +172,8 @@ func (s *tenantFixture) interrupt(p stream.Place, message string) {
 	}
 }
 
-// position counts the records of alpha's, with those that nobody reads but workflows, and what its
-// inbox has.
+// position counts the records of alpha in the log and in the inbox, including the records that only
+// workflows read.
 func (s *tenantFixture) position() uint64 {
 	s.t.Helper()
 	js, err := jetstream.New(s.log.Conn())
@@ -195,32 +195,32 @@ func (s *tenantFixture) position() uint64 {
 			records += n
 		}
 		if records == 0 {
-			s.t.Fatalf("alpha has no records in %s: it is not looked for where they are", name)
+			s.t.Fatalf("alpha has no records in %s: the subjects are wrong", name)
 		}
 		total += records
 	}
 	return total
 }
 
-// apart checks that what beta did had nothing to do with alpha.
+// apart checks that a request of beta neither shows nor changes data of alpha.
 func (s *tenantFixture) apart(before uint64, answered string) {
 	s.t.Helper()
 	if strings.Contains(answered, mark) {
-		s.t.Errorf("beta is shown %s", answered)
+		s.t.Errorf("beta is shown data of alpha: %s", answered)
 	}
 	if now := s.position(); now != before {
-		s.t.Errorf("alpha has %d records, it had %d", now, before)
+		s.t.Errorf("records of alpha: got %d, want %d", now, before)
 	}
 	s.reached.mu.Lock()
 	defer s.reached.mu.Unlock()
 	for _, w := range s.reached.workflows {
 		if !strings.HasPrefix(w, "thread/beta/") {
-			s.t.Errorf("beta has reached the workflow %s", w)
+			s.t.Errorf("workflow of beta's request: got %s", w)
 		}
 	}
 }
 
-// routes returns all that are registered, with ids of alpha's in their places.
+// routes returns all registered routes, with IDs of alpha in their paths.
 func (n *node) routes() []gin.RouteInfo {
 	routes := n.server.Routes()
 	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk", ":schedule", "s")
@@ -232,7 +232,7 @@ func (n *node) routes() []gin.RouteInfo {
 
 var public = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
 
-func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
+func TestAllRoutesNeedCredentials(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) {
 		c.Auth, c.Metrics, c.Origins = byHeader, http.NotFoundHandler(), []string{"https://app.example"}
@@ -240,7 +240,7 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	})
 	routes := n.routes()
 	if len(routes) < 25 {
-		t.Fatalf("there are only %d routes", len(routes))
+		t.Fatalf("routes: got %d, want at least 25", len(routes))
 	}
 	routes = append(routes, gin.RouteInfo{Method: http.MethodGet, Path: "/v1/nothing"}, gin.RouteInfo{Method: http.MethodPatch, Path: "/v1/agents"},
 		gin.RouteInfo{Method: http.MethodPost, Path: "/healthz"}, gin.RouteInfo{Method: http.MethodGet, Path: "//healthz"})
@@ -248,7 +248,7 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 		if slices.Contains(public, r.Path) && r.Method == http.MethodGet {
 			continue
 		}
-		if strings.HasPrefix(r.Path, "/v1/links/") { // a link is all it takes; this is none
+		if strings.HasPrefix(r.Path, "/v1/links/") { // a link needs no credentials; this one is invalid
 			if a := n.do(r.Method, r.Path, bodyOf(r.Handler)); a.status != http.StatusNotFound {
 				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
 			}
@@ -266,7 +266,7 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	}
 }
 
-// bodyOf returns a body that a route takes, by the template of its path.
+// bodyOf returns a body that a route accepts, by the template of its path.
 func bodyOf(template string) string {
 	switch template {
 	case "/v1/threads/:thread/messages":
@@ -285,7 +285,7 @@ func bodyOf(template string) string {
 	return `{}`
 }
 
-// starts are the routes that make something of beta's own.
+// starts are the routes that create data of beta.
 var starts = []string{"/v1/agents/:agent/runs"}
 
 func TestTenantsAreApartOnEveryRoute(t *testing.T) {
@@ -297,7 +297,7 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 	for _, r := range s.routes() {
 		ours := slices.Contains(starts, r.Handler)
 		if ours || slices.Contains(public, r.Path) {
-			continue // the former comes last: then beta has a thread of that name
+			continue // runs start last: then beta has a thread with the same ID
 		}
 		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", s.feed}, {"Accept", "application/json"}} {
 			a := s.tries(r, append(extra, beta...))
@@ -319,11 +319,11 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 		}
 	}
 	if listed := s.approvals(alpha...); len(listed.Items) != 1 {
-		t.Errorf("alpha's inbox lists %v", listed.Items)
+		t.Errorf("alpha's inbox: got %v", listed.Items)
 	}
 }
 
-// What the other one cannot see is there: alpha sees it by each of the inbox's routes.
+// TestATenantSeesItsOwnInbox: alpha sees its data in each route of the inbox.
 func TestATenantSeesItsOwnInbox(t *testing.T) {
 	t.Parallel()
 	s := setupTenants(t)
@@ -336,8 +336,8 @@ func TestATenantSeesItsOwnInbox(t *testing.T) {
 	}
 }
 
-// Two tenants' questions of the same id are two: in the inbox, in its feed, in a batch and by
-// links.
+// TestTenantsHaveInboxesOfTheirOwn: interrupts of two tenants with the same ID are separate: in the
+// inbox, its feed, batches and links.
 func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := setupTenants(t)
@@ -350,10 +350,10 @@ func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 	feed := s.tries(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", s.feed}, beta...))
 	s.apart(before, feed.body)
 	if strings.Count(feed.body, "opened") != 1 || !strings.Contains(feed.body, "beta's") {
-		t.Errorf("beta's feed is %s", feed.body)
+		t.Errorf("beta's feed: got %s", feed.body)
 	}
 	if listed := s.approvals(beta...); len(listed.Items) != 1 || listed.Items[0].Message != "beta's" {
-		t.Errorf("beta's inbox lists %v", listed.Items)
+		t.Errorf("beta's inbox: got %v", listed.Items)
 	}
 	made := s.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
 	var link struct{ URL string }
@@ -361,10 +361,10 @@ func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 		t.Fatalf("a link: %d %s", made.status, made.body)
 	}
 	path := strings.TrimPrefix(link.URL, "https://agents.example")
-	shown := s.do(http.MethodGet, path, "", alpha...) // whoever looks
+	shown := s.do(http.MethodGet, path, "", alpha...) // for any caller
 	s.apart(before, shown.body)
 	if shown.status != http.StatusOK || !strings.Contains(shown.body, "beta") {
-		t.Errorf("beta's link shows %d %s", shown.status, shown.body)
+		t.Errorf("beta's link: got %d %s", shown.status, shown.body)
 	}
 	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
 		a := s.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
@@ -373,7 +373,7 @@ func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 	s.reached.mu.Lock()
 	defer s.reached.mu.Unlock()
 	if !slices.Contains(s.reached.workflows, "thread/beta/t") {
-		t.Errorf("nothing of beta's was decided: %q", s.reached.workflows)
+		t.Errorf("workflows of beta's decisions: got %q", s.reached.workflows)
 	}
 }
 
@@ -386,8 +386,8 @@ func encoded(t *testing.T, in agui.RunAgentInput) string {
 	return string(text)
 }
 
-// tries sends a request that may be answered with a stream that has no end: what comes in a while
-// counts.
+// tries sends a request whose answer may be an endless stream, and returns what arrives in two
+// seconds.
 func (s *tenantFixture) tries(r gin.RouteInfo, header []string) answer {
 	s.t.Helper()
 	path := r.Path
@@ -416,7 +416,7 @@ func (s *tenantFixture) tries(r gin.RouteInfo, header []string) answer {
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
 }
 
-// frameTypes returns those that a socket takes, as they stand in its code.
+// frameTypes returns the types of frames that a socket accepts, from its source code.
 func frameTypes(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "sockets/session.go", nil, 0)
@@ -439,7 +439,7 @@ func frameTypes(t *testing.T) []string {
 		}
 	}
 	if !slices.Contains(types, "run") || !slices.Contains(types, "steer") {
-		t.Fatalf("the types of frames are not found: %q", types)
+		t.Fatalf("types of frames: got %q, want run and steer among them", types)
 	}
 	return types
 }

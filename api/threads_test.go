@@ -33,7 +33,7 @@ func listing(t *testing.T) func(*api.Config) {
 	}
 }
 
-// answers lets started runs say something and end.
+// answers makes started runs answer and end.
 func (n *node) answers() {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
@@ -58,7 +58,7 @@ func (n *node) answers() {
 	}
 }
 
-// says sends a thread a run that adds to what it has.
+// says posts a run that appends a message to a thread.
 func (n *node) says(thread, run string, more ...func(*agui.RunAgentInput)) answer {
 	n.t.Helper()
 	in := inputOf(run, "said in "+run)
@@ -88,7 +88,7 @@ func (n *node) get(path string, into any) {
 	}
 }
 
-// ids are those of a page of messages, or of the runs or threads that it lists.
+// listed is a page of messages, runs or threads.
 type listed struct {
 	Items []struct {
 		ID       string `json:"id"`
@@ -130,7 +130,7 @@ func TestThreadsCanBeRead(t *testing.T) {
 	n.get("/v1/threads/t", &sum)
 	if sum.ThreadID != "t" || sum.Agent != "a" || sum.Status != "idle" || sum.RunID != "r2" || sum.Runs != 3 || sum.Messages != 6 ||
 		len(sum.Usage) != 1 || *sum.Usage[0].TotalTokens != 9 || time.Since(sum.UpdatedAt) > time.Minute {
-		t.Errorf("the summary is %+v", sum)
+		t.Errorf("summary: got %+v", sum)
 	}
 	if got := n.messages("t"); got != "u-r0 a-r0 u-r1 a-r1 u-r2 a-r2" {
 		t.Errorf("messages: %s", got)
@@ -145,7 +145,7 @@ func TestThreadsCanBeRead(t *testing.T) {
 	}
 	for _, run := range p.Items {
 		if len(run.Usage) != 1 || *run.Usage[0].TotalTokens != 3 {
-			t.Errorf("run %s has used %+v", run.RunID, run.Usage)
+			t.Errorf("usage of run %s: got %+v", run.RunID, run.Usage)
 		}
 	}
 	rest := listed{}
@@ -155,7 +155,8 @@ func TestThreadsCanBeRead(t *testing.T) {
 	}
 }
 
-// Pages are of the conversation as it was at the first of them.
+// TestPagesOfMessagesAreOfOneConversation: all pages show the conversation at the time of the first
+// page.
 func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -164,7 +165,7 @@ func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 	n.says("t", "r1")
 	var p listed
 	n.get("/v1/threads/t/messages?limit=1", &p)
-	n.says("t", "r2", perdure(`{"history":"replace"}`)) // supersedes what was there
+	n.says("t", "r2", perdure(`{"history":"replace"}`)) // supersedes the conversation
 	ids := []string{p.Items[0].ID}
 	for p.NextCursor != "" {
 		cursor := p.NextCursor
@@ -173,10 +174,10 @@ func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 		ids = append(ids, p.Items[0].ID)
 	}
 	if want := []string{"u-r0", "a-r0", "u-r1", "a-r1"}; !slices.Equal(ids, want) {
-		t.Errorf("pages have %q, want %q", ids, want)
+		t.Errorf("messages of the pages: got %q, want %q", ids, want)
 	}
 	if got := n.messages("t"); got != "u-r2 a-r2" {
-		t.Errorf("now it is %s", got)
+		t.Errorf("current messages: got %s", got)
 	}
 	n.says("other", "r0")
 	for _, cursor := range []string{"x", "000000000001", "000000000001-", "000000000001--1", "000000000001-0x", "ffffffffffff-1"} {
@@ -211,7 +212,7 @@ func TestThreadsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := n.http.Client().Do(req) // answered when the run has begun
+	resp, err := n.http.Client().Do(req) // answers after the run has begun
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestThreadsAreListed(t *testing.T) {
 	}
 }
 
-// awaitList waits until a list is as it should be: it hears of changes a moment later.
+// awaitList waits until a list is as wanted: it receives changes with a delay.
 func (n *node) awaitList(query, want string) {
 	n.t.Helper()
 	ctx, look := n.ctx(), time.NewTicker(5*time.Millisecond)
@@ -260,12 +261,12 @@ func (n *node) awaitList(query, want string) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			n.t.Fatalf("%q lists %q, want %q", query, got, want)
+			n.t.Fatalf("list %q: got %q, want %q", query, got, want)
 		}
 	}
 }
 
-// interrupts ends a run with a question.
+// interrupts ends a run with an interrupt.
 func (n *node) interrupts(p stream.Place) {
 	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1"}}
 	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
@@ -274,15 +275,15 @@ func (n *node) interrupts(p stream.Place) {
 	}
 }
 
-// A summary tells what a thread waits for, and does not take a run for one that goes on whose
-// workflow is dead.
+// TestSummariesOfThreads: a summary lists the open interrupts of a thread. A run whose workflow is
+// dead does not count as active.
 func TestSummariesOfThreads(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
 	n.says("asks", "r")
 	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
-		t.Errorf("a thread that asks: %s", a.body)
+		t.Errorf("waiting thread: got %s", a.body)
 	}
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	if _, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}, false); err != nil {
@@ -292,20 +293,20 @@ func TestSummariesOfThreads(t *testing.T) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
-		t.Errorf("a thread whose workflow died: %s", a.body)
+		t.Errorf("thread with a dead workflow: got %s", a.body)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
-		t.Errorf("its run: %s", a.body)
+		t.Errorf("run of that thread: got %s", a.body)
 	}
 	for _, path := range []string{"", "/messages", "/state", "/runs"} {
-		if a := n.do(http.MethodGet, "/v1/threads/nobody"+path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
-			t.Errorf("nobody's thread%s: %d %s", path, a.status, a.body)
+		if a := n.do(http.MethodGet, "/v1/threads/unknown"+path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+			t.Errorf("unknown thread%s: got %d %s", path, a.status, a.body)
 		}
 	}
 }
 
-// A thread that is deleted is gone for everybody: what runs is stopped first, its cursors are no
-// good, and its id begins another one.
+// TestDeleteThread: deleting a thread first stops its run. Its cursors are then refused for all
+// readers, and its ID begins a new thread.
 func TestDeleteThread(t *testing.T) {
 	t.Parallel()
 	n := setup(t, listing(t))
@@ -318,8 +319,8 @@ func TestDeleteThread(t *testing.T) {
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow runs on
-		t.Errorf("the workflow was told to %q, want %q", stopped, want)
+	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow does not stop
+		t.Errorf("commands to the workflow: got %q, want %q", stopped, want)
 	}
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {
 		t.Errorf("again: %d %s", a.status, a.body)
@@ -333,11 +334,11 @@ func TestDeleteThread(t *testing.T) {
 				header = nil
 			}
 			if a := n.do(http.MethodGet, path, "", header...); a.status != http.StatusGone || a.problem.Code != "gone" {
-				t.Errorf("%s GET %s: %d %s", when, path, a.status, a.body)
+				t.Errorf("%s: GET %s: got %d %s", when, path, a.status, a.body)
 			}
 		}
 	}
-	gone("behind the delete")
+	gone("after the delete")
 	if a := n.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
 		t.Errorf("without a cursor: %d %s", a.status, a.body)
 	}
@@ -345,9 +346,9 @@ func TestDeleteThread(t *testing.T) {
 		t.Errorf("a new run: %d %s", a.status, a.body)
 	}
 	if got := n.messages("t"); got != "u-r1 a-r1" {
-		t.Errorf("the new thread has %s", got)
+		t.Errorf("messages of the new thread: got %s", got)
 	}
-	gone("behind the new beginning")
+	gone("after the new beginning")
 }
 
 func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
@@ -359,25 +360,25 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 	n.temporal.cancel = func(run string) error { cancelled = run; return nil }
 	n.temporal.stop = func(string) error { return nil }
 	var closed atomic.Bool
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { // the run's viewer asks as well
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { // the run's viewer checks it too
 		if closed.Load() {
 			return 0, serviceerror.NewNotFound("none")
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	told := make(chan answer, 1)
-	n.temporal.closed = func(string) { // the workflow ends what it does before it closes, and readers are told before it is all gone
+	shown := make(chan answer, 1)
+	n.temporal.closed = func(string) { // the workflow ends its run before it closes, and readers are shown the end before the purge
 		p := <-begun
 		end := &agui.RunFinished{ThreadID: "t", RunID: "r1", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
 		if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
 			t.Error(err)
 		}
-		if a := <-told; !strings.Contains(a.body, `"cancelled"`) {
-			t.Errorf("the reader is told %s", a.body)
+		if a := <-shown; !strings.Contains(a.body, `"cancelled"`) {
+			t.Errorf("reader: got %s, want a cancelled run", a.body)
 		}
 		closed.Store(true)
 	}
-	go func() { told <- n.says("t", "r1") }()
+	go func() { shown <- n.says("t", "r1") }()
 	p := <-begun
 	begun <- p
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
@@ -385,7 +386,8 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 	}
 }
 
-// A reader to whom a thread's end was not shown before the thread was deleted does not wait for it.
+// TestDeleteEndsSilentReaders: a reader does not wait for a run's end that was purged before the
+// reader was shown it.
 func TestDeleteEndsSilentReaders(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -394,14 +396,14 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	told := make(chan answer, 1)
-	go func() { told <- n.says("t", "r1") }()
+	shown := make(chan answer, 1)
+	go func() { shown <- n.says("t", "r1") }()
 	p := <-begun
 	if err := n.snapshots.Purge(n.ctx(), p.Run.Thread); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-told; strings.Contains(a.body, "RUN_FINISHED") || strings.Contains(a.body, "RUN_ERROR") {
-		t.Errorf("the reader is told %s", a.body)
+	if a := <-shown; strings.Contains(a.body, "RUN_FINISHED") || strings.Contains(a.body, "RUN_ERROR") {
+		t.Errorf("reader: got %s, want no end of the run", a.body)
 	}
 }
 
@@ -412,7 +414,7 @@ func TestForksByParentRun(t *testing.T) {
 	n.says("t", "r1")
 	n.says("t", "r2")
 	named := props(`{"perdure":{"parentThreadId":"t"}}`)
-	whole := func(in *agui.RunAgentInput) { // what a stock client sends, that knows the parent up to there
+	whole := func(in *agui.RunAgentInput) { // the list of a stock client that knows the parent up to that run
 		in.Messages = append([]agui.Message{
 			{ID: "u-r1", Role: agui.RoleUser, Content: agui.TextContent("said in r1")},
 			{ID: "a-r1", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r1")},
@@ -420,42 +422,42 @@ func TestForksByParentRun(t *testing.T) {
 	}
 	a := n.says("f1", "r3", parent("r1"), named, whole)
 	if got := n.messages("f1"); a.status != http.StatusOK || got != "u-r1 a-r1 u-r3 a-r3" || strings.Contains(a.body, "MESSAGES_SNAPSHOT") || !strings.Contains(a.body, `"parentRunId":"r1"`) {
-		t.Errorf("with the whole history: %s\n%s", got, a.body)
+		t.Errorf("with the whole history: got %s\n%s", got, a.body)
 	}
 	a = n.says("f2", "r3", parent("r1"), props(`{}`))
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
-		t.Errorf("with the new message only, and no thread named: %s\n%s", got, a.body)
+		t.Errorf("with the new message only, without a parent thread: got %s\n%s", got, a.body)
 	}
 	if again := n.says("f2", "r3", parent("r1"), props(`{}`)); again.body != a.body {
-		t.Errorf("the same input again is another run:\n%s", again.body)
+		t.Errorf("the same input again: got another run\n%s", again.body)
 	}
 	if a := n.says("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
-		t.Errorf("a client that has no other place for it: %s\n%s", n.messages("f3"), a.body)
+		t.Errorf("parent in the forwarded properties: got %s\n%s", n.messages("f3"), a.body)
 	}
-	n.says("f2", "r4", parent("r2")) // lineage, since there is the thread
+	n.says("f2", "r4", parent("r2")) // the parent is only recorded, because the thread exists
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
-		t.Errorf("a parent on a thread that is there: %s", got)
+		t.Errorf("parent of a run in an existing thread: got %s", got)
 	}
 	if got := n.messages("t"); got != "u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("the parent has %s", got)
+		t.Errorf("messages of the parent: got %s", got)
 	}
 	for what, c := range map[string]struct {
 		answer
 		status        int
 		code, pointer string
 	}{
-		"nobody's run":       {n.says("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"a run of two":       {n.says("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"not of that thread": {n.says("g", "r", parent("r9"), named), 404, "unknown_run", ""},
-		"two names":          {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
-		"no name":            {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
+		"an unknown run":       {n.says("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"a run of two threads": {n.says("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"not of that thread":   {n.says("g", "r", parent("r9"), named), 404, "unknown_run", ""},
+		"two names":            {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
+		"no name":              {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
 	} {
 		if c.answer.status != c.status || c.problem.Code != c.code || c.problem.Pointer != c.pointer {
 			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/g", ""); a.status != http.StatusNotFound {
-		t.Errorf("what was refused leaves %s", a.body)
+		t.Errorf("thread of a refused input: got %s, want 404", a.body)
 	}
 }
 
@@ -474,17 +476,17 @@ func TestForkForConsoles(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1" {
-		t.Errorf("the fork has %s", got)
+		t.Errorf("messages of the fork: got %s", got)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID, ""); !strings.Contains(a.body, `"forkedFrom":{"threadId":"t","runId":"r1"}`) || !strings.Contains(a.body, `"agent":"a"`) {
-		t.Errorf("its summary is %s", a.body)
+		t.Errorf("summary of the fork: got %s", a.body)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID+"/events?follow=false", ""); a.status != http.StatusOK || len(cursors(a.body)) != 4 || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
-		t.Errorf("its events are %d %s", a.status, a.body)
+		t.Errorf("events of the fork: got %d %s", a.status, a.body)
 	}
 	n.says(made.ThreadID, "r2")
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("then it has %s", got)
+		t.Errorf("messages after a run: got %s", got)
 	}
 	for range 2 {
 		if a := fork("/v1/threads/t/runs/r1/fork", `{"threadId":"mine"}`); a.status != http.StatusCreated {
@@ -510,12 +512,12 @@ func TestForkForConsoles(t *testing.T) {
 		code   string
 		names  string
 	}{
-		"there is such a thread": {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"t"}`), 409, "thread_exists", `the thread "t"`},
-		"nobody's run":           {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run", `"r9"`},
-		"nobody's thread":        {fork("/v1/threads/x/runs/r1/fork", ""), 404, "unknown_run", `"x"`},
-		"a run that goes on":     {fork("/v1/threads/t/runs/r3/fork", ""), 409, "run_active", `the run "r3"`},
-		"no name":                {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input", ""},
-		"no body":                {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input", ""},
+		"an existing thread": {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"t"}`), 409, "thread_exists", `the thread "t"`},
+		"an unknown run":     {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run", `"r9"`},
+		"an unknown thread":  {fork("/v1/threads/x/runs/r1/fork", ""), 404, "unknown_run", `"x"`},
+		"an active run":      {fork("/v1/threads/t/runs/r3/fork", ""), 409, "run_active", `the run "r3"`},
+		"no name":            {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input", ""},
+		"no body":            {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input", ""},
 	} {
 		if c.answer.status != c.status || c.problem.Code != c.code || !strings.Contains(c.problem.Detail, c.names) {
 			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
@@ -523,7 +525,7 @@ func TestForkForConsoles(t *testing.T) {
 	}
 }
 
-// A run may be paused before its first record is in the log.
+// TestARunThatIsPausedBeforeItBegins: a run may be paused before its first record is in the log.
 func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	n := setup(t, listing(t))
@@ -536,7 +538,7 @@ func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 	go func() { paused <- n.do(http.MethodPost, "/v1/threads/t/pause", "").status }()
 	select {
 	case status := <-paused:
-		t.Fatalf("the pause is answered %d before the run begins", status)
+		t.Fatalf("pause before the run begins: got %d", status)
 	case <-time.After(100 * time.Millisecond):
 	}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
@@ -544,14 +546,15 @@ func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := <-paused; status != http.StatusNoContent {
-		t.Errorf("the pause is answered %d", status)
+		t.Errorf("pause: got %d", status)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"paused"`) {
-		t.Errorf("the thread is %s", a.body)
+		t.Errorf("thread: got %s", a.body)
 	}
 }
 
-// A run that is paused is shown as paused, wherever its thread is shown, until it goes on or ends.
+// TestAPausedThreadIsShownAsPaused: a paused run is paused in the summary and in the list of
+// threads, until it continues or ends.
 func TestAPausedThreadIsShownAsPaused(t *testing.T) {
 	t.Parallel()
 	n := setup(t, listing(t))
@@ -567,17 +570,17 @@ func TestAPausedThreadIsShownAsPaused(t *testing.T) {
 	shows := func(want string) {
 		t.Helper()
 		if a := n.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"`+want+`"`) {
-			t.Errorf("the thread is %s, want %s", a.body, want)
+			t.Errorf("thread: got %s, want %s", a.body, want)
 		}
 		ctx, cancel := context.WithTimeout(n.ctx(), time.Minute)
 		defer cancel()
-		for ctx.Err() == nil { // the list is heard of from NATS
+		for ctx.Err() == nil { // the list receives changes from NATS
 			a := n.do(http.MethodGet, "/v1/threads?status="+want, "")
 			if strings.Contains(a.body, `"threadId":"t"`) && strings.Contains(a.body, `"status":"`+want+`"`) {
 				return
 			}
 		}
-		t.Errorf("the list does not have the thread as %s", want)
+		t.Errorf("no thread with the status %s in the list", want)
 	}
 	shows("running")
 	for _, step := range []struct{ command, status string }{{"pause", "paused"}, {"pause", "paused"}, {"resume", "running"}, {"pause", "paused"}} {

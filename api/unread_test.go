@@ -11,12 +11,12 @@ import (
 	"github.com/perdure/perdure/api"
 )
 
-// large are reads whose answers are far more than the system keeps for a narrow connection.
+// large are requests with answers that are far larger than the buffers of a narrow connection.
 var large = []string{
 	"/v1/threads/t/messages", "/v1/threads/t/events?follow=false&limit=500", "/v1/threads/t/runs/r1/events?limit=500",
 }
 
-// setupLargeThread returns a node with a thread whose one message has 3 MiB.
+// setupLargeThread returns a node with a thread of one message of 3 MiB.
 func setupLargeThread(t *testing.T) *node {
 	t.Helper()
 	n := setup(t)
@@ -31,7 +31,7 @@ func setupLargeThread(t *testing.T) *node {
 	return n
 }
 
-// unread begins a request at an address, and reads nothing of its answer but that it has begun.
+// unread sends a request and reads only the first byte of its answer.
 func unread(t *testing.T, base, path string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
@@ -48,7 +48,7 @@ func unread(t *testing.T, base, path string) net.Conn {
 	return conn
 }
 
-// statusAt reads an answer as a whole.
+// statusAt reads a whole answer and returns its status.
 func statusAt(t *testing.T, method, url string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -66,12 +66,13 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// A client that does not read its answer is cut, whatever the answer is.
-func TestAnAnswerThatNobodyReadsIsCut(t *testing.T) {
+// TestAnAnswerThatNobodyReadsIsCut: a client that does not read its answer is disconnected,
+// whatever the answer is.
+func TestAnUnreadAnswerIsCut(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
 	given := make(chan struct{}, len(large))
-	front := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
+	front := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
 	for _, path := range large {
 		unread(t, front, path)
 	}
@@ -79,17 +80,17 @@ func TestAnAnswerThatNobodyReadsIsCut(t *testing.T) {
 		select {
 		case <-given:
 		case <-n.ctx().Done():
-			t.Fatal("a client that does not read is not cut")
+			t.Fatal("a client that does not read is not disconnected")
 		}
 	}
 }
 
-// An answer counts among the streams of its node until the client has taken it. Commands are not
-// refused by a node that is full, nor are probes.
+// TestAnswersCountAsStreams: an answer counts as a stream of its node until the client has read it.
+// A full node still accepts commands and probes.
 func TestAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
-	front := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: make(chan struct{}, 100)} },
+	front := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: make(chan struct{}, 100)} },
 		func(c *api.Config) { c.Streams = len(large) })
 	var conns []net.Conn
 	for _, path := range large {
@@ -97,11 +98,11 @@ func TestAnswersCountAsStreams(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/threads/t", "/v1/threads/t/messages", "/v1/threads/t/state", "/v1/threads/t/runs", "/v1/threads/t/events", "/v1/agents", "/openapi.json"} {
 		if status := statusAt(t, http.MethodGet, front+path); status != http.StatusServiceUnavailable {
-			t.Errorf("%s: a node that is full answers %d", path, status)
+			t.Errorf("%s: full node: got %d", path, status)
 		}
 	}
 	if status := statusAt(t, http.MethodPost, front+"/v1/threads/t/runs/r1/cancel"); status == http.StatusServiceUnavailable {
-		t.Errorf("a node that is full refuses a cancel")
+		t.Errorf("a full node refuses a cancel")
 	}
 	if status := statusAt(t, http.MethodGet, front+"/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: %d", status)

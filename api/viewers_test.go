@@ -22,7 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// started posts an input and returns the response, which is being read, and the run's speaker.
+// started posts an input, and returns the response for reading and the run's speaker.
 func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
 	n.t.Helper()
 	body, err := json.Marshal(inputOf(id, "hello"))
@@ -43,8 +43,8 @@ func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
 	return &watched{t: n.t, body: lines}, runs.next(n)
 }
 
-// bareViewer returns a connection of a viewer: nothing of a client library reads ahead, or costs
-// anything.
+// bareViewer returns the raw connection of a viewer, without read-ahead or memory of a client
+// library.
 func bareViewer(t *testing.T, base, path string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
@@ -60,7 +60,7 @@ func bareViewer(t *testing.T, base, path string) net.Conn {
 
 const eventsOfR1 = "/v1/threads/t/runs/r1/events"
 
-// frames returns the events of a body, each with its id.
+// frames returns the events of a body, each with its ID.
 func frames(body string) []string {
 	var all []string
 	for frame := range strings.SplitSeq(body, "\n\n") {
@@ -71,20 +71,21 @@ func frames(body string) []string {
 	return all
 }
 
-// A viewer that does not read is cut, which is counted, and what it missed is there when it comes
-// back. Who reads, on the same run and the same node, notices nothing.
-func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
+// TestASlowViewerIsCutAndNobodyElse: a viewer that does not read is disconnected and counted. After
+// it reconnects it gets the missing events. Other viewers of the same run and node are not
+// affected.
+func TestOnlyASlowViewerIsCut(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	n := setup(t)
 	given := make(chan struct{}, 1)
-	narrow := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
+	narrow := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
 	steady, s := n.started(n.spoken(), "r1")
 	slow := bareViewer(t, narrow, eventsOfR1)
 
 	var all strings.Builder
 	text := strings.Repeat("x", 32<<10)
-	for range 100 { // far more than the system keeps for a narrow connection, and less than a node keeps of a thread
+	for range 100 { // far more than the buffers of a narrow connection, and less than a node keeps of a thread
 		s.say(text)
 		all.WriteString(steady.until(text))
 	}
@@ -99,22 +100,22 @@ func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil {
-		t.Error("the slow viewer's stream ends as if it were whole")
+		t.Error("the slow viewer's stream ends like a complete one")
 	}
 	if i := strings.LastIndex(string(body), "\n\n"); i >= 0 {
-		body = body[:i] // what follows has not come whole
+		body = body[:i] // the rest is incomplete
 	}
 	head := frames(string(body))
 	if len(head) == 0 || len(head) >= len(frames(all.String())) {
-		t.Fatalf("the slow viewer has %d of %d events", len(head), len(frames(all.String())))
+		t.Fatalf("slow viewer: got %d of %d events", len(head), len(frames(all.String())))
 	}
 	last := cursors(head[len(head)-1])[0]
 	rest := n.do(http.MethodGet, eventsOfR1, "", "Last-Event-ID", last)
 	if diff := cmp.Diff(frames(all.String()+"\n"), slices.Concat(head, frames(rest.body))); diff != "" {
-		t.Errorf("the slow viewer missed something (-all +slow): %.2000s", diff)
+		t.Errorf("events of the slow viewer (-want +got): %.2000s", diff)
 	}
 	if cuts := counted(t, reader, "perdure.viewers.ended", attribute.String("end", "slow")); cuts != 1 {
-		t.Errorf("%d viewers counted as slow, want 1", cuts)
+		t.Errorf("slow viewers in the metric: got %d, want 1", cuts)
 	}
 }
 
@@ -141,8 +142,8 @@ func counted(t *testing.T, reader metric.Reader, name string, attr attribute.Key
 	return 0
 }
 
-// A viewer costs two goroutines, which are net/http's for its connection, and little memory,
-// however much it was shown. When it leaves, nothing of it stays.
+// TestWhatAViewerCosts: a viewer costs the two goroutines of its net/http connection and little
+// memory, whatever it was shown. After it disconnects nothing of it stays.
 func TestWhatAViewerCosts(t *testing.T) {
 	const viewers, slack, most = 300, 10, 50 << 10
 	n := setup(t)
@@ -162,12 +163,12 @@ func TestWhatAViewerCosts(t *testing.T) {
 		conns = append(conns, conn)
 	}
 	if more := runtime.NumGoroutine() - goroutines; more > 2*viewers+slack {
-		t.Errorf("%d viewers cost %d goroutines", viewers, more)
+		t.Errorf("goroutines of %d viewers: got %d", viewers, more)
 	}
 	each := (held() - memory) / viewers
 	t.Logf("%d bytes for each viewer", each)
 	if each > most {
-		t.Errorf("a viewer costs %d bytes, more than %d", each, most)
+		t.Errorf("memory of a viewer: got %d bytes, want at most %d", each, most)
 	}
 	for _, conn := range conns {
 		if err := conn.Close(); err != nil {
@@ -179,16 +180,16 @@ func TestWhatAViewerCosts(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%d goroutines, %d before there were viewers", runtime.NumGoroutine(), goroutines)
+			t.Fatalf("goroutines: got %d, want %d as without viewers", runtime.NumGoroutine(), goroutines)
 		}
 	}
 	s.say("last")
 	steady.until("last")
 }
 
-// held returns what the process holds of heap and stacks, garbage aside.
+// held returns the bytes of the process's heap and stacks, without garbage.
 func held() int64 {
-	for range 3 { // pools give up what they hold in the second
+	for range 3 { // pools release their content in the second collection
 		runtime.GC()
 	}
 	var m runtime.MemStats

@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// wsClient is a client's end of a socket. Every wait ends with the test's patience.
+// wsClient is the client's end of a socket. Every wait ends with the test.
 type wsClient struct {
 	t    *testing.T
 	conn *websocket.Conn
 }
 
-// wsFrame is a frame of the server: all members of all types.
+// wsFrame is a frame of the server, with the members of all types.
 type wsFrame struct {
 	Type       string          `json:"type"`
 	ID         string          `json:"id"`
@@ -40,7 +40,7 @@ type wsFrame struct {
 	Result     json.RawMessage `json:"result"`
 }
 
-// line returns an event as it stands in a stream of server-sent events.
+// line returns an event as a frame of a server-sent event stream.
 func (f wsFrame) line() string { return "id: " + f.Cursor + "\ndata: " + string(f.Event) }
 
 func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + "/v1/ws" }
@@ -65,10 +65,10 @@ func (n *node) dialAt(url string, header ...string) *wsClient {
 	return c
 }
 
-// cut ends the connection without a word.
+// cut closes the connection without a close frame.
 func (c *wsClient) cut() { _ = c.conn.Close() }
 
-// send sends a frame: a string as it is, anything else as JSON.
+// send sends a frame: a string unchanged, any other value as JSON.
 func (c *wsClient) send(frame any) {
 	c.t.Helper()
 	text, ok := frame.(string)
@@ -106,7 +106,7 @@ func (c *wsClient) next() wsFrame {
 	return f
 }
 
-// want reads a frame of a type that answers id.
+// want reads one frame and checks its type and ID.
 func (c *wsClient) want(frameType, id string) wsFrame {
 	c.t.Helper()
 	f := c.next()
@@ -116,8 +116,8 @@ func (c *wsClient) want(frameType, id string) wsFrame {
 	return f
 }
 
-// until reads events of id up to the frame that ends it, which is returned, and the events as lines
-// of server-sent events.
+// until reads events of id up to the frame that ends it. It returns that frame and the events as
+// server-sent event frames.
 func (c *wsClient) until(id, frameType string) (wsFrame, []string) {
 	c.t.Helper()
 	var lines []string
@@ -125,7 +125,7 @@ func (c *wsClient) until(id, frameType string) (wsFrame, []string) {
 		f := c.next()
 		if f.ID != id || f.Type != "event" {
 			if f.ID != id || f.Type != frameType {
-				c.t.Fatalf("behind %d events came %+v, want %s of %q", len(lines), f, frameType, id)
+				c.t.Fatalf("after %d events: got %+v, want %s of %q", len(lines), f, frameType, id)
 			}
 			return f, lines
 		}
@@ -144,18 +144,18 @@ func (c *wsClient) wantClosed(code int) {
 		}
 		var closed *websocket.CloseError
 		if !errors.As(err, &closed) || closed.Code != code {
-			c.t.Errorf("the socket ended with %v, want %d", err, code)
+			c.t.Errorf("end of the socket: got %v, want %d", err, code)
 		}
 		return
 	}
 }
 
-// pings makes sure that the socket serves, and has nothing else to say.
+// pings checks that the socket answers a ping, and has no other frame to send.
 func (c *wsClient) pings(id string) {
 	c.t.Helper()
 	c.send(map[string]any{"type": "ping", "id": id})
 	if f := c.want("ack", id); f.Request != "ping" {
-		c.t.Errorf("a ping is answered with %+v", f)
+		c.t.Errorf("answer to a ping: got %+v", f)
 	}
 }
 
@@ -171,7 +171,7 @@ func subscribeFrame(id, run, after string) map[string]any {
 	return f
 }
 
-// sseLines returns the events of a response of server-sent events.
+// sseLines returns the events of a server-sent event response.
 func sseLines(body string) []string {
 	var lines []string
 	for frame := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
@@ -182,7 +182,7 @@ func sseLines(body string) []string {
 	return lines
 }
 
-// speaker writes what an agent says, as its activity would.
+// speaker writes the output of an agent, as its activity would.
 type speaker struct {
 	n       *node
 	place   stream.Place
@@ -229,7 +229,7 @@ func (s *speaker) end() {
 	s.n.end(s.place)
 }
 
-// spoken lets started runs begin, and hands their speakers out.
+// spoken makes started runs begin, and hands out their speakers.
 func (n *node) spoken() *speakers {
 	all := &speakers{begun: make(chan *speaker, 16)}
 	n.temporal.start = func(in runs.Input) error { all.begun <- n.speak(in); return nil }
@@ -247,7 +247,7 @@ func (s *speakers) next(n *node) *speaker {
 	case got := <-s.begun:
 		return got
 	case <-n.ctx().Done():
-		n.t.Fatal("no run has begun")
+		n.t.Fatal("no run began")
 		return nil
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// What is no frame at all ends the socket, with a code that says why.
+// TestWhatEndsASocket: a message that is not a frame ends the socket, with a close code for the
+// reason.
 func TestWhatEndsASocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -32,7 +33,7 @@ func TestWhatEndsASocket(t *testing.T) {
 	}{
 		{"a message too large", websocket.TextMessage, strings.Repeat(" ", 1<<20+1), websocket.CloseMessageTooBig},
 		{"a binary message", websocket.BinaryMessage, `{"type":"ping","id":"1"}`, websocket.CloseUnsupportedData},
-		{"text that is none", websocket.TextMessage, "{\"type\":\"ping\",\"id\":\"\xff\"}", websocket.CloseInvalidFramePayloadData},
+		{"text that is not UTF-8", websocket.TextMessage, "{\"type\":\"ping\",\"id\":\"\xff\"}", websocket.CloseInvalidFramePayloadData},
 		{"a normal close", websocket.CloseMessage, string(websocket.FormatCloseMessage(1000, "")), websocket.CloseNormalClosure},
 	} {
 		client := n.dial()
@@ -42,7 +43,7 @@ func TestWhatEndsASocket(t *testing.T) {
 		}
 		client.wantClosed(c.code)
 	}
-	client := n.dial() // the largest that is taken
+	client := n.dial() // the largest message that is accepted
 	ping := `{"type":"ping","id":"1"}`
 	client.send(ping + strings.Repeat(" ", 1<<20-len(ping)))
 	client.want("ack", "1")
@@ -50,7 +51,7 @@ func TestWhatEndsASocket(t *testing.T) {
 		client.send("nonsense")
 		client.next()
 	}
-	client.pings("1") // one good frame, and the count is from the start again
+	client.pings("1") // a valid frame resets the count
 	for range 100 {
 		client.send("nonsense")
 		client.next()
@@ -87,14 +88,14 @@ func TestASocketHasOnlySoManyStreams(t *testing.T) {
 	said[1].end()
 }
 
-// Clients that answer pings may be silent; those that don't are gone.
+// TestPings: a client that answers pings may be silent. A client that does not is disconnected.
 func TestPings(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Patience = 20*time.Millisecond, time.Second })
 	alive, dead := n.dial(), n.dial()
 	pings := 0
 	alive.conn.SetPingHandler(func(data string) error {
-		if pings++; pings == 60 { // for longer than a client may be dead
+		if pings++; pings == 60 { // for longer than a client may be silent without pongs
 			alive.send(`{"type":"ping","id":"1"}`)
 		}
 		return alive.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Minute))
@@ -110,11 +111,12 @@ func TestPings(t *testing.T) {
 	}
 	alive.want("ack", "2")
 	if got := <-pong; got != "client's own" {
-		t.Errorf("the pong says %q", got)
+		t.Errorf("pong: got %q", got)
 	}
 }
 
-// A server that goes down sends its clients away, and waits for what the sockets have started.
+// TestDrainEndsSockets: a server that shuts down closes its sockets, and waits for the requests
+// that they have started.
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -149,22 +151,23 @@ func TestDrainEndsSockets(t *testing.T) {
 		t.Errorf("a new socket: %v", err)
 	}
 	s.end()
-	next := n.behind(t, func(l net.Listener) net.Listener { return l })
-	n.dialAt(wsURL(next)) // and one that reads nothing and never closes: it does not hold the server up
+	next := n.serveOn(t, func(l net.Listener) net.Listener { return l })
+	n.dialAt(wsURL(next)) // it reads nothing and never closes: it does not delay the shutdown
 	c := n.dialAt(wsURL(next))
 	c.send(subscribeFrame("1", "r1", first.Cursor))
 	c.want("ack", "1")
 	if _, events := c.until("1", "end"); len(events) != 3 {
-		t.Errorf("behind the first event: %q", events)
+		t.Errorf("after the first event: got %q", events)
 	}
 }
 
-// impatient cuts clients that take nothing for a moment. A client of a busy machine takes longer at
-// times.
+// impatient disconnects clients that read nothing for a second, which is longer than a busy machine
+// needs.
 func impatient(c *api.Config) { c.Patience = time.Second }
 
-// behind starts another api on the same follower, behind a listener, and returns its address.
-func (n *node) behind(t *testing.T, wrap func(net.Listener) net.Listener, change ...func(*api.Config)) string {
+// serveOn starts another API server with the node's configuration on a wrapped listener, and
+// returns its address.
+func (n *node) serveOn(t *testing.T, wrap func(net.Listener) net.Listener, change ...func(*api.Config)) string {
 	t.Helper()
 	cfg := n.server.Config
 	for _, c := range change {
@@ -184,14 +187,14 @@ func (n *node) behind(t *testing.T, wrap func(net.Listener) net.Listener, change
 	return front.URL
 }
 
-// A client that does not read is cut, and what it missed is there when it comes back. Who reads, on
-// the same run and the same node, notices nothing.
-func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
+// TestASlowClientIsCutAndNobodyElse: a client that does not read is disconnected. After it
+// reconnects it gets the missing events. Other clients of the same run and node are not affected.
+func TestOnlyASlowClientIsCut(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	spoken := n.spoken()
 	given := make(chan struct{}, 1)
-	slowly := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
+	slowly := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
 	steady := n.dial()
 	steady.send(runFrame("1", inputOf("r1", "hello")))
 	steady.want("ack", "1")
@@ -205,7 +208,7 @@ func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 	for range 2 {
 		all = append(all, steady.want("event", "1").line())
 	}
-	for range 100 { // far more than the system keeps for a narrow connection, and less than a node keeps of a thread
+	for range 100 { // far more than the buffers of a narrow connection, and less than a node keeps of a thread
 		s.say(text)
 		all = append(all, steady.want("event", "1").line())
 	}
@@ -220,25 +223,25 @@ func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 		if err != nil {
 			var closed *websocket.CloseError
 			if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
-				t.Errorf("the slow client is told %v", err)
+				t.Errorf("end of the slow client: got %v, want no close frame", err)
 			}
 			break
 		}
 		head = append(head, f.line())
 	}
 	if len(head) == 0 || len(head) >= len(all) {
-		t.Fatalf("the slow client has %d of %d events", len(head), len(all))
+		t.Fatalf("slow client: got %d of %d events", len(head), len(all))
 	}
 	back := n.dial()
 	back.send(subscribeFrame("1", "r1", cursors(head[len(head)-1])[0]))
 	back.want("ack", "1")
 	_, rest = back.until("1", "end")
 	if diff := cmp.Diff(all, slices.Concat(head, rest)); diff != "" {
-		t.Errorf("the slow client missed something (-all +slow): %.2000s", diff)
+		t.Errorf("events of the slow client (-want +got): %.2000s", diff)
 	}
 }
 
-// narrow accepts connections that hold little, and tells when the server has given one up.
+// narrow accepts connections with small buffers, and reports when the server closes one.
 type narrow struct {
 	net.Listener
 	given chan struct{}

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/api"
 )
 
-// A frame that cannot be meant is answered, briefly, and ends nothing: neither the socket nor what
-// else is open on it.
+// TestHostileFrames: an invalid frame gets a short answer. It ends neither the socket nor the other
+// requests on it.
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -55,7 +55,7 @@ func TestHostileFrames(t *testing.T) {
 		f := c.next()
 		whole, err := json.Marshal(f)
 		if err != nil || f.Type != "error" || f.ID != tt.id || f.Code != tt.code || f.Pointer != tt.pointer || len(whole) > 500 {
-			t.Errorf("%.80s is answered with %.500s, want %s at %q", tt.frame, whole, tt.code, tt.pointer)
+			t.Errorf("frame %.80s: got %.500s, want %s at %q", tt.frame, whole, tt.code, tt.pointer)
 		}
 	}
 	c.pings("1")
@@ -67,8 +67,8 @@ func TestHostileFrames(t *testing.T) {
 	c.until("open", "end")
 }
 
-// Half a message holds memory for as long as it waits for its other half: it has its time, and
-// pings in between give it no more. A client that is silent between messages may be so.
+// TestHalfAMessage: an incomplete message holds memory, so its time is bounded, and pings do not
+// extend it. A client may be silent between messages.
 func TestHalfAMessage(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
@@ -77,7 +77,7 @@ func TestHalfAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write([]byte(strings.Repeat(" ", 64<<10))); err != nil { // leaves in fragments, the last one not
+	if _, err := w.Write([]byte(strings.Repeat(" ", 64<<10))); err != nil { // is sent in fragments, without the last one
 		t.Fatal(err)
 	}
 	half.conn.SetPongHandler(func(string) error {
@@ -90,8 +90,8 @@ func TestHalfAMessage(t *testing.T) {
 	quiet.pings("1")
 }
 
-// Subscribing and leaving in a flood costs no more than the bound, and the node serves others
-// meanwhile.
+// TestFloodOfSubscriptions: a flood of subscriptions costs no more than the bound, and the node
+// serves other clients meanwhile.
 func TestFloodOfSubscriptions(t *testing.T) {
 	t.Parallel()
 	n := setup(t)

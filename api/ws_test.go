@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Runs share a socket, each frame says whose it is, and the events are those of SSE, byte for byte.
+// TestRunsShareASocket: several runs share a socket. Each frame names its request, and the events
+// equal those of SSE byte for byte.
 func TestRunsShareASocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -28,7 +29,7 @@ func TestRunsShareASocket(t *testing.T) {
 		in.ThreadID = thread
 		c.send(runFrame("of "+thread, in))
 		if f := c.want("ack", "of "+thread); f.Request != "run" || f.ThreadID != thread || f.RunID != "r" {
-			t.Errorf("the run is acknowledged with %+v", f)
+			t.Errorf("acknowledgement: got %+v", f)
 		}
 		speakers[thread] = runs.next(n)
 		for range 2 {
@@ -36,7 +37,7 @@ func TestRunsShareASocket(t *testing.T) {
 		}
 	}
 	for range 3 {
-		for _, thread := range []string{"t2", "t1"} { // one after the other: neither waits for the other's end
+		for _, thread := range []string{"t2", "t1"} { // in turn: neither waits for the other's end
 			speakers[thread].say("<" + thread + "> ✓\u2028")
 			f := c.want("event", "of "+thread)
 			if f.ThreadID != thread || f.RunID != "r" {
@@ -56,9 +57,9 @@ func TestRunsShareASocket(t *testing.T) {
 	c.pings("the socket serves on")
 }
 
-// After a cut, wherever it was, the next socket goes on exactly; cursors of SSE serve as well, and
-// those of a socket serve SSE.
-func TestASocketGoesOnBehindACursor(t *testing.T) {
+// TestASocketGoesOnBehindACursor: after a disconnect at any event the next socket continues
+// exactly. Cursors of SSE are valid for sockets, and the other way round.
+func TestASocketContinuesAfterACursor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	runs := n.spoken()
@@ -85,7 +86,7 @@ func TestASocketGoesOnBehindACursor(t *testing.T) {
 		}
 		all := sseLines(n.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "").body)
 		if len(all) != 7 {
-			t.Fatalf("SSE has %q", all)
+			t.Fatalf("events of SSE: got %q, want 7", all)
 		}
 		last := cursors(head[len(head)-1])[0]
 		c = n.dial()
@@ -93,16 +94,17 @@ func TestASocketGoesOnBehindACursor(t *testing.T) {
 		c.want("ack", "1")
 		_, rest := c.until("1", "end")
 		if diff := cmp.Diff(all, slices.Concat(head, rest)); diff != "" {
-			t.Errorf("cut behind event %d (-SSE +sockets):\n%s", cut, diff)
+			t.Errorf("disconnected after event %d (-SSE +sockets):\n%s", cut, diff)
 		}
 		sse := n.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "", "Last-Event-ID", last)
 		if diff := cmp.Diff(rest, sseLines(sse.body)); diff != "" {
-			t.Errorf("behind cursor %d (-socket +SSE):\n%s", cut, diff)
+			t.Errorf("after cursor %d (-socket +SSE):\n%s", cut, diff)
 		}
 	}
 }
 
-// The same input on a socket and by POST is the same run; behind its end nothing comes.
+// TestASocketShowsARunAgain: the same input over a socket and by POST is the same run. No event
+// follows its end.
 func TestASocketShowsARunAgain(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -110,30 +112,31 @@ func TestASocketShowsARunAgain(t *testing.T) {
 	posted := n.post(inputOf("r1", "hello"))
 	c := n.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
 	if c.conn.Subprotocol() != "ag-ui.perdure.v1" {
-		t.Errorf("the subprotocol is %q", c.conn.Subprotocol())
+		t.Errorf("subprotocol: got %q", c.conn.Subprotocol())
 	}
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
 	if _, lines := c.until("1", "end"); strings.Join(lines, "\n\n")+"\n\n" != posted.body || len(n.temporal.starts) != 1 {
-		t.Errorf("after %d starts:\n%s", len(n.temporal.starts), lines)
+		t.Errorf("after %d starts: got\n%s", len(n.temporal.starts), lines)
 	}
 	ids := cursors(posted.body)
-	c.send(subscribeFrame("1", "r1", ids[len(ids)-1])) // the id is free again
+	c.send(subscribeFrame("1", "r1", ids[len(ids)-1])) // the ID is free again
 	c.want("end", "1")
 
-	// A first attach may choose its generation; a cursor brings its own.
+	// A first subscription may choose its protocol generation. A cursor has its own.
 	c.send(map[string]any{"type": "subscribe", "id": "2", "threadId": "t", "runId": "r1", "protocolVersion": ""})
 	c.want("ack", "2")
 	if f := c.want("event", "2"); !strings.Contains(f.Cursor, "-0") {
-		t.Errorf("spoken to as %s", f.Cursor)
+		t.Errorf("cursor: got %s, want profile 0", f.Cursor)
 	}
 	c.until("2", "end")
 	if plain := n.dial(); plain.conn.Subprotocol() != "" {
-		t.Errorf("subprotocol %q was not asked for", plain.conn.Subprotocol())
+		t.Errorf("subprotocol: got %q, want none", plain.conn.Subprotocol())
 	}
 }
 
-// A run is joined, and a thread is followed from run to run, as by requests.
+// TestASocketJoinsAndFollows: a subscription joins a run, and follows a thread from run to run, as
+// requests do.
 func TestASocketJoinsAndFollows(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -152,7 +155,7 @@ func TestASocketJoinsAndFollows(t *testing.T) {
 	}
 	want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"
 	if got := types(strings.Join(joined, "\n")); got != want {
-		t.Errorf("the prelude is %s, want %s", got, want)
+		t.Errorf("prelude: got %s, want %s", got, want)
 	}
 	goOn("r1")
 	c.until("1", "end")
@@ -168,7 +171,7 @@ func TestASocketJoinsAndFollows(t *testing.T) {
 			f := c.want("event", "2")
 			followed = append(followed, f.line())
 			if f.RunID != run || f.ThreadID != "t" {
-				t.Fatalf("an event of run %q: %+v with %s", run, f, f.Event)
+				t.Fatalf("event of run %q: got %+v with %s", run, f, f.Event)
 			}
 			if strings.Contains(string(f.Event), last) {
 				return
@@ -180,7 +183,7 @@ func TestASocketJoinsAndFollows(t *testing.T) {
 	goOn("r2")
 	read("r2", "RUN_FINISHED")
 	if got := types(strings.Join(followed, "\n")); !strings.HasPrefix(got, "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED RUN_STARTED MESSAGES_SNAPSHOT") {
-		t.Errorf("the thread is shown as %s", got)
+		t.Errorf("events of the thread: got %s", got)
 	}
 	c.send(map[string]any{"type": "subscribe", "id": "3", "threadId": "t", "follow": false, "after": cursors(followed[len(followed)-1])[0]})
 	c.want("end", "3")
@@ -272,7 +275,8 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	c.pings("the socket serves on")
 }
 
-// A run may take long to start. Meanwhile everything else goes on.
+// TestAFrameThatTakesLongHoldsNothingUp: a run may take long to start. Other requests of the socket
+// are served meanwhile.
 func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -287,7 +291,7 @@ func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 	c.pings("1")
 	c.send(runFrame("run", in))
 	if f := c.want("error", "run"); f.Code != "duplicate_id" || f.Status != http.StatusConflict {
-		t.Errorf("the id a second time: %+v", f)
+		t.Errorf("duplicate ID: got %+v", f)
 	}
 	c.send(subscribeFrame("2", "done", ""))
 	c.want("ack", "2")
@@ -295,7 +299,7 @@ func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 	close(release)
 	c.want("ack", "run")
 	if _, events := c.until("run", "end"); len(events) != 2 {
-		t.Errorf("the run has %q", events)
+		t.Errorf("events of the run: got %q", events)
 	}
 }
 
@@ -313,14 +317,14 @@ func TestUnsubscribe(t *testing.T) {
 	if f := c.want("ack", "1"); f.Request != "unsubscribe" {
 		t.Errorf("%+v", f)
 	}
-	s.say("nobody hears this")
-	c.send(map[string]any{"type": "unsubscribe", "id": "1"}) // again: nothing comes under the id, as asked
+	s.say("not shown")
+	c.send(map[string]any{"type": "unsubscribe", "id": "1"}) // again: no frame of the ID is sent, as requested
 	c.want("ack", "1")
-	c.send(subscribeFrame("1", "r1", "")) // it was no cancel
+	c.send(subscribeFrame("1", "r1", "")) // unsubscribing does not cancel
 	c.want("ack", "1")
 	s.end()
 	if _, events := c.until("1", "end"); len(events) != 5 {
-		t.Errorf("the run has %q", events)
+		t.Errorf("events of the run: got %q", events)
 	}
 }
 
@@ -341,15 +345,16 @@ func TestCancelOverASocket(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if got := <-cancelled; got != "r1" {
-		t.Errorf("run %s was cancelled", got)
+		t.Errorf("cancelled run: got %s, want r1", got)
 	}
 	s.end()
 	c.until("1", "end")
 	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1"})
-	c.want("ack", "2") // it is over: nothing happens
+	c.want("ack", "2") // the run is over: no effect
 }
 
-// To leave cancels nothing; to cancel and leave does.
+// TestWhatAClientSaysLastCounts: closing a socket cancels no run. A cancel frame before the close
+// does.
 func TestWhatAClientSaysLastCounts(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -369,7 +374,7 @@ func TestWhatAClientSaysLastCounts(t *testing.T) {
 	}
 	select {
 	case <-cancelled:
-		t.Error("leaving has cancelled the run")
+		t.Error("the disconnect cancelled the run")
 	default:
 	}
 	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1"})
@@ -380,12 +385,12 @@ func TestWhatAClientSaysLastCounts(t *testing.T) {
 	select {
 	case <-cancelled:
 	case <-n.ctx().Done():
-		t.Error("the last words were lost")
+		t.Error("the cancel before the close was lost")
 	}
 	s.end()
 }
 
-// A mistake of ours in one frame is no end for the others.
+// TestAPanicEndsItsRequestOnly: a panic in one request does not end the others.
 func TestAPanicEndsItsRequestOnly(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -422,8 +427,7 @@ func TestOrigins(t *testing.T) {
 		if err != nil && (resp.StatusCode != http.StatusForbidden || resp.Header.Get("Content-Type") != "application/problem+json") {
 			t.Errorf("origin %q: %s %s", c.origin, resp.Status, resp.Header.Get("Content-Type"))
 		}
-		// Requests go by the same rule, but for those that browsers do not send across origins
-		// without it.
+		// Requests follow the same rule, except those that browsers do not send across origins.
 		if a := c.n.do(http.MethodGet, "/v1/agents", "", "Origin", c.origin); len(c.n.server.Origins) > 0 && (a.status == http.StatusOK) != c.opens {
 			t.Errorf("a request of %q: %d", c.origin, a.status)
 		} else if a.status == http.StatusForbidden && (a.problem.Code != "origin_not_allowed" || !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS")) {

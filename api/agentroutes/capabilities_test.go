@@ -16,18 +16,18 @@ func TestCapabilitiesSayWhatTheDefinitionAllows(t *testing.T) {
 		state      string
 	}{
 		"no tool can change the state":  {agents.Definition{Name: "a", Model: "p/m"}, `{"snapshots":true,"deltas":false,"persistentState":true}`},
-		"some tool may, or may not":     {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"t"}}, `{"snapshots":true,"persistentState":true}`},
+		"a tool may change the state":   {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"t"}}, `{"snapshots":true,"persistentState":true}`},
 		"the state follows an argument": {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"write"}, State: agents.State{Predict: predict}}, `{"snapshots":true,"deltas":true,"persistentState":true}`},
 	} {
 		got, err := json.Marshal(capabilities(catalog.Published{Definition: &test.definition}, nil, involvement{}).State)
 		if err != nil || string(got) != test.state {
-			t.Errorf("%s: state is %s (%v), want %s", name, got, err, test.state)
+			t.Errorf("%s: state: got %s (%v), want %s", name, got, err, test.state)
 		}
 	}
 }
 
-// Whether people are asked is told by the agent's rules, limits, steps and tools, and by those of
-// the agents that it runs. What only workers know is left out.
+// TestCapabilitiesSayHowPeopleAreInvolved: the capabilities derive from the agent's rules, limits,
+// steps and tools, and from the agents that it runs. They leave out what only workers know.
 func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
 	t.Parallel()
 	const none, asked, decides, unknown = `{"approvals":false,"feedback":false,"interrupts":false,"approveWithEdits":false}`,
@@ -43,7 +43,7 @@ func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
 		d    agents.Definition
 		want string
 	}{
-		"nobody":                   {agents.Definition{}, none},
+		"no approver":              {agents.Definition{}, none},
 		"tools that ask nothing":   {agents.Definition{Tools: []string{"calculate", "client:*"}}, none},
 		"tools of workers":         {agents.Definition{Tools: []string{"lookup"}}, unknown},
 		"a program":                {agents.Definition{Workflow: "w"}, unknown},
@@ -62,7 +62,7 @@ func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
 		h := involvementOf(&c.d, func(name string) *agents.Definition { return others[name] })
 		got, err := json.Marshal(capabilities(catalog.Published{Definition: &c.d}, nil, h).HumanInTheLoop)
 		if err != nil || string(got) != c.want {
-			t.Errorf("%s: %s (%v), want %s", name, got, err, c.want)
+			t.Errorf("%s: got %s (%v), want %s", name, got, err, c.want)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// The page of a link names the agent, the step and the question. A step of a pipeline asks by its
-// message; it has no tool, and often no arguments.
+// TestWhatALinkPageShows: the page of a link names the agent, the step and the interrupt. An
+// approval step of a pipeline has a message, no tool, and often no arguments.
 func TestWhatALinkPageShows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -33,7 +33,7 @@ func TestWhatALinkPageShows(t *testing.T) {
 		q.Call.Name, q.Call.Arguments = c.tool, c.args
 		c.want.Decision, c.want.Subject, c.want.Message, c.want.Thread = "approve", "ada", "Ship it?", "t1"
 		if got, err := linkPageOf(links.Link{Decision: "approve", Subject: "ada", Thread: "t1"}, q); err != nil || got != c.want {
-			t.Errorf("%s: %+v (%v), want %+v", name, got, err, c.want)
+			t.Errorf("%s: got %+v (%v), want %+v", name, got, err, c.want)
 		}
 	}
 }

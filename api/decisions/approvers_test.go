@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// fixture is a Service on a log with a thread whose run, which ann asked for, has ended with a
-// question.
+// fixture is a Service on a log with a thread. Its run, which ann requested, has ended with an
+// interrupt.
 type fixture struct {
 	*Service
 	thread *snapshot.Snapshot
@@ -75,7 +75,7 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 	return c
 }
 
-// judges tells with which code somebody's decision is refused, or "".
+// judges returns the code with which a decision of a caller is refused, or "".
 func (c *fixture) judges(t *testing.T, who *auth.Principal, v Request) string {
 	t.Helper()
 	ctx := t.Context()
@@ -96,7 +96,7 @@ func (c *fixture) judgesIn(ctx context.Context, t *testing.T, v Request) string 
 		return ""
 	}
 	if p.Pointer[:3] != "/at" {
-		t.Errorf("the problem is at %s", p.Pointer)
+		t.Errorf("pointer of the problem: got %s", p.Pointer)
 	}
 	return p.Code
 }
@@ -107,8 +107,8 @@ func person(subject string, roles ...string) *auth.Principal {
 
 var approves = Request{Decision: "approve"}
 
-// Who may decide are the approvers, and with time those that it escalates to; nobody else, whatever
-// they say.
+// TestWhoMayDecide: the approvers may decide, and after the escalation time those that the rule
+// escalates to. No other caller may.
 func TestWhoMayDecide(t *testing.T) {
 	t.Parallel()
 	rule := agents.Approval{Approvers: []string{"role:finance", "bob"}, Escalate: []agents.Escalation{{After: time.Hour, To: []string{"role:manager"}}}}
@@ -120,39 +120,40 @@ func TestWhoMayDecide(t *testing.T) {
 		for want, who := range cases {
 			for _, v := range []Request{approves, {Decision: "reject"}, {Decision: "cancel"}} {
 				if got := c.judges(t, who, v); got != want {
-					t.Errorf("%s after %s: %s is answered %q, want %q", who.Subject, asked, v.Decision, got, want)
+					t.Errorf("%s after %s: decision %s: got %q, want %q", who.Subject, asked, v.Decision, got, want)
 				}
 			}
 		}
 		if got := c.judges(t, person("x", "finance"), approves); got != "" {
-			t.Errorf("who has the role is answered %q", got)
+			t.Errorf("approver by role: got %q", got)
 		}
 		if got := c.judges(t, nil, approves); got != "not_an_approver" {
-			t.Errorf("nobody in particular is answered %q", got)
+			t.Errorf("anonymous caller: got %q", got)
 		}
 	}
 }
 
-// Who asked for the run doesn't decide where the rule says so, and neither does who may be them.
+// TestWhoAskedForTheRun: with `notByRequester` the run's requester may not decide. All anonymous
+// callers count as one person.
 func TestWhoAskedForTheRun(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	for want, who := range map[string]*auth.Principal{"": person("bob"), "not_by_requester": person("ann", "any")} {
 		if got := c.judges(t, who, approves); got != want {
-			t.Errorf("%s is answered %q, want %q", who.Subject, got, want)
+			t.Errorf("%s: got %q, want %q", who.Subject, got, want)
 		}
 	}
 	if got := setup(t, time.Now(), 0, agents.Approval{}).judges(t, person("ann"), approves); got != "" {
-		t.Errorf("who asked is answered %q", got)
+		t.Errorf("requester without notByRequester: got %q", got)
 	}
 	anonymous := &stream.Input{}
 	if !isRequester(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isRequester(anonymous, *person("bob")) {
-		t.Error("two who did not say who they are may be one")
+		t.Error("an anonymous caller is not the requester of an anonymous run")
 	}
 }
 
-// An edit may leave the rule that asks. It may not get under another one, unless the same people
-// decide there.
+// TestEditsUnderOtherRules: an edit may leave the interrupt's rule. It may not get under another
+// rule, unless that has the same approvers.
 func TestEditsUnderOtherRules(t *testing.T) {
 	t.Parallel()
 	chief := agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}
@@ -164,12 +165,12 @@ func TestEditsUnderOtherRules(t *testing.T) {
 		`{"amount":70}`: "", `{"amount":20}`: "", `{"amount":1}`: "", `{"amount":101}`: "other_approval", `{}`: "other_approval", `{"amount":6}`: "other_approval",
 	} {
 		if got := c.judges(t, person("bob"), Request{Decision: "edit", Args: json.RawMessage(args)}); got != want {
-			t.Errorf("%s is answered %q, want %q", args, got, want)
+			t.Errorf("edit %s: got %q, want %q", args, got, want)
 		}
 	}
 }
 
-// small is a worker that takes amounts below ten.
+// small is a worker that accepts amounts below ten.
 type small struct{}
 
 func (small) Missing([]string) []string { return nil }
@@ -191,26 +192,27 @@ func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (p
 	return "", "", nil
 }
 
-// Arguments that the tool would refuse are refused before anything is written, with their place.
+// TestEditsThatDoNotFit: arguments that the tool would refuse are refused before anything is
+// written, with their pointer.
 func TestEditsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
 	c.schemas = small{}
 	const amount = "/resume/1/payload/editedArgs/amount"
-	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whoever might decide there
+	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whichever rule would apply
 		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *problem.Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
-			t.Errorf("%s: %v at %+v, want %q", args, err, p, want)
+			t.Errorf("edit %s: got %v at %+v, want %q", args, err, p, want)
 		}
 	}
 	if p := editPointer(""); p != "/args" {
-		t.Errorf("the decision route has arguments at %s", p)
+		t.Errorf("pointer of the decision route: got %s", p)
 	}
 }
 
-// An edit that comes late executes nothing: it is told what stands, also if its call is not in the
-// conversation any more.
+// TestEditsThatComeLate: a late edit is not executed. Its caller gets the recorded decision, even
+// if the call is not in the conversation.
 func TestEditsThatComeLate(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
@@ -219,41 +221,43 @@ func TestEditsThatComeLate(t *testing.T) {
 	c.thread.Answered, c.thread.Interrupts, c.thread.Entries = c.thread.Interrupts, nil, nil
 	v := Request{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
 	if err := c.mayDecide(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
-		t.Errorf("it is answered %v", err)
+		t.Errorf("late edit: got %v", err)
 	}
 	var p *problem.Problem
 	if err := c.mayDecide(auth.With(t.Context(), *person("eve")), stream.Thread{}, c.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
-		t.Errorf("who may not is answered %v", err)
+		t.Errorf("late edit of a caller that is no approver: got %v", err)
 	}
 }
 
-// A question that no rule asks is anybody's, and one whose rule cannot be found is nobody's.
+// TestQuestionsWithoutARule: every caller may decide an interrupt without a rule. No caller may
+// decide one whose rule cannot be found.
 func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 3, agents.Approval{})
 	var p *problem.Problem
 	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
-		t.Errorf("a rule that is not there: %v", err)
+		t.Errorf("unknown rule: got %v", err)
 	}
 	c = setup(t, time.Now(), 0, agents.Approval{})
 	c.thread.Entries = nil
 	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
-		t.Error("an edit of a call that is not there is taken")
+		t.Error("an edit of an unknown call is accepted")
 	}
 	c.thread.Interrupts[0].Metadata = nil
 	if got := c.judges(t, nil, approves); got != "" {
-		t.Errorf("it is answered %q", got)
+		t.Errorf("interrupt without a rule: got %q", got)
 	}
 }
 
-// Who only answers a question does not ask for what comes of it: that stays with who asked first.
+// TestWhoAnswersAsksForNothing: a caller that only decides does not become the requester of the
+// next run. The original requester stays.
 func TestWhoAnswersAsksForNothing(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	ctx := auth.With(t.Context(), *person("bob"))
 	for answers, want := range map[bool]string{true: "ann", false: "bob"} {
 		if p, err := c.Requester(ctx, c.thread, answers); err != nil || p == nil || p.Subject != want {
-			t.Errorf("answers %t: %+v (%v), want %s", answers, p, err, want)
+			t.Errorf("answers %t: got %+v (%v), want %s", answers, p, err, want)
 		}
 	}
 }

@@ -14,8 +14,8 @@ func asPerson(t *testing.T, subject string, roles ...string) context.Context {
 	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
 }
 
-// The same decision is the same whichever way it comes and whatever roles a person has by now; that
-// of another person is another.
+// TestWhatMakesADecisionTheSame: a decision has the same digest in every channel and with any roles
+// of its subject. Decisions of different subjects have different digests.
 func TestWhatMakesADecisionTheSame(t *testing.T) {
 	t.Parallel()
 	digest := func(ctx context.Context, kind string) [32]byte {
@@ -28,14 +28,14 @@ func TestWhatMakesADecisionTheSame(t *testing.T) {
 	}
 	ada := digest(asPerson(t, "ada"), "approve")
 	if digest(request.WithChannel(asPerson(t, "ada", "finance"), request.ChannelLink), "approve") != ada {
-		t.Error("by a link, and with a role, it is another")
+		t.Error("the digest differs by link and with a role")
 	}
 	for name, other := range map[string][32]byte{
-		"another person's": digest(asPerson(t, "bob"), "approve"), "another decision": digest(asPerson(t, "ada"), "reject"), "nobody's": digest(t.Context(), "approve"),
+		"another person's": digest(asPerson(t, "bob"), "approve"), "another decision": digest(asPerson(t, "ada"), "reject"), "anonymous": digest(t.Context(), "approve"),
 		"another tenant's": digest(auth.With(t.Context(), auth.Principal{Tenant: "other", Subject: "ada"}), "approve"),
 	} {
 		if other == ada {
-			t.Errorf("%s is the same", name)
+			t.Errorf("%s: got the digest of ada's decision", name)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// An edit of the question about a limit names how far the run may go, in one form however it is
-// written.
+// TestAnEditNamesAFigure: an edit of a limit interrupt sets a new limit, in any JSON form of the
+// number.
 func TestAnEditNamesAFigure(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`
@@ -42,9 +42,9 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		var p *problem.Problem
 		switch {
 		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(figures, "3.5", "12.5", 1)):
-			t.Errorf("%s: %s, %d: %v", c.name, v.Args, v.allowed, err)
+			t.Errorf("%s: got %s, %d: %v", c.name, v.Args, v.allowed, err)
 		case c.pointer != "" && (!errors.As(err, &p) || p.Status != 422 || p.Code != "invalid_answer" || p.Pointer != c.pointer):
-			t.Errorf("%s: %v, want a problem at %s", c.name, err, c.pointer)
+			t.Errorf("%s: got %v, want a problem at %s", c.name, err, c.pointer)
 		}
 		by, err = json.Marshal(stream.ApprovalSource{Step: "pay"})
 		if err != nil {
@@ -52,11 +52,11 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		}
 		call := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
 		if v, err := (Request{Decision: "edit", Args: json.RawMessage(c.args)}).aboutLimit(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
-			t.Errorf("an edit of another call comes to %+v: %v", v, err)
+			t.Errorf("edit of another call: got %+v: %v", v, err)
 		}
 		for _, decision := range []string{"approve", "reject"} {
 			if v, err := (Request{Decision: decision}).aboutLimit(thread, question, ""); err != nil || v.allowed != 0 || v.Args != nil {
-				t.Errorf("%s comes to %+v: %v", decision, v, err)
+				t.Errorf("%s: got %+v: %v", decision, v, err)
 			}
 		}
 	}

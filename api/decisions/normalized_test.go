@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// An edit to the arguments that the model wrote is a vote for them. Otherwise a quorum would see
-// two proposals of the same arguments.
+// TestAnEditToTheSameArgumentsApprovesThem: an edit to the model's own arguments is a vote for
+// them. Otherwise a quorum would have two proposals with equal arguments.
 func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 	t.Parallel()
 	const written = `{"amount": 60}`
@@ -29,7 +29,7 @@ func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.now}}}}}}
 		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, question, "")
 		if err != nil || v.Decision != c.decision || (v.Args == nil) != (c.decision == "approve") {
-			t.Errorf("%s: %+v, %v", name, v, err)
+			t.Errorf("%s: got %+v, %v", name, v, err)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// The scope of an approval is read alike in decisions and entries of resume.
+// TestRememberScopes: the scope of an approval is parsed alike in decisions and in entries of
+// resume.
 func TestRememberScopes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -30,14 +31,14 @@ func TestRememberScopes(t *testing.T) {
 		} {
 			p, refused := errors.AsType[*problem.Problem](got.err)
 			if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != at) || !refused && string(got.scope) != want {
-				t.Errorf("%s, %s: %q, %v", text, at, got.scope, got.err)
+				t.Errorf("%s, %s: got %q, %v", text, at, got.scope, got.err)
 			}
 		}
 	}
 	for _, d := range []runs.DecisionKind{runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer} {
 		v := Request{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
 		if p, ok := errors.AsType[*problem.Problem](v.Check("")); !ok || p.Pointer != "/remember" {
-			t.Errorf("%s with a scope is taken", d)
+			t.Errorf("%s with a scope is accepted", d)
 		}
 	}
 }

@@ -8,36 +8,37 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Within moves the pointer of a mistake into its part. A failure of the server keeps its cause, which
-// the log must have.
+// TestWithin: Within adds the pointer of a part to a problem's pointer. A server failure keeps its
+// cause, which the log needs.
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	shared := BadRequest("invalid_input", "/runId", "is missing")
 	p := Of(Within("/input", shared))
 	if p.Pointer != "/input/runId" || p.Code != "invalid_input" || shared.Pointer != "/runId" {
-		t.Errorf("%+v of %+v", p, shared)
+		t.Errorf("got %+v from %+v", p, shared)
 	}
 	if p := Of(Within("/waitFor", stream.ErrInvalidCursor)); p.Pointer != "/waitFor" || p.Code != "invalid_cursor" {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v", p)
 	}
 	cause := errors.New("the log is away")
 	err := Within("/input", cause)
 	if p := Of(err); !errors.Is(err, cause) || p.Status != http.StatusServiceUnavailable || p.Pointer != "" {
-		t.Errorf("%v becomes %+v", err, p)
+		t.Errorf("%v: got %+v", err, p)
 	}
 }
 
-// NotRepeatable changes the advice of a 503 whose outcome is unknown, and keeps its cause.
+// TestNotRepeatable: NotRepeatable changes the advice of a 503 with an unknown outcome, and keeps
+// its cause.
 func TestNotRepeatable(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the log is away")
 	err := NotRepeatable(cause, "look first")
 	if p := Of(err); !errors.Is(err, cause) || p.Status != http.StatusServiceUnavailable || p.RetryAfter == 0 || p.Detail != unknownOutcome+"look first" {
-		t.Errorf("%v becomes %+v", err, p)
+		t.Errorf("%v: got %+v", err, p)
 	}
 	for _, err := range []error{nil, Full(), stream.ErrGone} {
 		if got := NotRepeatable(err, "look first"); got != err { //nolint:errorlint // the same error is returned
-			t.Errorf("%v becomes %v", err, got)
+			t.Errorf("%v: got %v, want the same error", err, got)
 		}
 	}
 }

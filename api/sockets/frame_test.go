@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// FuzzDecodeRequest: a frame is read or refused, and a refusal is short, whatever it is about.
+// FuzzDecodeRequest checks that any frame is decoded or refused, and that a refusal is short.
 func FuzzDecodeRequest(f *testing.F) {
 	for _, frame := range []string{
 		`{"type":"run","id":"1","agent":"a","input":{"threadId":"t"}}`, `{"type":"subscribe","id":"1","threadId":"t","runId":null,"follow":false}`,
@@ -24,19 +24,19 @@ func FuzzDecodeRequest(f *testing.F) {
 		r, err := decodeRequest(frame)
 		if err == nil {
 			if r.ID == "" || len(r.ID) > stream.MaxIDBytes {
-				t.Errorf("the id %q was taken", r.ID)
+				t.Errorf("accepted ID: got %q", r.ID)
 			}
 			_, _ = r.run(auth.With(t.Context(), auth.Principal{Tenant: "t"}))
 			return
 		}
 		body, err := json.Marshal(refuse(r, problem.Of(err)))
 		if err != nil || len(body) > 6*stream.MaxIDBytes+500 {
-			t.Errorf("the refusal has %d bytes, %v", len(body), err)
+			t.Errorf("refusal: got %d bytes, %v", len(body), err)
 		}
 	})
 }
 
-// The scope of an approval is read in a frame as in a decision.
+// TestRememberScopesInFrames: the scope of an approval is parsed in a frame as in a decision.
 func TestRememberScopesInFrames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{`true`: "arguments", `"tool"`: "tool", `null`: "", `"thread"`: "?", `1`: "?"} {
@@ -47,13 +47,14 @@ func TestRememberScopesInFrames(t *testing.T) {
 		v, err := r.decision()
 		p, refused := errors.AsType[*problem.Problem](err)
 		if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != "/remember") || !refused && string(v.Remember) != want {
-			t.Errorf("%s: %q, %v", text, v.Remember, err)
+			t.Errorf("%s: got %q, %v", text, v.Remember, err)
 		}
 	}
 }
 
-// An error frame has every member of a problem, except those of RFC 9457 that a frame has no use
-// for, and the mistakes in a definition, which no frame publishes.
+// TestARefusalHasTheMembersOfAProblem: an error frame has every member of a problem, except the RFC
+// 9457 members that a frame does not need, and the mistakes of a definition, which frames do not
+// publish.
 func TestARefusalHasTheMembersOfAProblem(t *testing.T) {
 	t.Parallel()
 	p := problem.Problem{
@@ -80,7 +81,7 @@ func TestARefusalHasTheMembersOfAProblem(t *testing.T) {
 	sent := members(refuse(&clientFrame{ID: "1"}, &p))
 	for name, want := range members(p) {
 		if name != "type" && name != "title" && name != "errors" && !reflect.DeepEqual(sent[name], want) {
-			t.Errorf("the frame has %s %v, want %v", name, sent[name], want)
+			t.Errorf("%s of the frame: got %v, want %v", name, sent[name], want)
 		}
 	}
 }
