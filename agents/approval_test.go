@@ -42,7 +42,7 @@ func TestWhichCallsArePeoplesToDecide(t *testing.T) {
 	for call, want := range map[string]int{
 		`issue_refund {"amount": 51}`:    0,
 		`issue_refund {"amount": 50.0}`:  -1,
-		`issue_refund {"amount": "99"}`:  0, // nothing slips through a condition that fails
+		`issue_refund {"amount": "99"}`:  0, // a condition that fails requires an approval
 		`issue_refund {}`:                0,
 		`issue_refund {"amount": 1`:      0,
 		`get_order {"amount": 99}`:       -1,
@@ -65,7 +65,7 @@ func TestConditionsSeeMoreThanArguments(t *testing.T) {
 	for when, want := range map[string]int{
 		`state.vip && agent == "shop" && tool.startsWith("p") && size(input.context) == 0`: 0,
 		`!state.vip`: -1, `has(args.to)`: 0, `args.to in ["b"]`: -1,
-		// An endless condition comes to an end, and asks.
+		// An endless condition is stopped, and requires an approval.
 		`[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, [0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, true))))) && false`: 0,
 	} {
 		d := &agents.Definition{Name: "shop", Model: "test/m", Tools: []string{"pay"}, Approvals: []agents.Approval{{Tools: []string{"pay"}, When: when}}}
@@ -139,7 +139,7 @@ approvals:
     onExpiry: escalate
 `
 
-// Who decides is read, survives storage, and grows with time.
+// TestApproversGrowWithTime: approvers are parsed, survive storage, and grow with escalations.
 func TestApproversGrowWithTime(t *testing.T) {
 	t.Parallel()
 	d := parse(t, withApprovers)
@@ -182,17 +182,18 @@ func TestApproversGrowWithTime(t *testing.T) {
 		}
 	}
 	if !agents.MayDecide(a.ApproversAt(0), "bob", []string{"clerk", "finance"}) || !agents.MayDecide(nil, "", nil) {
-		t.Error("who has the role, or anybody if nobody is named, may decide")
+		t.Error("MayDecide: got false for an approver by role, or without approvers")
 	}
 }
 
-// The digest of a rule is that of what it says, in its agent.
+// TestRuleDigest: the digest of a rule covers the rule's content and its agent's name, and nothing
+// else.
 func TestRuleDigest(t *testing.T) {
 	t.Parallel()
 	d := parse(t, withApprovers)
 	was := d.RuleDigest(0)
 	if again := parse(t, strings.Replace(withApprovers, "tools: [issue_refund]", "tools: [issue_refund, get_order]", 1)); again.RuleDigest(0) != was || len(was) != 16 {
-		t.Errorf("the digest %s is not that of the rule alone", was)
+		t.Errorf("digest: got %s, want 16 characters that depend on the rule alone", was)
 	}
 	for _, other := range []string{
 		strings.Replace(withApprovers, "quorum: 2", "quorum: 3", 1),

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// The form is for ever: runs hold revisions made of it. A change of this test
-// means that every stored agent gets a new address.
+// TestRevisionNeverChanges: the canonical form never changes, because runs hold revisions made of
+// it. A change of this test means that every stored agent gets another revision.
 func TestRevisionNeverChanges(t *testing.T) {
 	t.Parallel()
 	d := parse(t, complete)

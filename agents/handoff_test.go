@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// A hand-off that can never be is told where its agent is loaded.
+// TestHandoffErrors: a handoff that can never work is an error when its agent is loaded.
 func TestHandoffErrors(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("b", 53)
@@ -32,7 +32,8 @@ func TestHandoffErrors(t *testing.T) {
 	}
 }
 
-// Who hands over to whom is known by name, and rules are about the name that models say.
+// TestHandoffs: handoff targets are named by agent. Approval rules refer to the names of the tools
+// that models call.
 func TestHandoffs(t *testing.T) {
 	t.Parallel()
 	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: [x, \"handoff:b\", \"client:*\", \"handoff:c\", \"agent:b\"]\napprovals: [{tools: [transfer_to_b]}]\n"))
@@ -51,7 +52,8 @@ func TestHandoffs(t *testing.T) {
 	}
 }
 
-// Of agents in one folder it is known whether they can take a thread over.
+// TestHandoffToStepsIsAMistake: in a folder of agents, a handoff to an agent that cannot take over
+// a thread is an error.
 func TestHandoffToStepsIsAMistake(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{

@@ -126,7 +126,7 @@ func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
 		{"many attempts", leastTool + "idempotent: true\nattempts: 9\n", "a.yaml:5: attempts must be 1 to 8, not 9"},
 		{"attempts", leastTool + "idempotent: true\nattempts: 8\n", ""},
 		{"one attempt", leastTool + "attempts: 1\n", ""},
-		{"attempts of what must not be repeated", leastTool + "attempts: 2\n", "a.yaml:4: attempts must be 1 unless the tool is idempotent"},
+		{"attempts of a tool that is not idempotent", leastTool + "attempts: 2\n", "a.yaml:4: attempts must be 1 unless the tool is idempotent"},
 		{"task queue", leastTool + "taskQueue: till.eu-1_a\n", ""},
 		{"task queue of a server", leastServer + "taskQueue: till\n", ""},
 		{"long task queue", leastTool + "taskQueue: " + strings.Repeat("a", 33) + "\n", `a.yaml:4: taskQueue must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit, not "` + strings.Repeat("a", 33) + `"`},
@@ -197,7 +197,7 @@ func TestSchemasOfKindsHaveTheFields(t *testing.T) {
 	}
 }
 
-// Schemas cannot tell what is an expression of RE2.
+// TestScriptWithoutExpression: a JSON Schema cannot check RE2 expressions. The parser does.
 func TestScriptWithoutExpression(t *testing.T) {
 	t.Parallel()
 	_, err := agents.ParseFile("a.yaml", []byte("kind: script\nname: a\nturns:\n  - when: (\n    steps: [{say: x}]\n"))
@@ -206,7 +206,8 @@ func TestScriptWithoutExpression(t *testing.T) {
 	}
 }
 
-// What a parameter's schema may be is bounded: aliases multiply.
+// TestParametersThatExplode: the schema of a tool's parameters is bounded, because YAML aliases
+// multiply.
 func TestParametersThatExplode(t *testing.T) {
 	t.Parallel()
 	text := leastTool + "parameters:\n  a0: &a0 {x: y}\n"

@@ -53,11 +53,11 @@ func TestSoftLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := agents.Parse("a.yaml", written); err != nil || again.Revision() != d.Revision() {
-		t.Errorf("written as\n%s, it is another revision: %v", written, err)
+		t.Errorf("as YAML\n%s: got another revision: %v", written, err)
 	}
 }
 
-// What is left out and what says the default are one revision.
+// TestSoftLimitsHaveOneForm: an omitted value and an explicit default have the same revision.
 func TestSoftLimitsHaveOneForm(t *testing.T) {
 	t.Parallel()
 	const base = "name: a\nmodel: p/m\nlimits: {soft: {tokens: 5, approval: {expires: 1h"
@@ -70,7 +70,7 @@ func TestSoftLimitsHaveOneForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plain.Revision() != spelled.Revision() {
-		t.Error("the default of onExpiry, said, makes another revision")
+		t.Error("an explicit default of onExpiry: got another revision")
 	}
 	other, err := agents.Parse("a.yaml", []byte(base+", approvers: [ann]}}}\n"))
 	if err != nil || other.Revision() == plain.Revision() {
@@ -82,16 +82,16 @@ func TestSoftLimitsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, soft, want string }{
 		{"nothing", "{}", "a.yaml:4: limits.soft must have one of turns, tokens, duration and cost"},
-		{"only who decides", "{approval: {expires: 1h}}", "a.yaml:4: limits.soft must have one of turns, tokens, duration and cost"},
+		{"only an approval", "{approval: {expires: 1h}}", "a.yaml:4: limits.soft must have one of turns, tokens, duration and cost"},
 		{"zero", "{tokens: 0}", "a.yaml:4: limits.soft.tokens must be greater than zero"},
 		{"as many turns", "{turns: 30}", "a.yaml:4: limits.soft.turns must be below limits.turns, which is 30"},
 		{"more tokens", "{tokens: 400001}", "a.yaml:4: limits.soft.tokens must be below limits.tokens, which is 400000"},
-		{"longer", "{duration: 3h}", "a.yaml:4: limits.soft.duration must be below limits.duration, which is 2h0m0s"},
-		{"dearer", "{cost: 1.5}", "a.yaml:4: limits.soft.cost must be below limits.cost, which is 1.25"},
+		{"more time", "{duration: 3h}", "a.yaml:4: limits.soft.duration must be below limits.duration, which is 2h0m0s"},
+		{"more cost", "{cost: 1.5}", "a.yaml:4: limits.soft.cost must be below limits.cost, which is 1.25"},
 		{"unknown key", "{turns: 1, calls: 2}", `a.yaml:4: unknown key "limits.soft.calls"`},
 		{"tools", "{turns: 1, approval: {tools: [x]}}", `a.yaml:4: unknown key "limits.soft.approval.tools"`},
-		{"an end that goes on", "{turns: 1, approval: {expires: 1h, onExpiry: skip}}", `a.yaml:4: limits.soft.approval.onExpiry "skip" must be reject or escalate`},
-		{"an end without time", "{turns: 1, approval: {onExpiry: reject}}", "a.yaml:4: limits.soft.approval.onExpiry needs expires"},
+		{"an invalid onExpiry", "{turns: 1, approval: {expires: 1h, onExpiry: skip}}", `a.yaml:4: limits.soft.approval.onExpiry "skip" must be reject or escalate`},
+		{"onExpiry without expires", "{turns: 1, approval: {onExpiry: reject}}", "a.yaml:4: limits.soft.approval.onExpiry needs expires"},
 		{"few approvers", "{turns: 1, approval: {approvers: [ann], quorum: 2}}", "a.yaml:4: limits.soft.approval.quorum is 2, and there are 1 approvers"},
 		{"not keys", "50000", "a.yaml:4: limits.soft must have keys, not be a number"},
 	} {

@@ -143,7 +143,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// What the examples define is valid, and needs no key.
+// TestExamples: the definitions of the examples are valid, and need no key.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob(filepath.Join("..", "examples", "*", "agents"))

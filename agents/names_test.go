@@ -11,7 +11,7 @@ import (
 
 var knownNames = agents.BuiltIn().With(agents.Names{Agents: []string{"published"}, Programs: []string{"invoice"}, Others: []string{"own_*"}})
 
-func TestUnknownNamesAreToldWithTheirPlace(t *testing.T) {
+func TestUnknownNamesHaveTheirPlace(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		yaml string
@@ -114,7 +114,7 @@ steps:
 	}
 }
 
-// Files of a folder know the names of one another.
+// TestNamesOfAFolder: files of a folder may name one another.
 func TestNamesOfAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -99,7 +99,7 @@ func charged() agents.Steps {
 	}
 }
 
-// inGo returns the examples of the page behind its first, in their order, as Go says them.
+// inGo returns the page's examples after the first one, in order, as Go values.
 func inGo() []agents.Steps {
 	return []agents.Steps{
 		{
@@ -128,12 +128,12 @@ func inGo() []agents.Steps {
 	}
 }
 
-// What the page says in YAML, Go says too, and it is the same to the byte.
+// TestGoSaysWhatYAMLSays: the page's examples in YAML and in Go have the same canonical form.
 func TestGoSaysWhatYAMLSays(t *testing.T) {
 	t.Parallel()
 	examples, made := pageExamples(t)[1:], inGo()
 	if len(examples) != len(made) {
-		t.Fatalf("the page has %d examples, and %d are said in Go", len(examples), len(made))
+		t.Fatalf("the page has %d examples, of which %d are in Go", len(examples), len(made))
 	}
 	for i, yaml := range examples {
 		want := parse(t, yaml)
@@ -150,7 +150,7 @@ func TestGoSaysWhatYAMLSays(t *testing.T) {
 	}
 }
 
-// The first example of the page on pipelines is in Go on another page, and is compiled here.
+// TestGoOfThePage: the page on pipelines in Go shows the example as it is compiled here.
 func TestGoOfThePage(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("example_test.go")
@@ -184,7 +184,7 @@ func encoded(t *testing.T, d *agents.Definition) string {
 	return strings.ReplaceAll(string(raw), ",", ",\n")
 }
 
-// What cannot be is said with the key that it stands at.
+// TestWrongSteps: an error of an invalid step names its key.
 func TestWrongSteps(t *testing.T) {
 	t.Parallel()
 	pay, other := agents.Call[charge]("pay", "pay", nil), agents.Call[charge]("other", "pay", nil)
@@ -242,7 +242,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A schema says of a Go type what it can, and the rest is refined.
+// TestAnswersOfGoTypes: the schema of a Go type has what the type says, and options refine it.
 func TestAnswersOfGoTypes(t *testing.T) {
 	t.Parallel()
 	type line struct {
@@ -298,12 +298,12 @@ steps:
 	}
 	for _, text := range []agents.Step{agents.Ask[string]("x", told("y"), "").Step, agents.Ask[any]("x", told("y"), "").Step} {
 		if text.Output != nil {
-			t.Errorf("who may answer with any text has to answer with %s", text.Output.Schema)
+			t.Errorf("schema of any text: got %s, want none", text.Output.Schema)
 		}
 	}
 }
 
-// pageExamples returns the definitions in YAML on the page.
+// pageExamples returns the page's definitions in YAML.
 func pageExamples(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/guides/pipelines.md")
@@ -313,7 +313,7 @@ func pageExamples(t *testing.T) []string {
 	blocks := strings.Split(string(page), "```yaml\n")[1:]
 	for i, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
-		if strings.HasPrefix(block, "- ") { // steps alone
+		if strings.HasPrefix(block, "- ") { // a list of steps
 			block = "name: example\nmodel: p/m\ntools: [\"*\"]\nsteps:\n" + block
 		}
 		blocks[i] = block

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// What is of the wrong kind is not built, let alone run.
+// TestWrongKindsDoNotCompile: an expression or step of the wrong kind is a compile error.
 func TestWrongKindsDoNotCompile(t *testing.T) {
 	t.Parallel()
 	const frame = `package p
@@ -55,7 +55,7 @@ var _ = `
 	}
 }
 
-// exports finds what the compiler has written of a package.
+// exports finds the compiler's export data of a package.
 func exports(t *testing.T) importer.Lookup {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".").Output()

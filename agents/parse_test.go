@@ -177,7 +177,7 @@ a.yaml:5: limits.tokens must be greater than zero`
 	}
 }
 
-// What is written as YAML reads the same.
+// TestYAMLRoundTrip: a definition written as YAML is parsed to the same definition.
 func TestYAMLRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := parse(t, complete)

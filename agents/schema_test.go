@@ -30,7 +30,7 @@ func compileSchema(t *testing.T, file string) *jsonschema.Schema {
 // least is the beginning of every definition in schemaCases.
 const least = "name: a\nmodel: p/m\n"
 
-// schemaCases are definitions, and whether they are valid.
+// schemaCases are definitions, with whether they are valid.
 var schemaCases = []struct {
 	name, yaml string
 	valid      bool
@@ -45,8 +45,8 @@ var schemaCases = []struct {
 	{"approver twice", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann, ann]}]\n", false},
 	{"role without a name", least + "tools: [a]\napprovals: [{tools: [a], approvers: ['role:']}]\n", false},
 	{"large quorum", least + "tools: [a]\napprovals: [{tools: [a], quorum: 9}]\n", false},
-	{"escalation to nobody", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann], escalate: [{after: 1h, to: []}]}]\n", false},
-	{"escalation at once", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann], escalate: [{to: [bob]}]}]\n", false},
+	{"escalation without approvers", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann], escalate: [{after: 1h, to: []}]}]\n", false},
+	{"escalation after no time", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann], escalate: [{to: [bob]}]}]\n", false},
 	{"empty state", least + "state: {}\n", true},
 	{"unknown use of the state", least + "state: {hidden: true}\n", false},
 	{"text for a flag", least + "state: {visible: \"true\"}\n", false},
@@ -106,13 +106,13 @@ var schemaCases = []struct {
 	{"output without a schema", least + "steps: [{name: x, agent: b, output: {repairs: 0}}]\n", false},
 	{"native output", least + "steps: [{name: x, agent: b, output: {schema: {type: object}, native: true}}]\n", true},
 	{"native output in words", least + "steps: [{name: x, agent: b, output: {schema: {type: object}, native: maybe}}]\n", false},
-	{"schema that is none", least + "steps: [{name: x, agent: b, output: {schema: {type: 7}}}]\n", false},
+	{"invalid schema", least + "steps: [{name: x, agent: b, output: {schema: {type: 7}}}]\n", false},
 	{"many repairs", least + "steps: [{name: x, agent: b, output: {schema: {}, repairs: 11}}]\n", false},
 	{"question", least + "steps: [{name: x, approve: {message: y, args: {a: 1}, approvers: [ann], quorum: 1, expires: 1h, onExpiry: fail}}]\n", true},
 	{"question without a message", least + "steps: [{name: x, approve: {}}]\n", false},
 	{"question with tools", least + "steps: [{name: x, approve: {message: y, tools: [t]}}]\n", false},
 	{"parallel", least + "steps: [{name: x, parallel: [{name: y, agent: b}]}]\n", true},
-	{"parallel with more to say", least + "steps: [{name: x, parallel: {concurrency: 2, onError: continue, steps: [{name: y, agent: b}]}}]\n", true},
+	{"parallel with another key", least + "steps: [{name: x, parallel: {concurrency: 2, onError: continue, steps: [{name: y, agent: b}]}}]\n", true},
 	{"wide parallel", least + "steps: [{name: x, parallel: {concurrency: 65, steps: [{name: y, agent: b}]}}]\n", false},
 	{"parallel of nothing", least + "steps: [{name: x, parallel: {concurrency: 2}}]\n", false},
 	{"map", least + "steps: [{name: x, map: {items: state.a, as: it, concurrency: 100, onError: fail, steps: [{name: y, agent: b}]}}]\n", true},
@@ -154,7 +154,7 @@ var schemaCases = []struct {
 	{"duration in days", least + "limits: {duration: 2d}\n", false},
 }
 
-// Editors and the program must agree on what is a definition.
+// TestSchemaAgreesWithParse: editors and the parser must agree about valid definitions.
 func TestSchemaAgreesWithParse(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t, schemaFile)
@@ -235,7 +235,7 @@ func readSchema(t *testing.T, file string) schemaNode {
 	return root
 }
 
-// names returns the keys but for kind, which says which type it is, and is in none.
+// names returns the keys without kind, which selects the type.
 func (n schemaNode) names() []string {
 	var all []string
 	for name := range n.Properties {
@@ -262,7 +262,7 @@ func fields(t reflect.Type) []string {
 	return names
 }
 
-// yamlFields returns the keys of a struct that only comes from files.
+// yamlFields returns the keys of a struct that is only read from files.
 func yamlFields(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {

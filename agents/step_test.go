@@ -23,7 +23,7 @@ func TestStepErrors(t *testing.T) {
 		{"name twice", "  - {name: x, tool: pay}\n  - name: y\n    steps:\n      - {name: x, tool: pay}\n", `a.yaml:8: steps[1].steps[0].name "x" is that of steps[0] already`},
 		{"mistyped key", "  - name: x\n    tol: pay\n", `a.yaml:6: unknown key "steps[0].tol" (did you mean "tool"?)`},
 		{"empty", "  []\n", "a.yaml:5: steps must be 1 to 500 entries, not 0"},
-		{"instructions that nobody hears", "  - {name: x, tool: pay}\ninstructions: You pay.\n", `a.yaml:6: instructions would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}`},
+		{"instructions of an agent of steps", "  - {name: x, tool: pay}\ninstructions: You pay.\n", `a.yaml:6: instructions would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}`},
 		{"other tool", "  - name: x\n    tool: serach\n", `a.yaml:6: steps[0].tool "serach" is none of the agent's tools (did you mean "search"?)`},
 		{"tool of the client", "  - name: x\n    tool: mine\n", `a.yaml:6: steps[0].tool "mine" is none of the agent's tools`},
 		{"itself", "  - name: x\n    agent: a\n", `a.yaml:6: steps[0].agent "a" would run itself`},
@@ -34,7 +34,7 @@ func TestStepErrors(t *testing.T) {
 		{"arguments of an agent", "  - {name: x, agent: b, args: {}}\n", `a.yaml:5: steps[0].args belongs to a tool`},
 
 		{"condition", "  - name: x\n    tool: pay\n    when: state.x >\n", `a.yaml:7: steps[0].when is no expression: 1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}`},
-		{"condition that is a text", "  - name: x\n    tool: pay\n    when: \"'yes'\"\n", `a.yaml:7: steps[0].when must be true or false`},
+		{"condition that is not boolean", "  - name: x\n    tool: pay\n    when: \"'yes'\"\n", `a.yaml:7: steps[0].when must be true or false`},
 		{"assignment for a comparison", "  - name: x\n    tool: pay\n    when: state.x = 1\n", `a.yaml:7: steps[0].when is no expression: 1:9: Syntax error: token recognition error at: '= ' (== compares)`},
 		{"template for a condition", "  - name: x\n    tool: pay\n    when: ${state.x}\n", `a.yaml:7: steps[0].when is no expression: 1:1: Syntax error: token recognition error at: '$' (an expression stands here by itself, without ${ and })`},
 		{"hyphen", "  - {name: x-y, tool: pay}\n  - name: x\n    agent: b\n    input: ${steps.x-y}\n", `a.yaml:8: steps[1].input is no template: ${steps.x-y}: 1:9: undeclared reference to 'y' (did you mean steps["x-y"]?)`},
@@ -54,12 +54,12 @@ func TestStepErrors(t *testing.T) {
 		{"loop without an end", "  - name: l\n    loop: {until: steps.x, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].loop needs max: how often its steps run at most`},
 		{"long loop", "  - name: l\n    loop: {max: 1001, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].loop.max must be 1 to 1000, not 1001`},
 		{"items that are no list", "  - name: m\n    map:\n      items: \"1\"\n      steps: [{name: x, tool: pay}]\n", `a.yaml:7: steps[0].map.items must be a list`},
-		{"item that is something else", "  - name: m\n    map: {items: state.x, as: state, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].map.as "state" must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else`},
+		{"item name that is reserved", "  - name: m\n    map: {items: state.x, as: state, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].map.as "state" must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else`},
 		{"wide map", "  - name: m\n    map: {items: state.x, concurrency: 101, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].map.concurrency must be 1 to 100, not 101`},
 		{"branch errors", "  - name: m\n    parallel: {onError: stop, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].parallel.onError must be one of fail, continue, not "stop"`},
 		{"output without a schema", "  - name: x\n    agent: b\n    output: {repairs: 1}\n", `a.yaml:7: steps[0].output.schema is no JSON Schema: it is missing`},
 		{"native as a word", "  - name: x\n    agent: b\n    output: {schema: {}, native: yes please}\n", "a.yaml:7: steps[0].output.native must be true or false, not text"},
-		{"schema that is none", "  - name: x\n    agent: b\n    output: {schema: {type: 7}}\n", "a.yaml:7: steps[0].output.schema is no JSON Schema: "},
+		{"invalid schema", "  - name: x\n    agent: b\n    output: {schema: {type: 7}}\n", "a.yaml:7: steps[0].output.schema is no JSON Schema: "},
 		{"question without words", "  - name: x\n    approve: {approvers: [ann]}\n", `a.yaml:6: steps[0].approve needs a message`},
 		{"expiry", "  - name: x\n    approve:\n      message: Go?\n      onExpiry: fail\n", `a.yaml:8: steps[0].approve.onExpiry needs expires`},
 		{"no pointer", "  - name: x\n    set: {total: 1}\n", `a.yaml:6: steps[0].set[0] path: "total" must be a JSON pointer, such as /total`},
@@ -92,7 +92,8 @@ func TestStepErrors(t *testing.T) {
 	}
 }
 
-// A step may call what models may: tools, those of servers, and agents, which may consist of steps.
+// TestToolsOfSteps: a step may call the same tools as a model: local tools, tools of servers, and
+// agents, which may consist of steps.
 func TestToolsOfSteps(t *testing.T) {
 	t.Parallel()
 	head := "name: a\nmodel: p/m\ntools: [search, \"mcp:git/*\", \"agent:helper\"]\nsteps:\n"
@@ -151,8 +152,8 @@ func TestLargeTrees(t *testing.T) {
 	}
 }
 
-// What is written in the shortest way, and what with all defaults, is one revision; what else
-// differs is another.
+// TestRevisionOfSteps: the shortest form of a definition and its form with all defaults have one
+// revision. Any other difference changes the revision.
 func TestRevisionOfSteps(t *testing.T) {
 	t.Parallel()
 	base := pipelineHead + "  - {name: m, map: {items: state.x, steps: [{name: x, tool: pay, args: {n: 1}}]}}\n"
@@ -172,7 +173,7 @@ func TestRevisionOfSteps(t *testing.T) {
 	}
 }
 
-// The form is for ever: see TestRevisionNeverChanges.
+// TestRevisionOfStepsNeverChanges: the canonical form never changes, see TestRevisionNeverChanges.
 func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	t.Parallel()
 	d := &agents.Definition{Name: "a", Tools: []string{"pay"}, Steps: []agents.Step{
@@ -199,7 +200,7 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	}
 }
 
-// The page is all that a user has: what it shows is what works.
+// TestExamplesOfThePage: every example of the page is valid.
 func TestExamplesOfThePage(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t, schemaFile)
@@ -217,7 +218,8 @@ func TestExamplesOfThePage(t *testing.T) {
 	}
 }
 
-// A step that a program does is checked like those of files, but for the outputs that it looks at.
+// TestValidateStep: a step of a program is validated like a step of a file, except for the outputs
+// that it refers to.
 func TestValidateStep(t *testing.T) {
 	t.Parallel()
 	d := &agents.Definition{Name: "a", Workflow: "w", Tools: []string{"note"}}
@@ -228,7 +230,7 @@ func TestValidateStep(t *testing.T) {
 		step agents.Step
 		want string
 	}{
-		"what others have put out": {note("a", "${steps.before.x} ${steps.a} ${round}"), "undeclared reference to 'round'"},
+		"outputs of other steps":   {note("a", "${steps.before.x} ${steps.a} ${round}"), "undeclared reference to 'round'"},
 		"outputs of others":        {note("a", "${steps.before.x} ${steps.a}"), ""},
 		"no name":                  {note("", "x"), "step needs a name"},
 		"no name within":           {agents.Step{Name: "a", Steps: []agents.Step{note("", "x")}}, "step.steps[0] needs a name"},
@@ -246,7 +248,7 @@ func TestValidateStep(t *testing.T) {
 			case c.want == "" && err != nil:
 				t.Error(err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("it says %v, want %q", err, c.want)
+				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ limits:
 	}
 }
 
-// Whatever a definition says, its file says too.
+// FuzzYAML checks that the YAML of any definition is parsed to the same definition.
 func FuzzYAML(f *testing.F) {
 	for _, text := range []string{
 		"", "x", "one\ntwo", "one\ntwo\n\n\n", " lead\n  more\n", "\nfirst is empty", "blank \nends\t\n", "tab\n\tbegins", "# no comment\n- no: list",
@@ -69,7 +69,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// JSON as any encoder writes it is read as what it means.
+// FuzzParseJSON checks that JSON of any encoder is parsed to its meaning.
 func FuzzParseJSON(f *testing.F) {
 	for _, text := range []string{"", "plain", `back\slash`, `\ud83d\ude00`, "smile 😀\n\ttab", "</script>&", "\u2028", "\x00\x1f\x7f", "\ufeff", "\u0085"} {
 		f.Add(text)
@@ -95,7 +95,7 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// ascii is JSON as encoders write it that escape all that is not ASCII, and slashes.
+// ascii returns JSON of an encoder that escapes all non-ASCII characters and slashes.
 func ascii(text string) string {
 	var b strings.Builder
 	for _, r := range text {

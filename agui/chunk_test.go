@@ -82,8 +82,8 @@ func TestExpandErrors(t *testing.T) {
 	}
 }
 
-// What a chunk carries beside its text goes on the events made from it, never
-// on the end of another item.
+// TestExpandKeepsBaseMembers: the other members of a chunk go to the events made from it, and not
+// to the end of another item.
 func TestExpandKeepsBaseMembers(t *testing.T) {
 	t.Parallel()
 	base := decode(t, `{"type":"RAW","event":1,"timestamp":7,"rawEvent":{"p":1},"metadata":{"k":1},"x":1}`).Base()

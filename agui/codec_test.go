@@ -21,7 +21,7 @@ func lines(t testing.TB, file string) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")
 }
 
-// The golden lines are exactly what Encode writes: order of members, required
+// TestGoldenEvents: the golden lines are exactly what Encode writes: the order of members, required
 // null kept, optional members absent.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestGoldenEvents(t *testing.T) {
 	}
 }
 
-// What we do not know must survive being stored and sent on.
+// TestForeignMaterialSurvives: unknown material survives being stored and sent on.
 func TestForeignMaterialSurvives(t *testing.T) {
 	t.Parallel()
 	for _, line := range lines(t, "foreign.jsonl") {
@@ -239,7 +239,7 @@ func TestEventsRefuseEncodingJSON(t *testing.T) {
 	}
 }
 
-// The objects inside events travel alone too, through encoding/json.
+// TestObjectsMarshalAlone: the objects inside events can be marshalled alone through encoding/json.
 func TestObjectsMarshalAlone(t *testing.T) {
 	t.Parallel()
 	roundTrip[Message](t, `{"id":"1","role":"user","content":"a\u003cb","x":1}`)
@@ -269,7 +269,7 @@ func roundTrip[T any](t *testing.T, want string) {
 	if err := json.Unmarshal([]byte(`[]`), &v); err == nil {
 		t.Errorf("%T took an array", v)
 	}
-	// A failed decoding leaves the value as it was; encoding twice is equal.
+	// A failed decoding leaves the value unchanged; a second encoding is equal.
 	if got, _ := json.Marshal(v); string(got) != want {
 		t.Errorf("%T: changed by a failure to %s", v, got)
 	}

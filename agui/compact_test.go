@@ -18,9 +18,9 @@ func TestCompact(t *testing.T) {
 		"a snapshot stays":          {"S m; C m; C m; MS u; C m; C m; E m", "S m; C m; MESSAGES_SNAPSHOT; C m; E m"},
 		"state and steps stay":      {"ST a; S m; C m; snap; C m; SF a; E m", "STEP_STARTED; S m; C m; STATE_SNAPSHOT; STEP_FINISHED; E m"},
 		"owners keep their own":     {"S m@s; C m@s; C m; C m; E m", "S m@s; C m@s; C m; E m"},
-		"nothing to say":            {"S m; E m; TS c; TE c", "S m; E m; TS c; TE c"},
+		"no events":                 {"S m; E m; TS c; TE c", "S m; E m; TS c; TE c"},
 		"chunks":                    {"tc m; tc -; cc c<f; cc -; rc r; rc -; fin", "S m; C m; E m; TS c; TA c; TE c; RMS r; RMC r; RME r; RUN_FINISHED"},
-		"what is open stays open":   {"S m; C m; C m; TS c; TA c; TA c", "S m; C m; TS c; TA c"},
+		"open items stay open":      {"S m; C m; C m; TS c; TA c; TA c", "S m; C m; TS c; TA c"},
 		"runs do not run together":  {"run; S m; C m; C m; err; run; S m; C m; C m", "RUN_STARTED; S m; C m; RUN_ERROR; RUN_STARTED; S m; C m"},
 		"a chunk that has no place": {"run; tc -; fin", "RUN_STARTED; TEXT_MESSAGE_CHUNK; RUN_FINISHED"},
 	}
@@ -51,15 +51,15 @@ func TestCompactKeepsWhatContentEventsCarry(t *testing.T) {
 	}
 }
 
-// words are what FuzzCompact makes streams of: few ids, so that things meet.
+// words are the parts of FuzzCompact's streams: few IDs, so that items meet.
 var words = []string{
 	"run", "fin", "err", "S a", "C a", "C a", "E a", "S b@s", "C b", "C b@s", "E b", "TS c<a", "TA c", "TA c", "TE c", "TR c",
 	"TS d<b@s", "TA d", "TE d", "RS a", "RE a", "RMS a", "RMC a", "RME a", "RMS r", "RMC r", "RME r", "ST x", "SF x", "SA s", "SZ s",
 	"AS a", "AS p", "AD p", "EV a", "ET c", "MS a", "MS b@s", "snap", "custom", "raw", "unk", "tc a", "tc -", "tc e", "cc f<g", "cc -", "rc r", "rc -",
 }
 
-// Whatever order a verifier accepts: it accepts the compacted list too, which reduces to the same
-// and has one content event where nothing is between.
+// FuzzCompact checks any order that a verifier accepts: the verifier accepts the compacted list
+// too. It reduces to the same, and has one content event where no other event is between.
 func FuzzCompact(f *testing.F) {
 	word := make(map[string]byte, len(words))
 	for i, w := range words {
@@ -89,7 +89,7 @@ func FuzzCompact(f *testing.F) {
 		var guard Verifier
 		for i, b := range raw[:min(len(raw), 500)] {
 			e := scriptEvent(t, words[int(b)%len(words)])
-			e = withDelta(e, fmt.Sprint(i, ";")) // each its own, so that their order shows
+			e = withDelta(e, fmt.Sprint(i, ";")) // different ones, so that their order is visible
 			err := guard.Check(e)
 			switch e.(type) {
 			case *TextMessageChunk, *ToolCallChunk, *ReasoningMessageChunk:

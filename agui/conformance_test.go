@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// streamCase is one conformance case, as far as it concerns a server.
+// streamCase is a conformance case, with the parts that apply to a server.
 type streamCase struct {
 	Name   string            `json:"name"`
 	Input  json.RawMessage   `json:"input"`
@@ -32,7 +32,8 @@ type streamCase struct {
 		MessageCount     *int           `json:"messageCount"`
 		Messages         []any          `json:"messages"`
 		State            *any           `json:"state"`
-		// Only our own cases say which rule refuses which event: to a consumer, and to a producer.
+		// Refused is set only in our own cases: the rule that refuses an event, for a consumer and
+		// for a producer.
 		Refused *refusal `json:"refused"`
 		Guard   *refusal `json:"guard"`
 	} `json:"expect"`
@@ -43,9 +44,9 @@ type streamCase struct {
 	} `json:"expectOverrides"`
 }
 
-// notApplicable names what of a case is not about a server, and why.
+// notApplicable names the cases that do not apply to a server, with the reason.
 var notApplicable = map[string]struct{ expectation, reason string }{
-	"era-0-0-39-flattens-content":              {"warnings", "describes what a client sends down to a 0.0.39 agent"},
+	"era-0-0-39-flattens-content":              {"warnings", "describes the messages of a client to a 0.0.39 agent"},
 	"era-0-0-57-subagent-dropped-with-warning": {"warnings eventTypesAbsent", "describes a client pinned to 0.0.57, which drops subagents"},
 	"state-delta-unappliable-warns-and-keeps":  {"warnings", "pins the wording of the reference client; TestReducerWarnings has the rule"},
 	"era-0-0-47-upgrades-binary-content":       {"request", "a server sends no request; TestLegacyBinary has the upgrade"},
@@ -54,14 +55,14 @@ var notApplicable = map[string]struct{ expectation, reason string }{
 	"era-pinned-peer-omits-protocol-version":   {"requestAbsentPaths", "a server sends no request"},
 }
 
-// refusal is an event, by its index, and the rule that refuses it. "decode" stands for a value that
-// the schema refuses, "reduction" for an event that does not fit what the client has.
+// refusal is the index of an event and the rule that refuses it. "decode" is a value that the
+// schema refuses, "reduction" an event that does not fit the client's state.
 type refusal struct {
 	Index int  `json:"index"`
 	Rule  Rule `json:"rule"`
 }
 
-// refusals says which rule refuses which event in the official cases that must fail.
+// refusals are the rules that refuse events in the official cases that must fail.
 var refusals = map[string]refusal{
 	"chunk-conflicting-role-fatal":            {2, RuleChunkConflict},
 	"chunk-conflicting-tool-name-fatal":       {2, RuleChunkConflict},
@@ -85,8 +86,8 @@ var refusals = map[string]refusal{
 	"unknown-outcome-array-fatal":             {1, "decode /outcome"},
 }
 
-// producerFaults are the cases that a consumer accepts, but a producer may not
-// send: the guard refuses them by a warning.
+// producerFaults are the cases that a consumer accepts, but a producer may not send: the guard
+// refuses them by a warning.
 var producerFaults = []string{
 	"activity-delta-missing-target-tolerated",
 	"encrypted-value-unknown-entity-tolerated",
@@ -114,7 +115,7 @@ func TestConformanceConsumer(t *testing.T) {
 	}
 }
 
-// The official cases lack what a server needs: ours have the same form.
+// TestOwnStreams: our own cases have the form of the official ones, which lack what a server needs.
 func TestOwnStreams(t *testing.T) {
 	t.Parallel()
 	for _, c := range loadStreams(t, filepath.Join("testdata", "streams")) {
@@ -152,7 +153,7 @@ func TestConformanceProducer(t *testing.T) {
 	}
 }
 
-// produce returns the pipeline of a producer: nothing is stripped or repaired.
+// produce returns the pipeline of a producer, which strips and repairs nothing.
 func produce(t *testing.T, c streamCase) *refusal {
 	t.Helper()
 	reducer := c.reducer(t)
@@ -178,7 +179,7 @@ func produce(t *testing.T, c streamCase) *refusal {
 	return nil
 }
 
-// consumed is what came of a stream.
+// consumed is the result of a stream.
 type consumed struct {
 	events   []Event
 	warnings []string
@@ -205,7 +206,7 @@ func consume(t *testing.T, c streamCase) consumed {
 	return got
 }
 
-// reducer starts from what the case's client has.
+// reducer starts with the state of the case's client.
 func (c streamCase) reducer(t *testing.T) *Reducer {
 	t.Helper()
 	var start RunAgentInput
@@ -461,7 +462,7 @@ func loadStreams(t *testing.T, dir string) []streamCase {
 	return cases
 }
 
-// sharedDir finds the specification's data files beside the repository.
+// sharedDir finds the specification's data files next to the repository.
 func sharedDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -480,7 +481,7 @@ func sharedDir(t testing.TB) string {
 	}
 	shared := filepath.Join(dir, "..", "shared", "agui")
 	if _, err := os.Stat(filepath.Join(shared, "conformance")); err != nil {
-		t.Skip("the AG-UI specification's data files are not beside the repository, in ../shared/agui")
+		t.Skip("no data files of the AG-UI specification in ../shared/agui")
 	}
 	return shared
 }

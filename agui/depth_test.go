@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// nested returns a JSON value of so many levels, lists and objects in turn.
+// nested returns a JSON value with the given depth, of lists and objects in turn.
 func nested(levels int) string {
 	var open, closing strings.Builder
 	for i := range levels {
@@ -34,7 +34,7 @@ func TestTooDeep(t *testing.T) {
 		nested(MaxDepth):                           false,
 		nested(MaxDepth + 1):                       true,
 		nested(100_000):                            true,
-		strings.Repeat("[", 513):                   true, // no JSON
+		strings.Repeat("[", 513):                   true, // not JSON
 		strings.Repeat("]", 600):                   false,
 		`"` + strings.Repeat("[", 600):             false,
 		`"` + strings.Repeat(`\"[`, 600) + `"`:     false,
@@ -47,7 +47,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// Whatever is nested too deep is refused where it comes in, with the member's name: it could be
+// TestDeepInput: input that is nested too deeply is refused with the member's name. It could be
 // stored, but not be read again.
 func TestDeepInput(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestDeepInput(t *testing.T) {
 				t.Errorf("%s with %d levels: %v", pointer, levels, err)
 				continue
 			}
-			// Beyond what encoding/json reads the outermost member has to do.
+			// Beyond the depth that encoding/json reads, the outermost member is named.
 			if wrong.Pointer != pointer && (levels < 10_000 || !strings.HasPrefix(pointer, wrong.Pointer) || wrong.Pointer == "") {
 				t.Errorf("%s with %d levels is refused at %q", pointer, levels, wrong.Pointer)
 			}
@@ -90,7 +90,7 @@ func TestDeepInput(t *testing.T) {
 	}
 }
 
-// No sequence of small changes makes a state that cannot be stored.
+// TestDeepPatch: no sequence of small changes makes a state that cannot be stored.
 func TestDeepPatch(t *testing.T) {
 	t.Parallel()
 	state, path := json.RawMessage(`{}`), ""
@@ -132,7 +132,7 @@ func FuzzTooDeep(f *testing.F) {
 	})
 }
 
-// levelsOf counts with the standard library's reader.
+// levelsOf counts the levels with the standard library's reader.
 func levelsOf(raw []byte) (most int) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	for depth := 0; ; {

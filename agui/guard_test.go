@@ -20,7 +20,7 @@ func wantRule(t *testing.T, err error, rule Rule) {
 	}
 }
 
-// What clients put up with, a producer may still not send.
+// TestGuardRefuses: a producer may not send some events that clients tolerate.
 func TestGuardRefuses(t *testing.T) {
 	t.Parallel()
 	finish := func(o *Outcome) *RunFinished { return &RunFinished{ThreadID: "t", RunID: "r", Outcome: o} }
@@ -34,13 +34,13 @@ func TestGuardRefuses(t *testing.T) {
 		"an undescribed member":             {"run", &Custom{BaseEvent: BaseEvent{Unknown: map[string]json.RawMessage{"x": []byte("1")}}}, RuleUndefined},
 		"an undescribed outcome":            {"run", finish(&Outcome{Type: "paused"}), RuleUndefined},
 		"an undescribed operation":          {"run", &StateDelta{Delta: []byte(`[{"op":"increment","path":"/a"}]`)}, RuleUndefined},
-		"a version that is not ours":        {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "1.2"}, RuleVersion},
-		"a version that is none":            {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "one"}, RuleVersion},
+		"an unsupported version":            {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "1.2"}, RuleVersion},
+		"an invalid version":                {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "one"}, RuleVersion},
 		"the end of another run":            {"run", &RunFinished{ThreadID: "t", RunID: "other"}, RuleRunIDs},
 		"the end on another thread":         {"run", &RunFinished{ThreadID: "other", RunID: "r"}, RuleRunIDs},
 		"two interrupts of one id":          {"run", finish(&Outcome{Type: OutcomeInterrupt, Interrupts: []Interrupt{{ID: "i"}, {ID: "i"}}}), RuleInterruptIDs},
 		"a pending call that was answered":  {"run; TS c; TE c; TR c", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"c"}}), RulePendingToolCalls},
-		"a pending call that is not named":  {"run; TS c; TE c", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{}}), RulePendingToolCalls},
+		"an unnamed pending call":           {"run; TS c; TE c", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{}}), RulePendingToolCalls},
 		"pending calls out of order":        {"run; TS c; TE c; TS d; TE d", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "c"}}), RulePendingToolCalls},
 		"pending calls of the run before":   {"run; TS c; TE c; fin; run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"c"}}), RulePendingToolCalls},
 		"exactly the pending calls":         {"run; TS c; TE c; TS d; TE d; TR c; TS c; TE c; cc e<f", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "e"}}), ""},
@@ -85,14 +85,15 @@ func TestGuardSeesTruncatedStreams(t *testing.T) {
 	wantRule(t, new(Guard).End(), RuleTruncated)
 }
 
-// A stream that begins behind a cursor goes on with what was opened before it.
+// TestResumedGuard: a stream that begins after a cursor continues the items that were opened before
+// it.
 func TestResumedGuard(t *testing.T) {
 	t.Parallel()
 	for stream, rule := range map[string]Rule{
 		"C m; E m; TA c; TE c; RMC r; RME r; RE r; SF a; SF b@s; SZ s; fin": "",
 		"E m; S m; C m; E m; fin; run; S m; E m; fin":                       "",
 		"SF a; ST a; SF a; SF a@s; fin":                                     "",
-		"MS x; TE c; fin":                                                   "", // a call is restated before it is closed
+		"MS x; TE c; fin":                                                   "", // a snapshot repeats a call before the call is closed
 		"SA u<s; SZ u; TR c; raw; err":                                      "",
 		"E m; C m":                                                          RuleNotOpen,
 		"C m; fin":                                                          RuleOpenAtFinish,

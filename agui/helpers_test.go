@@ -39,7 +39,7 @@ func parse(t testing.TB, raw []byte) any {
 	return v
 }
 
-// checkRoundTrip holds that encoding and decoding again gives an equal event.
+// checkRoundTrip checks that encoding and decoding again gives an equal event.
 func checkRoundTrip(t testing.TB, e Event) {
 	t.Helper()
 	raw := encode(t, e)
@@ -83,8 +83,8 @@ var (
 	schemas  = map[string]*jsonschema.Schema{}
 )
 
-// checkSchema validates raw against the specification's schema, or against
-// one of its definitions when anchor names one.
+// checkSchema validates raw against the specification's schema, or against the definition that
+// anchor names.
 func checkSchema(t testing.TB, anchor string, raw []byte) {
 	t.Helper()
 	schema := compileSchema(t, anchor)

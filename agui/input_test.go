@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// body makes a request of the given messages and further members.
+// body returns a request with the messages and further members.
 func body(messages, rest string) string {
 	if rest != "" {
 		rest = "," + rest
@@ -157,7 +157,7 @@ func TestLegacyBinary(t *testing.T) {
 		`{"type":"binary","mimeType":"application/pdf","data":"AA==","filename":"a \"b\".pdf"}`: `[{"type":"document","source":{"type":"data","value":"AA==","mimeType":"application/pdf"},"metadata":{"filename":"a \"b\".pdf"}}]`,
 		`{"type":"binary","mimeType":"image/png","id":"only"}`:                                  `[{"type":"binary","id":"only","mimeType":"image/png"}]`,
 		`{"type":"binary","data":"AA=="}`:                                                       `[{"type":"binary","data":"AA=="}]`,
-		// Sent in both forms, the old one goes; unless it alone has the name.
+		// If both forms are sent, the old one is dropped, unless only it has the name.
 		`{"type":"binary","mimeType":"image/png","data":"AA=="},{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"},"metadata":{"filename":"f"}}`: `[{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"},"metadata":{"filename":"f"}}]`,
 		`{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"}},{"type":"binary","mimeType":"image/png","data":"AA==","filename":"f"}`:              `[{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"}},{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"},"metadata":{"filename":"f"}}]`,
 	}
@@ -176,7 +176,7 @@ func TestLegacyBinary(t *testing.T) {
 func TestContent(t *testing.T) {
 	t.Parallel()
 	if !(Content{}).IsAbsent() || TextContent("").IsAbsent() || !TextContent("").IsText() {
-		t.Error("absent and empty text are not told apart")
+		t.Error("absent and empty text are not distinguished")
 	}
 	if diff := cmp.Diff([]ContentPart{TextPart("x")}, TextContent("x").Parts()); diff != "" {
 		t.Error(diff)

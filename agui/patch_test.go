@@ -21,13 +21,13 @@ func TestApplyPatch(t *testing.T) {
 		{`{"a/b":1,"m~n":2}`, `[{"op":"replace","path":"/a~1b","value":3},{"op":"remove","path":"/m~0n"}]`, `{"a/b":3}`},
 		{`{"n":12345678901234567890,"m":1.50}`, `[{"op":"add","path":"/x","value":1E5}]`, `{"n":12345678901234567890,"m":1.50,"x":1E5}`},
 		{`{"h":"<&>"}`, `[{"op":"add","path":"/i","value":"<"}]`, `{"h":"<&>","i":"<"}`},
-		// The document itself, of any type.
+		// The document itself may have any type.
 		{`{"a":1}`, `[{"op":"replace","path":"","value":0}]`, `0`},
 		{`null`, `[{"op":"add","path":"","value":{"a":1}},{"op":"add","path":"/b","value":2}]`, `{"a":1,"b":2}`},
 		{`"s"`, `[{"op":"test","path":"","value":"s"}]`, `"s"`},
 		{`{"a":{"b":1}}`, `[{"op":"move","from":"/a","path":""}]`, `{"b":1}`},
 		{`[1]`, `[{"op":"remove","path":""}]`, `null`},
-		// All or nothing.
+		// A patch applies as a whole or not at all.
 		{`{"a":1}`, `[{"op":"add","path":"/b","value":1},{"op":"test","path":"/a","value":2}]`, fails},
 		{`{"a":1}`, `[{"op":"remove","path":"/b"}]`, fails},
 		{`{"a":1}`, `[{"op":"replace","path":"/b","value":1}]`, fails},

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reduce applies events given as JSON to a start of messages and state.
+// reduce applies events given as JSON to initial messages and a state.
 func reduce(t *testing.T, messages, state string, events ...string) *Reducer {
 	t.Helper()
 	var start []Message
@@ -214,7 +214,8 @@ func TestReducerStateAndInterrupts(t *testing.T) {
 	}
 }
 
-// Neither what went in nor what came out may change behind anybody's back.
+// TestReducerSharesNothingThatChanges: the reducer does not share its messages and state with its
+// inputs or results.
 func TestReducerSharesNothingThatChanges(t *testing.T) {
 	t.Parallel()
 	start := []Message{{ID: "m", Role: RoleAssistant, Metadata: Metadata{"k": []byte("1")}, ToolCalls: []ToolCall{{ID: "c", Name: "f"}}}}

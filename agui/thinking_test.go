@@ -20,7 +20,7 @@ func TestThinkingUpgrade(t *testing.T) {
 		{`{"type":"THINKING_END","x":1}`, `{"type":"REASONING_END","messageId":"thinking-r-1","x":1}`},
 		{`{"type":"THINKING_ALOUD"}`, `{"type":"THINKING_ALOUD"}`},
 		{`{"type":"RUN_STARTED","threadId":"t","runId":"q"}`, `{"type":"RUN_STARTED","threadId":"t","runId":"q"}`},
-		{`{"type":"THINKING_END"}`, `{"type":"REASONING_END","messageId":"thinking-q-1"}`}, // nothing was begun: the verifier's to refuse
+		{`{"type":"THINKING_END"}`, `{"type":"REASONING_END","messageId":"thinking-q-1"}`}, // nothing is open: the verifier refuses it
 	} {
 		e, warnings, err := u.Upgrade(decode(t, tt.in))
 		if err != nil {

@@ -49,7 +49,7 @@ func TestVerifierAccepts(t *testing.T) {
 	}
 }
 
-// Each stream is refused at its last event.
+// TestVerifierRefuses: each stream is refused at its last event.
 func TestVerifierRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -129,7 +129,7 @@ func TestVerifierRefuses(t *testing.T) {
 	}
 }
 
-// A guard refuses an event and goes on with a better one.
+// TestVerifierIsUnchangedByARefusal: a guard refuses an event and continues with a corrected one.
 func TestVerifierIsUnchangedByARefusal(t *testing.T) {
 	t.Parallel()
 	var v Verifier

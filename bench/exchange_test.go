@@ -18,9 +18,9 @@ func TestReadToEnd(t *testing.T) {
 		t.Errorf("end = %+v after %d events, %v", end, events, err)
 	}
 	for what, frames := range map[string][]string{
-		"no end":         stream(t, 3),
-		"an error":       stream(t, 3, &agui.RunError{Message: "broken"}),
-		"more behind it": stream(t, 3, finished, &agui.StepFinished{StepName: "late"}),
+		"no end":        stream(t, 3),
+		"an error":      stream(t, 3, &agui.RunError{Message: "broken"}),
+		"more after it": stream(t, 3, finished, &agui.StepFinished{StepName: "late"}),
 	} {
 		if _, err := readToEnd(strings.NewReader(strings.Join(frames, "")), nil); !errors.Is(err, errRun) {
 			t.Errorf("%s: %v", what, err)
@@ -28,6 +28,6 @@ func TestReadToEnd(t *testing.T) {
 	}
 	stop := errors.New("enough")
 	if _, err := readToEnd(strings.NewReader(strings.Join(stream(t, 3, finished), "")), func([]byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("what is seen is not to be: %v", err)
+		t.Errorf("got an event that should not be seen: %v", err)
 	}
 }

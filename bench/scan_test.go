@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// stream returns a run of n tokens, the i-th of them sent at time i, as our own encoder writes it.
+// stream returns a run of n tokens, in our own encoding. The i-th token is sent at time i.
 func stream(t *testing.T, n int, end ...agui.Event) []string {
 	t.Helper()
 	var token []byte
@@ -73,14 +73,14 @@ func TestScanRefuses(t *testing.T) {
 	t.Parallel()
 	good := stream(t, tokensPerRun, finished)
 	for name, frames := range map[string][]string{
-		"no terminal event":        good[:len(good)-1],
-		"a token too few":          stream(t, tokensPerRun-1, finished),
-		"a lost token":             slices.Delete(slices.Clone(good), 10, 11),
-		"a token that comes twice": slices.Insert(slices.Clone(good), 10, good[9]),
-		"an event behind the end":  append(slices.Clone(good), good[2]),
-		"a run that failed":        stream(t, tokensPerRun, &agui.RunError{Message: "no"}),
-		"a delta of other text":    slices.Insert(slices.Clone(good), 10, stream(t, 0, &agui.TextMessageContent{MessageID: "m", Delta: "Hello"})[2]),
-		"nothing":                  nil,
+		"no terminal event":      good[:len(good)-1],
+		"a token too few":        stream(t, tokensPerRun-1, finished),
+		"a lost token":           slices.Delete(slices.Clone(good), 10, 11),
+		"a repeated token":       slices.Insert(slices.Clone(good), 10, good[9]),
+		"an event after the end": append(slices.Clone(good), good[2]),
+		"a run that failed":      stream(t, tokensPerRun, &agui.RunError{Message: "no"}),
+		"a delta of other text":  slices.Insert(slices.Clone(good), 10, stream(t, 0, &agui.TextMessageContent{MessageID: "m", Delta: "Hello"})[2]),
+		"nothing":                nil,
 	} {
 		if _, err := scanFrames(frames); !errors.Is(err, errRun) {
 			t.Errorf("%s: error is %v", name, err)

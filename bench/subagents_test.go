@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// line returns what a model sends of tokens from one index to another, the i-th at a time of at +
-// i.
+// line returns a model's tokens from one index to another, the i-th at the time at + i.
 func line(from, to int, at int64) []byte {
 	var text []byte
 	for i := from; i < to; i++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// response returns what a server sends for frames, in chunks of a few of them.
+// response returns a server's response with the frames, in chunks of a few frames each.
 func response(frames []string) string {
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
@@ -22,7 +22,7 @@ func response(frames []string) string {
 	return b.String()
 }
 
-// numbered gives frames ids whose order is that of their text.
+// numbered gives frames IDs that sort like their numbers.
 func numbered(t *testing.T, end ...agui.Event) []string {
 	frames := stream(t, tokensPerRun, end...)
 	for i, f := range frames {
@@ -36,7 +36,7 @@ func newTestViewer() *viewer {
 	return &viewer{scan: scan{dialect: dialectAGUI, wanted: tokensPerRun, sample: &sample{}}}
 }
 
-// taken returns a viewer that is sent a text in pieces of any size.
+// taken returns a viewer that receives a text in pieces of any size.
 func (v *viewer) taken(text string, r *rand.Rand) error {
 	for len(text) > 0 {
 		n := min(13+r.IntN(300), len(text))
@@ -48,7 +48,8 @@ func (v *viewer) taken(text string, r *rand.Rand) error {
 	return nil
 }
 
-// However a stream comes, in one piece, in any pieces, or cut and continued, it is the same.
+// TestViewersThatWereShownTheSame: a stream is the same in one piece, in any pieces, and
+// disconnected and continued.
 func TestViewersThatWereShownTheSame(t *testing.T) {
 	t.Parallel()
 	frames := numbered(t, &agui.TextMessageEnd{MessageID: "m"}, finished)
@@ -86,7 +87,7 @@ func TestViewersThatWereNot(t *testing.T) {
 	twice := slices.Insert(slices.Clone(frames), 2, frames[1])
 	for name, text := range map[string]string{
 		"an event is lost": response(lost), "one comes twice": response(twice), "the end is missing": response(frames[:len(frames)-1]),
-		"it is refused": "HTTP/1.1 404 Not Found\r\n\r\n",
+		"a refused request": "HTTP/1.1 404 Not Found\r\n\r\n",
 	} {
 		whole, v := newTestViewer(), newTestViewer()
 		err := whole.take([]byte(response(frames)), 1, nil)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slow is a body that says something at times, until its request ends.
+// slow is a body that sends bytes at times, until its request ends.
 type slow struct {
 	ctx   context.Context
 	pause time.Duration
@@ -32,7 +32,7 @@ func (s *slow) Read(p []byte) (int, error) {
 
 func (s *slow) Close() error { return nil }
 
-// A connection lives for as long as something comes, however slowly, and no longer.
+// TestSilence: a connection lives while bytes arrive, however slowly, and no longer.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

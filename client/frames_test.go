@@ -38,19 +38,20 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// However the bytes come, frames are the same, and only whole ones.
+// FuzzFrames checks that frames are the same for any chunks of bytes, and that only complete frames
+// are returned.
 func FuzzFrames(f *testing.F) {
 	f.Add("id: 1\ndata: x\n\n: c\n\ndata:y\ndata: z\r\n\r\nid: 3\n\ndata: cut")
 	f.Add("\n\n\nevent: e\nretry: 1\ndata\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		whole := readFrames(t, strings.NewReader(text))
 		if parts := readFrames(t, iotest.OneByteReader(strings.NewReader(text))); strings.Join(parts, "|") != strings.Join(whole, "|") {
-			t.Errorf("%q in bytes, %q at once", parts, whole)
+			t.Errorf("byte by byte: got %q, want %q as at once", parts, whole)
 		}
 		if cut := readFrames(t, strings.NewReader(text+"\ndata: not whole\n")); len(cut) < len(whole) || len(cut) > len(whole)+1 {
 			t.Errorf("%q, cut %q", whole, cut)
 		} else if n := len(cut); n > 0 && strings.Contains(cut[n-1], "not whole") {
-			t.Errorf("what is cut is handed out: %q", cut)
+			t.Errorf("got an incomplete frame: %q", cut)
 		}
 	})
 }

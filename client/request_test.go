@@ -27,7 +27,8 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// A request whose answer is lost is sent again, whole; one that was refused is not.
+// TestRequestsAreRepeated: a request whose answer is lost is sent again as a whole. A refused
+// request is not.
 func TestRequestsAreRepeated(t *testing.T) {
 	t.Parallel()
 	var bodies []string
@@ -49,7 +50,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 	}
 	want := `{"decisions":[{"threadId":"t","id":"a","decision":"edit","args":{"n":1}},{"threadId":"t","id":"b","decision":"reject"}]}`
 	if len(bodies) != 2 || bodies[0] != want || bodies[1] != want {
-		t.Errorf("it was sent %q, want %q twice", bodies, want)
+		t.Errorf("requests: got %q, want %q twice", bodies, want)
 	}
 	refused := serve(t, refuses(http.StatusConflict, "not_active", ""))
 	if err := refused.client(t, client.Config{}).Pause(t.Context(), "t"); client.Code(err) != "not_active" {
@@ -57,7 +58,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 	}
 }
 
-// To start something a second time is worse than not to know.
+// TestTriggersAreSentOnce: a trigger is not repeated, because it might start a second run.
 func TestTriggersAreSentOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, refuses(http.StatusServiceUnavailable, "unavailable", ""))

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// script is a server that answers each request by the next of its handlers.
+// script is a server that answers each request with its next handler.
 type script struct {
 	*httptest.Server
 	asked atomic.Int32
@@ -37,7 +37,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) *script {
 	t.Cleanup(s.Close)
 	t.Cleanup(func() {
 		if got := int(s.asked.Load()); got != len(answers) {
-			t.Errorf("the server was asked %d times, want %d", got, len(answers))
+			t.Errorf("requests: got %d, want %d", got, len(answers))
 		}
 	})
 	return s
@@ -53,12 +53,12 @@ func (s *script) client(t *testing.T, how client.Config) *client.Client {
 	return c
 }
 
-// streams answers a request that must name what was seen last with these bytes, and ends the
-// response.
+// streams answers a request with these bytes, and ends the response. The request must have the last
+// cursor.
 func streams(t *testing.T, want string, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Method + " " + r.URL.String() + " " + r.Header.Get("Last-Event-ID"); strings.TrimSpace(got) != want {
-			t.Errorf("asked %q, want %q", got, want)
+			t.Errorf("request: got %q, want %q", got, want)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, text)
@@ -104,9 +104,9 @@ func TestStreamsGoOnExactly(t *testing.T) {
 	t.Parallel()
 	s := serve(t,
 		refuses(http.StatusServiceUnavailable, "unavailable", ""),
-		streams(t, post, ": nothing yet\n\nid: 1\n"),                                                                // cut before it says anything
-		streams(t, post, event("1", started)+": alive\n\nid: 2\r\ndata: "+step+"\r\n\r\n"+"id: 3\ndata: "+finished), // cut inside a frame
-		streams(t, resume+" 2", "id: 3\ndata: "+finished+"\n"),                                                      // cut before its blank line
+		streams(t, post, ": nothing yet\n\nid: 1\n"),                                                                // disconnected before the first event
+		streams(t, post, event("1", started)+": alive\n\nid: 2\r\ndata: "+step+"\r\n\r\n"+"id: 3\ndata: "+finished), // disconnected inside a frame
+		streams(t, resume+" 2", "id: 3\ndata: "+finished+"\n"),                                                      // disconnected before the frame's blank line
 		streams(t, resume+" 2", event("3", finished)+event("4", started)),
 	)
 	var pauses int
@@ -120,7 +120,8 @@ func TestStreamsGoOnExactly(t *testing.T) {
 	}
 }
 
-// What comes before the first cursor comes again if it is cut there, and is shown once.
+// TestBeginningOfAThreadIsShownOnce: events before the first cursor arrive again after a
+// disconnect. The client shows them once.
 func TestBeginningOfAThreadIsShownOnce(t *testing.T) {
 	t.Parallel()
 	const first = "GET /v1/threads/t1/events?follow=false&protocolVersion=1.0"
@@ -129,7 +130,7 @@ func TestBeginningOfAThreadIsShownOnce(t *testing.T) {
 		streams(t, first, "data: "+started+"\n\n"+event("2", step)+event("3", finished)+event("4", started)+event("5", finished)),
 		func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.RawQuery != "follow=false" || r.Header.Get("Last-Event-ID") != "5" {
-				t.Errorf("asked %s behind %q", r.URL, r.Header.Get("Last-Event-ID"))
+				t.Errorf("request: got %s after %q", r.URL, r.Header.Get("Last-Event-ID"))
 			}
 			w.WriteHeader(http.StatusNoContent)
 		},
@@ -154,7 +155,7 @@ func TestRefusalsEndStreams(t *testing.T) {
 	}
 }
 
-// A connection that says nothing is broken, whatever the network believes.
+// TestSilenceIsALoss: a silent connection counts as broken, whatever the network reports.
 func TestSilenceIsALoss(t *testing.T) {
 	t.Parallel()
 	s := serve(t,
@@ -184,7 +185,7 @@ func TestReadersStop(t *testing.T) {
 	c := s.client(t, client.Config{})
 	for e, err := range c.Run(t.Context(), "demo", input) {
 		if err != nil || e.Cursor != "1" {
-			t.Errorf("the first event is behind %q: %v", e.Cursor, err)
+			t.Errorf("cursor of the first event: got %q: %v", e.Cursor, err)
 		}
 		break
 	}
@@ -200,16 +201,16 @@ func TestReadersStop(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	t.Parallel()
-	const nobody = "http://127.0.0.1:1" // a port that no other test may be given
-	c, err := client.New(client.Config{URL: nobody})
+	const address = "http://127.0.0.1:1" // a port that no other test may be given
+	c, err := client.New(client.Config{URL: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var unreachable *client.UnreachableError
-	if _, err := read(c.Run(t.Context(), "demo", input)); !errors.As(err, &unreachable) || unreachable.URL != nobody {
-		t.Errorf("nobody was ever there: %v", err)
+	if _, err := read(c.Run(t.Context(), "demo", input)); !errors.As(err, &unreachable) || unreachable.URL != address {
+		t.Errorf("got %v, want an unreachable server", err)
 	}
 	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusServiceUnavailable, "unavailable", "2"))
 	impatient := s.client(t, client.Config{Patience: time.Second})

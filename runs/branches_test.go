@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// A step knows the records with which its branches ended, whatever the order, and with as many as
-// there may be it can still be told of.
+// TestEndRecords: a step has the records at which its branches ended, in any order, and the records
+// of as many branches as a step may have fit into a payload.
 func TestEndRecords(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -20,7 +20,7 @@ func TestEndRecords(t *testing.T) {
 	seq := uint64(1) << 40
 	for n, index := range r.Perm(f.Count) {
 		if n%10 == 0 {
-			continue // nothing was done
+			continue // the branch has no record
 		}
 		seq += r.Uint64N(1000) - 20
 		want[index] = seq
@@ -40,9 +40,9 @@ func TestEndRecords(t *testing.T) {
 	if len(raw) > 8<<10 {
 		t.Errorf("takes %d bytes", len(raw))
 	}
-	back.Ends = append(back.Ends, 0x80) // cut off
+	back.Ends = append(back.Ends, 0x80) // truncated
 	if diff := cmp.Diff(want, back.EndRecords()); diff != "" {
-		t.Errorf("records of what was cut off (-want +got):\n%s", diff)
+		t.Errorf("records of truncated data (-want +got):\n%s", diff)
 	}
 	if got := (&Branches{Count: 1, Ends: back.Ends}).EndRecords(); len(got) != 1 {
 		t.Errorf("%d records of one branch", len(got))

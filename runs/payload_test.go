@@ -13,7 +13,7 @@ import (
 func TestPayloadsAreBounded(t *testing.T) {
 	t.Parallel()
 	converter := runs.DataConverter()
-	fits := strings.Repeat("x", runs.MaxPayload-2) // and its quotes
+	fits := strings.Repeat("x", runs.MaxPayload-2) // with its quotes
 	if _, err := converter.ToPayload(fits); err != nil {
 		t.Errorf("%d bytes: %v", len(fits), err)
 	}
@@ -23,17 +23,18 @@ func TestPayloadsAreBounded(t *testing.T) {
 		t.Fatalf("content in a payload: %v, want a PayloadError that names it", err)
 	}
 	if strings.Contains(err.Error(), "xxx") || !strings.Contains(err.Error(), "values[1]") {
-		t.Errorf("the error quotes content, or does not say which value: %.100s", err)
+		t.Errorf("error: got %.100s, want the value's name without content", err)
 	}
 	var back runs.Finish
 	p, err := converter.ToPayloads(runs.Finish{Code: "c"})
 	if err != nil || converter.FromPayloads(p, &back) != nil || back.Code != "c" {
-		t.Errorf("what fits comes back as %+v, %v", back, err)
+		t.Errorf("decoded value: got %+v, %v", back, err)
 	}
 }
 
-// Ids come from clients and may be as long and odd as the api accepts: they must never make a
-// message of the workflow too large for a history, where it would fail again and again.
+// TestTheOddestIDsFit: IDs come from clients and may be as long and odd as the API accepts. They
+// must never make a payload of the workflow too large for a history, where it would fail again and
+// again.
 func TestTheOddestIDsFit(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{strings.Repeat(`"`, 1000), strings.Repeat("\u2028", 333), strings.Repeat("<", 1000)} {
@@ -57,7 +58,7 @@ func oddestIDsFit(t *testing.T, odd string) {
 	for range runs.MaxUsages {
 		finish.Usage = append(finish.Usage, usage)
 	}
-	id := strings.Repeat("c", 32) // as our ids are
+	id := strings.Repeat("c", 32) // like our own IDs
 	waits := &runs.Interrupts{MessageID: id}
 	for i := range runs.MaxInterrupts {
 		decision := &runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: hash, Input: 1 << 60, Args: hash[:32]}

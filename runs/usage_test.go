@@ -9,7 +9,8 @@ import (
 
 func count(n int64) *int64 { return &n }
 
-// What a run has used is carried on with it, and there is room for 4 KiB of it.
+// TestUsageOfManyModelsFitsWhereItIsCarried: a run carries its usage in its payloads, in at most 4
+// KiB.
 func TestUsageOfManyModelsFitsWhereItIsCarried(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 40
@@ -31,7 +32,8 @@ func TestUsageOfManyModelsFitsWhereItIsCarried(t *testing.T) {
 	}
 }
 
-// A model may report the total of some answers and not of others: none is lost in the sum.
+// TestTotalOfUsageCountsAnswersWithoutOne: a model may report the total of some answers only. The
+// sum includes all answers.
 func TestTotalOfUsageCountsAnswersWithoutOne(t *testing.T) {
 	t.Parallel()
 	reported := Usage{Model: "m", Input: count(10), Output: count(2), Total: count(12), Calls: 1}
@@ -44,6 +46,6 @@ func TestTotalOfUsageCountsAnswersWithoutOne(t *testing.T) {
 		}
 	}
 	if *reported.Total != 12 || cut.Total != nil {
-		t.Error("adding up changes what is added")
+		t.Error("Add changes its argument")
 	}
 }

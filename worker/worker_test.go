@@ -119,17 +119,17 @@ func TestMistakesInToolsEndTheProcess(t *testing.T) {
 	}
 }
 
-func TestNobodyElseHasTheIdentity(t *testing.T) {
+func TestIdentityIsUnique(t *testing.T) {
 	t.Parallel()
 	if a, b := identity(), identity(); a == b {
-		t.Errorf("%s twice: a process that is started again would be taken for the one that died", a)
+		t.Errorf("identity %s occurs twice: a restarted process would be taken for its predecessor", a)
 	}
 	if id := identity(); !regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(id) {
 		t.Errorf("%s is no key", id)
 	}
 }
 
-func TestMetricsAreServedWhereTold(t *testing.T) {
+func TestMetricsAreServedAtTheSetAddress(t *testing.T) {
 	t.Parallel()
 	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "runs 1\n") })
 	s, err := serveMetrics(t.Context(), "127.0.0.1:0", figures, slog.New(slog.DiscardHandler))
@@ -156,7 +156,7 @@ func TestMetricsAreServedWhereTold(t *testing.T) {
 	}
 }
 
-func TestNoMetricsUnlessTold(t *testing.T) {
+func TestNoMetricsByDefault(t *testing.T) {
 	t.Parallel()
 	s, err := serveMetrics(t.Context(), "", nil, nil)
 	if err != nil || s.addr() != "" || s.stop() != nil {

@@ -54,7 +54,7 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := node() // knows nothing but what the bucket says
+	other := node() // it has only the data of the bucket
 	watch(t, ctx, other)
 	if p, err := other.Current("a"); err != nil || p.Revision != second || p.Instructions != "two" {
 		t.Errorf("current is %+v (%v), want the second revision", p, err)
@@ -73,7 +73,8 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 	}
 }
 
-// API nodes that start at the same time publish the same directory: none may fail.
+// TestNodesPublishAtTheSameTime: API nodes that start at the same time publish the same directory.
+// None may fail.
 func TestNodesPublishAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)

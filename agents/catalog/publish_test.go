@@ -14,7 +14,8 @@ import (
 
 func whatever(string) bool { return true }
 
-// A watched catalog has its own publications at once, and lists all of them in order.
+// TestPublicationsAreListedInTheirOrder: a watched catalog has its own publications at once, and
+// lists all in order.
 func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -27,7 +28,7 @@ func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p, err := c.Current("a"); err != nil || p.Revision != revision {
-			t.Fatalf("behind %s, current is %s (%v)", revision, p.Revision, err)
+			t.Fatalf("after %s: current: got %s (%v)", revision, p.Revision, err)
 		}
 		if again, err := c.Put(ctx, definition("a", text), whatever); err != nil || again != revision {
 			t.Fatalf("the same again is %s (%v)", again, err)
@@ -55,7 +56,7 @@ func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 	}
 }
 
-// From ten on, numbers and their texts sort differently.
+// TestManyPublications: from ten on, numbers and their texts sort differently.
 func TestManyPublications(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -75,8 +76,8 @@ func TestManyPublications(t *testing.T) {
 	}
 }
 
-// A directory replaces a definition that a client has put only with force, or after it has had the
-// same definition.
+// TestADirectoryKeepsWhatWasPut: a directory replaces a definition that a client has published only
+// with force, or if the directory had the same definition before.
 func TestADirectoryKeepsWhatWasPut(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -118,12 +119,12 @@ func TestADirectoryKeepsWhatWasPut(t *testing.T) {
 	publish("five", false, nil)
 	current("five", catalog.SourceDirectory)
 	publish("six", false, nil)
-	put("six") // what is current by the directory stays so from now on
+	put("six") // the directory's current definition stays current
 	publish("seven", false, catalog.ErrKept)
 	current("six", catalog.SourcePut)
 }
 
-// Of many publishers that expect the same revision, one succeeds.
+// TestPutComparesAndSets: of many publishers that expect the same revision, one succeeds.
 func TestPutComparesAndSets(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -163,7 +164,8 @@ func TestPutComparesAndSets(t *testing.T) {
 	}
 }
 
-// Each of several concurrent publications has its own number, and none is lost.
+// TestConcurrentPublicationsAreAllThere: each of several concurrent publications has its own
+// number, and none is lost.
 func TestConcurrentPublicationsAreAllThere(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -190,7 +192,7 @@ func TestConcurrentPublicationsAreAllThere(t *testing.T) {
 	}
 }
 
-// A publication waits for the watch no longer than its context.
+// TestPublishingEndsWithItsContext: a publication waits for the watch no longer than its context.
 func TestPublishingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)

@@ -58,7 +58,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// What goes wrong is told to people who may not see the values.
+// TestFailuresTellNoContent: errors of expressions contain no values, because callers without
+// access to the values may see them.
 func TestFailuresTellNoContent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
@@ -119,16 +120,17 @@ func TestExpressionsThatAreNone(t *testing.T) {
 			t.Errorf("%.20s: %v, want %s", source, err, want)
 		}
 	}
-	// What is compiled once is not for those who see less.
+	// A compiled expression is not shared with environments that have fewer variables.
 	if _, err := expression.Compile("only", "only"); err != nil {
 		t.Error(err)
 	}
 	if _, err := expression.Compile("only"); err == nil {
-		t.Error("a variable that is not there was found")
+		t.Error("Compile: got no error for an unknown variable")
 	}
 }
 
-// No text makes a template misbehave, and a text without ${ is itself.
+// FuzzTemplate checks that any text is a template or an error, and that a text without ${ evaluates
+// to itself.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{"", "a", "${", "${}", "$${", "$$${1}", "${1}", "${'", `${"\`, "${'''}", `${r"\"}`, "${{}}", "${state.n}}", "a${item}b"} {
 		f.Add(text)

@@ -54,7 +54,7 @@ func TestPeopleNameAnotherFigure(t *testing.T) {
 		}
 		got, _ := json.Marshal(f)
 		if err != nil || n != c.n || string(got) != c.want {
-			t.Errorf("%s of %s comes to %s, %d: %v", c.said, c.limit, got, n, err)
+			t.Errorf("%s of %s: got %s, %d: %v", c.said, c.limit, got, n, err)
 		}
 	}
 	if _, _, err := (Figures{}).Allow(json.RawMessage(`5`)); err == nil {

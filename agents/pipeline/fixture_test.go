@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// fixture does what a tree asks for: agents, tools and people answer as the test says.
+// fixture executes the actions of a tree: agents, tools and approvers answer as the test says.
 type fixture struct {
 	t     *testing.T
 	d     *agents.Definition
@@ -23,28 +23,29 @@ type fixture struct {
 	msgs  json.RawMessage
 	now   time.Time
 
-	// answer is what a step comes to, by the path of its action.
+	// answer returns the event of an action's step, by the action's path.
 	answer func(a pipeline.Action, n int) pipeline.Event
 
-	// home is where the tree has its outputs.
+	// home is the place of the tree's outputs.
 	home string
-	// cancel ends the run when so many actions have been done; 0 = never.
+	// cancel ends the run after that many actions; 0 = never.
 	cancel int
-	// straight hands cursors on as they are, and not through JSON.
+	// straight passes cursors on unchanged, and not through JSON.
 	straight  bool
 	deadlines []time.Time
 
-	// kept is what moves have kept, and ended how branches have, by record less 1.
+	// kept is the data that moves have stored, and ended the data that branches have ended with, by
+	// record less 1.
 	kept  []map[string]pipeline.Done
 	ended []pipeline.Ended
-	// details are those of failures, by record.
+	// details are the details of failures, by record.
 	details map[uint64]string
 
-	did   []string // the paths of actions, as they are handed out, with what they say
-	told  []string // +name and -name
-	asked map[string]int
-	paths map[string]bool
-	slept []time.Duration
+	did        []string // the paths of actions in order, with their content
+	stepEvents []string // +name for a started step and -name for a finished one
+	asked      map[string]int
+	paths      map[string]bool
+	slept      []time.Duration
 }
 
 func setup(t *testing.T, steps string) *fixture {
@@ -73,7 +74,7 @@ func failed(code string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: "it broke"}}
 }
 
-// answers gives answers by path: JSON, or !code for a failure.
+// answers returns answers by path: JSON, or !code for a failure.
 func answers(byPath map[string]string) func(pipeline.Action, int) pipeline.Event {
 	return func(a pipeline.Action, _ int) pipeline.Event {
 		answer, ok := byPath[a.Path]
@@ -89,7 +90,7 @@ func answers(byPath map[string]string) func(pipeline.Action, int) pipeline.Event
 	}
 }
 
-// run walks the whole tree.
+// run interprets the whole tree.
 func (w *fixture) run() *pipeline.Failure {
 	w.t.Helper()
 	f, _ := w.walk(nil, nil, pipeline.Ended{})
@@ -125,7 +126,7 @@ func (w *fixture) walk(branch []pipeline.BranchRef, items []json.RawMessage, end
 	return nil, pipeline.Ended{}
 }
 
-// keep stores what a move wants to be kept, as a record has it.
+// keep stores the data that a move keeps, as a record does.
 func (w *fixture) keep(m pipeline.Move) {
 	w.t.Helper()
 	w.kept = append(w.kept, m.Done)
@@ -158,7 +159,7 @@ func (w *fixture) recall(path string, record uint64) (pipeline.Done, error) {
 	return done, nil
 }
 
-// through returns what is left of a cursor that was stored, with the details that its records have.
+// through returns a cursor after its storage as JSON, with the details that its records have.
 func (w *fixture) through(at pipeline.Cursor) pipeline.Cursor {
 	w.t.Helper()
 	raw, err := json.Marshal(at)
@@ -180,9 +181,9 @@ func (w *fixture) tell(changes []pipeline.Change, open []string) []string {
 	for _, c := range changes {
 		switch {
 		case c.Started != "":
-			w.told, open = append(w.told, "+"+c.Started), append(open, c.Started)
+			w.stepEvents, open = append(w.stepEvents, "+"+c.Started), append(open, c.Started)
 		case c.Finished != "":
-			w.told = append(w.told, "-"+c.Finished)
+			w.stepEvents = append(w.stepEvents, "-"+c.Finished)
 			if len(open) == 0 || open[len(open)-1] != c.Finished {
 				w.t.Fatalf("%q finished while %v was open", c.Finished, open)
 			}
@@ -222,7 +223,7 @@ func (w *fixture) do(at pipeline.Cursor, a pipeline.Action, items []json.RawMess
 
 var pathRule = regexp.MustCompile(`^[a-z0-9_~/.-]{1,400}$`)
 
-// once fails the test if a place is come by again, or has no path.
+// once fails the test if a path occurs again, or is empty.
 func (w *fixture) once(path string) {
 	w.t.Helper()
 	if w.paths[path] || !pathRule.MatchString(path) {

@@ -7,14 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// walkCases are pipelines, and what the interpreter makes of them.
+// walkCases are pipelines, with the interpreter's actions and results.
 var walkCases = []struct {
 	name, steps string
 	answers     map[string]string
-	did         string // one a line
-	told        string
+	did         string // one action a line
+	stepEvents  string
 	state       string
-	failed      string // the code
+	failed      string // the code of the failure
 }{
 	{
 		name: "sequence with outputs",
@@ -24,10 +24,10 @@ steps:
   - {name: look, tool: search, args: {q: "${steps.plan}", n: 2, all: ["${size(steps.plan)}", "is ${steps.plan}"]}}
   - {name: total, set: {/total: "${steps.look.x + 1}"}}
 `,
-		answers: map[string]string{"plan": `"abc"`, "look": `{"x":41}`},
-		did:     "plan @: Plan for hello.\nlook search{\"all\":[3,\"is abc\"],\"n\":2,\"q\":\"abc\"}",
-		told:    "+plan -plan +look -look +total -total",
-		state:   `{"steps":{"plan":"abc","look":{"x":41}},"total":42}`,
+		answers:    map[string]string{"plan": `"abc"`, "look": `{"x":41}`},
+		did:        "plan @: Plan for hello.\nlook search{\"all\":[3,\"is abc\"],\"n\":2,\"q\":\"abc\"}",
+		stepEvents: "+plan -plan +look -look +total -total",
+		state:      `{"steps":{"plan":"abc","look":{"x":41}},"total":42}`,
 	},
 	{
 		name: "loop, route and nested steps",
@@ -48,7 +48,7 @@ steps:
 		answers: map[string]string{"critique/1/review": `{"ok":false}`, "critique/2/review": `{"ok":true}`},
 		did: "critique/1/draft @writer: Round 1\ncritique/1/review review{}\ncritique/2/draft @writer: Round 2\n" +
 			"critique/2/review review{}\ntriage/inner/last b{}",
-		told: "+critique +critique/draft -critique/draft +critique/review -critique/review +critique/draft -critique/draft " +
+		stepEvents: "+critique +critique/draft -critique/draft +critique/review -critique/review +critique/draft -critique/draft " +
 			"+critique/review -critique/review -critique +triage +triage/inner +triage/inner/last -triage/inner/last -triage/inner -triage",
 		state: `{"steps":{"draft":"ok","review":{"ok":true},"last":"ok"}}`,
 	},
@@ -84,7 +84,7 @@ rounds/2/rows/0/both/again/1/right r{"r":1}
 rounds/2/rows/0/both/again/2/right r{"r":2}
 broken x{}
 broken~error/told/0/tell t{"to":"a","why":"no"}`,
-		told: "+rounds +rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows " +
+		stepEvents: "+rounds +rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows " +
 			"+rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows -rounds " +
 			"+broken +broken/told +tell -tell -broken/told -broken",
 		state: `{"steps":{"rows":[{"left":"ok","right":"ok"}],"told":[{"tell":"ok"}]}}`,
@@ -114,29 +114,29 @@ rows/1/cells/0/cell_text c{"t":"ok20x"}
 rows/1/cells/1/cell_text c{"t":"ok20y"}
 rows/1/tail t{"first":"z","n":2}
 sum s{"rows":[1,2]}`,
-		told: "+rows +head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail " +
+		stepEvents: "+rows +head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail " +
 			"+head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail -rows +sum -sum",
 		state: `{"steps":{"rows":[{"head":"ok","cells":[{"cell_text":"ok"},{"cell_text":"ok"}],"tail":1},
 				{"head":"ok","cells":[{"cell_text":"z"},{"cell_text":"ok"}],"tail":2}],"sum":"ok"}}`,
 	},
 	{
-		name:  "map of nothing",
-		steps: `steps: [{name: none, map: {items: "[]", steps: [{name: one, tool: o}]}}, {name: n, tool: t, args: {n: "${size(steps.none)}"}}]`,
-		did:   `n t{"n":0}`,
-		told:  "+none -none +n -n",
-		state: `{"steps":{"none":[],"n":"ok"}}`,
+		name:       "map of nothing",
+		steps:      `steps: [{name: none, map: {items: "[]", steps: [{name: one, tool: o}]}}, {name: n, tool: t, args: {n: "${size(steps.none)}"}}]`,
+		did:        `n t{"n":0}`,
+		stepEvents: "+none -none +n -n",
+		state:      `{"steps":{"none":[],"n":"ok"}}`,
 	},
 	{
-		name: "map that goes on without what failed",
+		name: "map with onError: continue",
 		steps: `
 steps:
   - {name: all, map: {items: "['a','b']", onError: continue, steps: [{name: one, tool: o}, {name: two, tool: o}]}}
   - {name: bad, tool: t, args: {n: "${steps.all.filter(a, has(a.error)).size()}", code: "${steps.all[0].error.code}"}}
 `,
-		answers: map[string]string{"all/0/two": "!broken"},
-		did:     "all/0/one o{}\nall/0/two o{}\nall/1/one o{}\nall/1/two o{}\nbad t{\"code\":\"broken\",\"n\":1}",
-		told:    "+all +one -one +two -two +one -one +two -two -all +bad -bad",
-		state:   `{"steps":{"all":[{"one":"ok","error":{"code":"broken","message":"it broke"}},{"one":"ok","two":"ok"}],"bad":"ok"}}`,
+		answers:    map[string]string{"all/0/two": "!broken"},
+		did:        "all/0/one o{}\nall/0/two o{}\nall/1/one o{}\nall/1/two o{}\nbad t{\"code\":\"broken\",\"n\":1}",
+		stepEvents: "+all +one -one +two -two +one -one +two -two -all +bad -bad",
+		state:      `{"steps":{"all":[{"one":"ok","error":{"code":"broken","message":"it broke"}},{"one":"ok","two":"ok"}],"bad":"ok"}}`,
 	},
 	{
 		name: "map that fails",
@@ -145,11 +145,11 @@ steps:
   - {name: all, map: {items: "['a','b','c']", steps: [{name: one, tool: o}]}}
   - {name: never, tool: t}
 `,
-		answers: map[string]string{"all/1/one": "!broken"},
-		did:     "all/0/one o{}\nall/1/one o{}",
-		told:    "+all +one -one +one -one -all",
-		state:   `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
-		failed:  "broken",
+		answers:    map[string]string{"all/1/one": "!broken"},
+		did:        "all/0/one o{}\nall/1/one o{}",
+		stepEvents: "+all +one -one +one -one -all",
+		state:      `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
+		failed:     "broken",
 	},
 	{
 		name: "parallel",
@@ -161,22 +161,22 @@ steps:
       - {name: db, steps: [{name: find, tool: f}, {name: read, tool: r, args: {what: "${steps.find}"}}]}
   - {name: join, tool: j, args: {a: "${steps.web}", b: "${steps.read}"}}
 `,
-		answers: map[string]string{"both/web": `1`, "both/db/read": `2`},
-		did:     "both/web w{\"q\":\"hello\"}\nboth/db/find f{}\nboth/db/read r{\"what\":\"ok\"}\njoin j{\"a\":1,\"b\":2}",
-		told:    "+both +web -web +db +db/find -db/find +db/read -db/read -db -both +join -join",
-		state:   `{"steps":{"web":1,"find":"ok","read":2,"join":"ok"}}`,
+		answers:    map[string]string{"both/web": `1`, "both/db/read": `2`},
+		did:        "both/web w{\"q\":\"hello\"}\nboth/db/find f{}\nboth/db/read r{\"what\":\"ok\"}\njoin j{\"a\":1,\"b\":2}",
+		stepEvents: "+both +web -web +db +db/find -db/find +db/read -db/read -db -both +join -join",
+		state:      `{"steps":{"web":1,"find":"ok","read":2,"join":"ok"}}`,
 	},
 	{
-		name: "parallel that goes on without what failed",
+		name: "parallel with onError: continue",
 		steps: `
 steps:
   - {name: both, parallel: {onError: continue, steps: [{name: web, tool: w}, {name: db, steps: [{name: find, tool: f}]}]}}
   - {name: join, tool: j, args: {why: "${steps.db.error.code} ${has(steps.web.error)}"}}
 `,
-		answers: map[string]string{"both/db/find": "!gone", "both/web": `{"x":1}`},
-		did:     "both/web w{}\nboth/db/find f{}\njoin j{\"why\":\"gone false\"}",
-		told:    "+both +web -web +db +db/find -db/find -db -both +join -join",
-		state:   `{"steps":{"web":{"x":1},"db":{"error":{"code":"gone","message":"it broke"}},"join":"ok"}}`,
+		answers:    map[string]string{"both/db/find": "!gone", "both/web": `{"x":1}`},
+		did:        "both/web w{}\nboth/db/find f{}\njoin j{\"why\":\"gone false\"}",
+		stepEvents: "+both +web -web +db +db/find -db/find -db -both +join -join",
+		state:      `{"steps":{"web":{"x":1},"db":{"error":{"code":"gone","message":"it broke"}},"join":"ok"}}`,
 	},
 	{
 		name: "retry and pauses",
@@ -187,35 +187,35 @@ steps:
 `,
 		answers: map[string]string{"call": "!x", "call~2": "!x", "group/b": "!y"},
 		did:     "call c{}\ncall~2 c{}\ncall~3 c{}\ngroup/a a{}\ngroup/b b{}\ngroup~2/a a{}\ngroup~2/b b{}",
-		told: "+call -call +call -call +call -call +group +group/a -group/a +group/b -group/b -group " +
+		stepEvents: "+call -call +call -call +call -call +group +group/a -group/a +group/b -group/b -group " +
 			"+group +group/a -group/a +group/b -group/b -group",
 		state: `{"steps":{"call":"ok","a":"ok","b":"ok"}}`,
 	},
 	{
-		name: "no try left",
+		name: "no attempt left",
 		steps: `
 steps:
   - {name: call, tool: c, retry: {attempts: 2}}
   - {name: never, tool: n}
 `,
-		answers: map[string]string{"call": "!x", "call~2": "!z"},
-		did:     "call c{}\ncall~2 c{}",
-		told:    "+call -call +call -call",
-		state:   `{"steps":{}}`,
-		failed:  "z",
+		answers:    map[string]string{"call": "!x", "call~2": "!z"},
+		did:        "call c{}\ncall~2 c{}",
+		stepEvents: "+call -call +call -call",
+		state:      `{"steps":{}}`,
+		failed:     "z",
 	},
 	{
-		name: "failures that are lived with",
+		name: "failures with onError",
 		steps: `
 steps:
   - {name: call, tool: c, onError: continue}
   - {name: other, tool: o, onError: {steps: [{name: instead, tool: i, args: {why: "${error.code}: ${error.message}"}}]}}
   - {name: last, tool: l, when: steps.call.error.code == "x" && !has(steps.other)}
 `,
-		answers: map[string]string{"call": "!x", "other": "!y"},
-		did:     "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: step \\\"other\\\": it broke\"}\nlast l{}",
-		told:    "+call -call +other +other/instead -other/instead -other +last -last",
-		state:   `{"steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
+		answers:    map[string]string{"call": "!x", "other": "!y"},
+		did:        "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: step \\\"other\\\": it broke\"}\nlast l{}",
+		stepEvents: "+call -call +other +other/instead -other/instead -other +last -last",
+		state:      `{"steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
 	},
 	{
 		name: "skipped",
@@ -225,9 +225,9 @@ steps:
   - {name: neither, steps: [{name: nor, tool: n}], when: state.missing == true, onError: continue}
   - {name: yes, tool: y, when: '!has(steps.no)'}
 `,
-		did:   "yes y{}",
-		told:  "+neither -neither +yes -yes",
-		state: `{"steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no \"missing\""}},"yes":"ok"}}`,
+		did:        "yes y{}",
+		stepEvents: "+neither -neither +yes -yes",
+		state:      `{"steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no \"missing\""}},"yes":"ok"}}`,
 	},
 	{
 		name: "approved and rejected",
@@ -238,9 +238,9 @@ steps:
   - {name: third, approve: {message: 'Sure?'}}
   - {name: never, tool: n}
 `,
-		answers: map[string]string{"second": `{"approved":false,"reason":"no"}`, "third": `{"approved":false}`},
-		did:     "first ? Publish hello?{\"title\":\"hello!\"}\nsecond ? Really?{}\nthird ? Sure?{}",
-		told:    "+first -first +second -second +third -third",
+		answers:    map[string]string{"second": `{"approved":false,"reason":"no"}`, "third": `{"approved":false}`},
+		did:        "first ? Publish hello?{\"title\":\"hello!\"}\nsecond ? Really?{}\nthird ? Sure?{}",
+		stepEvents: "+first -first +second -second +third -third",
 		state: `{"steps":{"first":{"approved":true},"second":{"approved":false,"reason":"no","error":{"code":"rejected",
 				"message":"step \"second\" was not approved"}},"third":{"approved":false}}}`,
 		failed: "rejected",
@@ -258,7 +258,7 @@ steps:
 		answers: map[string]string{"book": `{"id":7}`, "ship": "!lost", "rounds/1/pay~undo/refund": "!stuck"},
 		did: "book book{}\nlooked look{}\nrounds/1/pay pay{}\nrounds/2/pay pay{}\nship ship{}\n" +
 			"rounds/2/pay~undo/refund refund{}\nrounds/1/pay~undo/refund refund{}\nbook~undo cancel{\"id\":7,\"why\":\"lost\"}",
-		told: "+book -book +looked -looked +rounds +rounds/pay -rounds/pay +rounds/pay -rounds/pay -rounds +ship -ship " +
+		stepEvents: "+book -book +looked -looked +rounds +rounds/pay -rounds/pay +rounds/pay -rounds/pay -rounds +ship -ship " +
 			"+rounds/pay/compensate +rounds/pay/compensate/refund -rounds/pay/compensate/refund -rounds/pay/compensate " +
 			"+rounds/pay/compensate +rounds/pay/compensate/refund -rounds/pay/compensate/refund -rounds/pay/compensate " +
 			"+book/compensate -book/compensate",
@@ -266,7 +266,7 @@ steps:
 		failed: "lost",
 	},
 	{
-		name: "compensation of branches that were done",
+		name: "compensation of finished branches",
 		steps: `
 steps:
   - name: all
@@ -289,14 +289,14 @@ all/2/check c{}
 last l{}
 all/0/hold~undo release{"id":"ok","what":"a","why":"lost"}
 all/2/hold~undo release{"id":3,"what":"c","why":"lost"}`,
-		told: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
+		stepEvents: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
 			"+last -last +all/compensate +hold/compensate -hold/compensate +hold/compensate -hold/compensate -all/compensate",
 		state: `{"steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},
 				{"hold":3,"check":"ok"}]}}`,
 		failed: "lost",
 	},
 	{
-		name: "compensation of what was done, whatever the state says by then",
+		name: "compensation with the values at the time of the step",
 		steps: `
 steps:
   - {name: lines, set: {/lines: [a, b]}}
@@ -335,10 +335,10 @@ rounds/1/both/0/take~undo give{"id":10,"what":"a"}
 rounds/1/both/1/parts/0/cut~undo join{"id":110,"part":"b"}
 rounds/1/both/1/take~undo give{"id":11,"what":"b"}
 rounds/1/pay~undo refund{"id":1,"of":0}`,
-		failed: "lost", told: "*", state: "*",
+		failed: "lost", stepEvents: "*", state: "*",
 	},
 	{
-		name: "compensation of what was done in a map that is lived with",
+		name: "compensation in a map with onError: continue",
 		steps: `
 steps:
   - name: all
@@ -366,7 +366,7 @@ all/1/take~undo give{"id":20,"what":"b"}
 last l{}
 all/0/parts/0/cut~undo join{"id":100,"of":10}
 all/0/take~undo give{"id":10,"what":"a"}`,
-		failed: "lost", told: "*", state: `{"steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
+		failed: "lost", stepEvents: "*", state: `{"steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
 	},
 	{
 		name: "steps in a row of a branch that failed",
@@ -392,7 +392,7 @@ all/rest/lack l{}
 last l{}
 all/left/hold~undo release{}
 all/rest/take~undo give{}`,
-		told: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
+		stepEvents: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
 			"+right/keep/compensate -right/keep/compensate +rest +rest/take -rest/take +rest/lack -rest/lack -rest -all +last -last " +
 			"+all/compensate +left/hold/compensate -left/hold/compensate +rest/take/compensate -rest/take/compensate -all/compensate",
 		state: `{"steps":{"hold":"ok","check":"ok","keep":"ok","right":{"error":{"code":"no","message":"it broke"}},
@@ -400,7 +400,7 @@ all/rest/take~undo give{}`,
 		failed: "lost",
 	},
 	{
-		name: "branches that were done when another failed",
+		name: "branches that ended before another failed",
 		steps: `
 steps:
   - name: both
@@ -410,7 +410,7 @@ steps:
 `,
 		answers: map[string]string{"both/right": "!no"},
 		did:     "both/left/hold h{}\nboth/right r{}\nboth/left/hold~undo release{}",
-		told: "+both +left +left/hold -left/hold -left +right -right -both " +
+		stepEvents: "+both +left +left/hold -left/hold -left +right -right -both " +
 			"+both/compensate +left/hold/compensate -left/hold/compensate -both/compensate",
 		state:  `{"steps":{"hold":"ok","right":{"error":{"code":"no","message":"it broke"}}}}`,
 		failed: "no",
@@ -423,20 +423,20 @@ steps:
   - {name: patch, set: [{op: copy, from: /a, path: /b}, {op: test, path: /list/0, value: 6}, {op: move, from: /a, path: /c}, {path: /nil, value: "${null}"}]}
   - {name: bad, onError: continue, set: [{path: /d, value: 1}, {op: test, path: /d, value: 2}]}
 `,
-		told:  "+make -make +patch -patch +bad -bad",
-		state: `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
+		stepEvents: "+make -make +patch -patch +bad -bad",
+		state:      `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
 	},
 	{
-		name:   "loop without a wait",
-		steps:  `steps: [{name: a, loop: {max: 1000, steps: [{name: b, loop: {max: 1000, steps: [{name: c, set: {/n: "${round}"}}]}}]}}]`,
-		failed: "limit_steps",
-		told:   "*", state: "*",
+		name:       "loop without a wait",
+		steps:      `steps: [{name: a, loop: {max: 1000, steps: [{name: b, loop: {max: 1000, steps: [{name: c, set: {/n: "${round}"}}]}}]}}]`,
+		failed:     "limit_steps",
+		stepEvents: "*", state: "*",
 	},
 	{
-		name:   "too many items",
-		steps:  `steps: [{name: a, map: {items: "state.list", steps: [{name: b, tool: t}]}}]`,
-		failed: "invalid_expression",
-		told:   "+a -a", state: `{"steps":{}}`,
+		name:       "too many items",
+		steps:      `steps: [{name: a, map: {items: "state.list", steps: [{name: b, tool: t}]}}]`,
+		failed:     "invalid_expression",
+		stepEvents: "+a -a", state: `{"steps":{}}`,
 	},
 }
 
@@ -456,10 +456,10 @@ func TestWalk(t *testing.T) {
 				t.Errorf("ended with %+v, want %q", f, tt.failed)
 			}
 			if diff := cmp.Diff(tt.did, strings.Join(w.did, "\n")); diff != "" {
-				t.Errorf("did (-want +got):\n%s", diff)
+				t.Errorf("actions (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.told, strings.Join(w.told, " ")); diff != "" && tt.told != "*" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.stepEvents, strings.Join(w.stepEvents, " ")); diff != "" && tt.stepEvents != "*" {
+				t.Errorf("step events (-want +got):\n%s", diff)
 			}
 			if tt.state == "*" {
 				return

@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// grower makes trees of all kinds of steps.
+// grower makes random trees with all kinds of steps.
 type grower struct {
 	*rand.Rand
-	left int // steps that may still grow
-	n    int // steps that have
+	left int // steps that may still be added
+	n    int // steps so far
 	undo bool
-	maps int // around the steps that grow
+	maps int // enclosing maps
 }
 
 func (g *grower) list(depth int) []agents.Step {
@@ -67,7 +67,7 @@ func (g *grower) step(depth int) agents.Step {
 	return s
 }
 
-// item returns what tells the branch that a step is in.
+// item returns an expression for the branch that a step is in.
 func (g *grower) item() any {
 	if g.maps == 0 {
 		return nil
@@ -119,7 +119,7 @@ func grow(seed uint64) *agents.Definition {
 	}
 }
 
-// walkRandomly walks a tree with random failures.
+// walkRandomly interprets a tree with random failures.
 func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*fixture, *pipeline.Failure) {
 	w := setupDefinition(t, d)
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -146,7 +146,7 @@ func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool
 		return done(fmt.Sprintf(`{"x":%q}`, a.Path))
 	}
 	f := w.run()
-	if w.cancel > 0 && len(w.did) >= w.cancel { // a cancel may come while a call is undone
+	if w.cancel > 0 && len(w.did) >= w.cancel { // a cancel may arrive during a compensation
 		path, _, _ := strings.Cut(w.did[w.cancel-1], " ")
 		delete(c.made, strings.TrimSuffix(path, "~undo"))
 	}
@@ -156,31 +156,31 @@ func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool
 	return w, f
 }
 
-// calls follows the calls that a walk makes.
+// calls records the calls of a tree.
 type calls struct {
 	w    *fixture
-	made map[string]call // that are to be undone if the walk fails, by path
+	made map[string]call // calls to undo if the tree fails, by path
 }
 
-// call is what a tool was told.
+// call is the arguments of a tool call.
 type call struct {
-	Of   string `json:"of"` // by what undoes it
+	Of   string `json:"of"` // the path of the call that a compensation undoes
 	Item any    `json:"item"`
 }
 
-// check follows one, and tells whether it came to its end. What undoes a call has to know its
-// result and its item, in whichever round, try and branch that was.
+// check records a call and reports whether it succeeded. A compensation must have the result and
+// the item of its call, in whichever round, attempt and branch that call was.
 func (c *calls) check(a pipeline.Action, ended bool) {
 	if a.Tool == nil {
 		return
 	}
-	var told call
-	if err := json.Unmarshal(a.Tool.Args, &told); err != nil {
+	var args call
+	if err := json.Unmarshal(a.Tool.Args, &args); err != nil {
 		c.w.t.Fatal(err)
 	}
 	if a.Tool.Tool == "t" {
 		if s := pipeline.StepAt(c.w.d, a.Path); ended && s.Compensate != nil {
-			c.made[a.Path] = told
+			c.made[a.Path] = args
 		}
 		return
 	}
@@ -189,15 +189,15 @@ func (c *calls) check(a pipeline.Action, ended bool) {
 	if pipeline.StepAt(c.w.d, path).Tool == "" {
 		return
 	}
-	if !there || told.Of != path || told.Item != did.Item {
-		c.w.t.Errorf("%s undoes %+v, which was %+v (%t)", a.Path, told, did, there)
+	if !there || args.Of != path || args.Item != did.Item {
+		c.w.t.Errorf("compensation %s: got %+v, want it for %+v (%t)", a.Path, args, did, there)
 	}
 	delete(c.made, path)
 }
 
-// Whatever tree and whatever fails: the walk ends, steps finish as they started, no place is there
-// twice, and a cursor that was stored goes the same way. The fixture checks all but the last by
-// itself.
+// TestWalksOfRandomTrees: for random trees and failures the interpreter ends, steps finish in the
+// order in which they started, no path occurs twice, and a stored cursor continues in the same way.
+// The fixture checks all but the last.
 func TestWalksOfRandomTrees(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}
@@ -206,7 +206,7 @@ func TestWalksOfRandomTrees(t *testing.T) {
 		w, f := walkRandomly(t, d, seed, false)
 		again, g := walkRandomly(t, d, seed, true)
 		for name, differ := range map[string]string{
-			"did": cmp.Diff(w.did, again.did), "told": cmp.Diff(w.told, again.told), "state": cmp.Diff(string(w.state), string(again.state)), "failure": cmp.Diff(f, g),
+			"did": cmp.Diff(w.did, again.did), "step events": cmp.Diff(w.stepEvents, again.stepEvents), "state": cmp.Diff(string(w.state), string(again.state)), "failure": cmp.Diff(f, g),
 		} {
 			if differ != "" {
 				t.Errorf("seed %d: %s of a walk without storing the cursor: %s", seed, name, differ)
@@ -229,7 +229,7 @@ func TestWalksOfRandomTrees(t *testing.T) {
 	}
 }
 
-// What a definition says is the same in Go, in YAML and as it is stored.
+// TestRandomTreesHaveOneForm: a definition is the same in Go, in YAML and in its stored form.
 func TestRandomTreesHaveOneForm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {

@@ -25,7 +25,7 @@ steps:
 		state               string
 		asked               int
 	}{
-		{"at once", `"{\"n\":1}"`, ``, `{"steps":{"plan":{"n":1}}}`, 1},
+		{"valid at first", `"{\"n\":1}"`, ``, `{"steps":{"plan":{"n":1}}}`, 1},
 		{"in a block of code", "\"Here:\\n```json\\n{\\\"n\\\": 2}\\n```\\nThere.\"", ``, `{"steps":{"plan":{"n":2}}}`, 1},
 		{"then", `"one"`, `"{\"n\":3}"`, `{"steps":{"plan":{"n":3}}}`, 2},
 		{"never", `"{}"`, `"{\"n\":\"x\"}"`, `{"steps":{"plan":{"error":{"code":"invalid_output","message":"step \"plan\": the answer does not fit the schema: at /n: got string, want integer"}}}}`, 2},
@@ -36,7 +36,7 @@ steps:
 			var repairs []string
 			w.answer = func(a pipeline.Action, n int) pipeline.Event {
 				if len(a.Agent.Schema) == 0 {
-					t.Error("the agent is not told the schema")
+					t.Error("the agent gets no schema")
 				}
 				repairs = append(repairs, a.Agent.Repair)
 				if n == 1 {
@@ -46,16 +46,16 @@ steps:
 			}
 			w.run()
 			if w.asked["plan"] != tt.asked || repairs[0] != "" {
-				t.Errorf("asked %v with %q", w.asked, repairs)
+				t.Errorf("attempts: got %v with the repairs %q", w.asked, repairs)
 			}
 			if tt.asked == 2 && !strings.Contains(repairs[1], "is not what it has to be") {
-				t.Errorf("told %q", repairs[1])
+				t.Errorf("repair: got %q", repairs[1])
 			}
 			if diff := cmp.Diff(decoded(t, tt.state), decoded(t, string(w.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"+plan", "-plan"}, w.told); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{"+plan", "-plan"}, w.stepEvents); diff != "" {
+				t.Errorf("step events (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -89,10 +89,10 @@ steps:
 	if f := w.run(); f != nil {
 		t.Errorf("failed: %+v", f)
 	}
-	// The second try of b would be past its own ten seconds; so it fails, and the group with it.
+	// The second attempt of b would pass b's own ten seconds, so it fails, and the group with it.
 	want := []string{"group/a a{}", "group/b b{}", `group~error/late l{"code":"slow"}`, "after x{}"}
 	if diff := cmp.Diff(want, w.did); diff != "" {
-		t.Errorf("did (-want +got):\n%s", diff)
+		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	deadlines := []time.Time{start.Add(time.Minute), start.Add(55 * time.Second), {}, {}}
 	if diff := cmp.Diff(deadlines, w.deadlines); diff != "" {
@@ -128,9 +128,9 @@ steps:
 	}
 	want := []string{"book b{}", "group/pay p{}", "group/ship s{}", "group/pay~undo refund{}", "book~undo cancel{}"}
 	if diff := cmp.Diff(want, w.did); diff != "" {
-		t.Errorf("did (-want +got):\n%s", diff)
+		t.Errorf("actions (-want +got):\n%s", diff)
 	}
-	// A cancelled compensation is not the end of the others.
+	// A cancelled compensation does not keep the others from running.
 	w = setup(t, steps)
 	w.cancel = 4
 	w.answer = answers(map[string]string{"book~undo": `1`, "group/ship": `1`})
@@ -146,7 +146,7 @@ steps:
 	}
 }
 
-// Why a run has failed names the step, and of branches that one which failed.
+// TestFailuresNameTheStep: the failure of a run names the failed step, also in a branch.
 func TestFailuresNameTheStep(t *testing.T) {
 	t.Parallel()
 	for steps, want := range map[string]string{
@@ -188,14 +188,13 @@ steps:
 		t.Errorf("ended with %+v", f)
 	}
 	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
-	// The fixture tells that the run is cancelled with the branches that were: the second is one of
-	// them.
+	// The fixture reports the cancel with the cancelled branches. The second branch is one of them.
 	if diff := cmp.Diff(want, w.did); diff != "" {
-		t.Errorf("did (-want +got):\n%s", diff)
+		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }
 
-// Clients change the state too. Outputs get their place whatever stands there.
+// TestOddStates: clients change the state too. Outputs are stored whatever the state contains.
 func TestOddStates(t *testing.T) {
 	t.Parallel()
 	const steps = `
@@ -211,7 +210,7 @@ steps:
 			w.state = json.RawMessage("null")
 		}
 		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
-			if a.Path == "rows/1/b" { // while the branches are under way
+			if a.Path == "rows/1/b" { // while the branches run
 				state, _ := json.Marshal(map[string]any{"steps": []any{odd}})
 				w.state = state
 			}
@@ -227,7 +226,8 @@ steps:
 	}
 }
 
-// A tree that works for another one sees and touches its own outputs only, and leaves none.
+// TestOutputsOfATreeWithinAnother: a tree that is a subagent sees and changes only its own outputs,
+// and leaves none.
 func TestOutputsOfATreeWithinAnother(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {
@@ -251,7 +251,7 @@ steps:
 			return done(`1`)
 		}
 		if f := w.run(); (f != nil) != broken {
-			t.Errorf("it ends with %+v", f)
+			t.Errorf("failure: got %+v", f)
 		}
 		want := "a a{}|rows/0/b b{\"a\":\"a\",\"n\":2}|rows/1/b b{\"a\":\"a\",\"n\":2}|c c{\"rows\":[\"rows/0/b\",\"rows/1/b\"]}"
 		if broken {
@@ -270,8 +270,8 @@ steps:
 	}
 }
 
-// Branches of an item that end at the same moment have not seen each other's outputs, and both
-// outputs stay.
+// TestOutputsAtTheSameMoment: branches of an item that end at the same moment have not seen each
+// other's outputs. Both outputs are kept.
 func TestOutputsAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	w := setup(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
@@ -340,7 +340,7 @@ func TestLimits(t *testing.T) {
 				t.Fatalf("ended with %+v, want %s", f, tt.code)
 			}
 			if strings.Contains(f.Message, "secret") || !strings.Contains(f.Message, `step "`) {
-				t.Errorf("says %q", f.Message)
+				t.Errorf("message: got %q", f.Message)
 			}
 		})
 	}
@@ -410,8 +410,9 @@ steps:
 	}
 }
 
-// A program may make trees that nobody has checked: they fail, and harm nobody.
-func TestTreesThatNobodyHasChecked(t *testing.T) {
+// TestUncheckedTrees: a program may create trees that were not validated. They fail, and do no
+// harm.
+func TestUncheckedTrees(t *testing.T) {
 	t.Parallel()
 	none := []agents.Step{}
 	tool := []agents.Step{{Name: "x", Tool: "t"}}

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// What has failed in part, was lived with, has no output, or one with an error in it, is undone in
-// branches as it is outside of them.
+// TestBranchesAreUndoneLikeOtherSteps: a step that failed in part, with onError: continue, without
+// an output, or with an error in its output, is compensated in branches as outside of them.
 func TestBranchesAreUndoneLikeOtherSteps(t *testing.T) {
 	t.Parallel()
 	const order = `

@@ -35,7 +35,7 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	if e, err := r.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("behind the end: %v %v", e, err)
+		t.Errorf("after the end: got %v %v", e, err)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestFramesThatBreakOff(t *testing.T) {
 	}
 }
 
-// The limit is that of clients: the length itself counts.
+// TestFramesAreBounded: the limit is the limit of clients, which includes the length itself.
 func TestFramesAreBounded(t *testing.T) {
 	t.Parallel()
 	overhead, err := protobuf.AppendFrame(nil, &agui.TextMessageContent{MessageID: "m", Delta: strings.Repeat("x", protobuf.MaxFrame/2)})

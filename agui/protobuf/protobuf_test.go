@@ -46,7 +46,8 @@ func message(t testing.TB, e agui.Event) []byte {
 	return m
 }
 
-// Writing what was read gives the same bytes: nothing that this wire can carry gets lost.
+// TestRoundTrip: writing a decoded message gives the same bytes, so that nothing that this encoding
+// carries is lost.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, e := range golden(t) {
@@ -62,7 +63,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The members of 1.1, which the reference implementation of 1.0 cannot vouch for.
+// TestEncryptedValueType: the members of 1.1, which the reference implementation of 1.0 does not
+// have.
 func TestEncryptedValueType(t *testing.T) {
 	t.Parallel()
 	value := &agui.ReasoningEncryptedValue{Subtype: agui.EncryptedMessage, EncryptedValue: "e", EncryptedValueType: "tv"}
@@ -86,7 +88,8 @@ func TestEncryptedValueType(t *testing.T) {
 	}
 }
 
-// What has no number is left out, as clients do with it, and an event without one is told apart.
+// TestMaterialOfOtherVersions: a value without a number is left out, as clients do, and an event
+// without a number is recognized.
 func TestMaterialOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	if _, err := protobuf.Append(nil, &agui.UnknownEvent{Type: "FUTURE"}); !errors.Is(err, protobuf.ErrUnknownEvent) {
@@ -115,13 +118,14 @@ func TestMaterialOfOtherVersions(t *testing.T) {
 			t.Errorf("%s, want %s (%v)", got, want, err)
 		}
 	}
-	known := append(message(t, &agui.StepStarted{StepName: "a"}), future...) // fields beside the event
+	known := append(message(t, &agui.StepStarted{StepName: "a"}), future...) // with unknown fields
 	if e, err := protobuf.Decode(known); err != nil || e.EventType() != agui.EventStepStarted {
-		t.Errorf("an event with an unknown field beside it: %v %v", e, err)
+		t.Errorf("an event with an unknown field: got %v %v", e, err)
 	}
 }
 
-// A message that occurs in several pieces is one; of several values the last counts.
+// TestPiecesAreOneMessage: a message in several pieces is merged; of several values the last one
+// counts.
 func TestPiecesAreOneMessage(t *testing.T) {
 	t.Parallel()
 	pieces := slicesOf(t, "7a080a02080e12026161", "7a060a0210071200", "7a03120162")
@@ -170,7 +174,7 @@ func TestMalformedMessages(t *testing.T) {
 	}
 }
 
-// A value may be nested as deep as JSON may; what it costs is in proportion to its size.
+// TestDeepValues: a value may be nested as deeply as JSON. Its cost is proportional to its size.
 func TestDeepValues(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", agui.MaxDepth) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("]", agui.MaxDepth)
@@ -197,7 +201,7 @@ func TestDeepValues(t *testing.T) {
 	}
 }
 
-// Events are shared between viewers.
+// TestWritingLeavesEventsAlone: events are shared between viewers, so writing must not change them.
 func TestWritingLeavesEventsAlone(t *testing.T) {
 	t.Parallel()
 	for _, e := range golden(t) {
@@ -206,7 +210,7 @@ func TestWritingLeavesEventsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var writers sync.WaitGroup
-		for range 2 { // the race detector watches
+		for range 2 { // for the race detector
 			writers.Go(func() { _ = message(t, e) })
 		}
 		writers.Wait()
@@ -216,7 +220,8 @@ func TestWritingLeavesEventsAlone(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever the bytes are, an answer comes; what was read can be written and read again.
+// FuzzDecode checks that any bytes get a result, and that a decoded message can be written and read
+// again.
 func FuzzDecode(f *testing.F) {
 	for _, e := range golden(f) {
 		f.Add(message(f, e))
@@ -226,7 +231,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		e, _ = agui.Strip(e) // operations that have no name are not written
+		e, _ = agui.Strip(e) // operations without a name are not written
 		text, err := agui.Encode(e)
 		if err != nil {
 			t.Fatalf("%x was read as %+v, which cannot be encoded: %v", raw, e, err)

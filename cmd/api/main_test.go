@@ -70,7 +70,7 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	}
 	for _, words := range []string{"PERDURE_REPLICA", `"process":"api"`, `"level":"WARN"`} {
 		if !strings.Contains(out.String(), words) {
-			t.Errorf("the log does not say %s:\n%s", words, out.String())
+			t.Errorf("no %s in the log:\n%s", words, out.String())
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestProbe(t *testing.T) {
 	}
 	server.Close()
 	if err := ask(); err == nil {
-		t.Error("nobody listens, and the probe is content")
+		t.Error("probe without a server: got success")
 	}
 }
 
@@ -146,7 +146,8 @@ func TestAddressInUseIsNamed(t *testing.T) {
 	}
 }
 
-// Nobody waits for servers to learn that a process would let everybody in, or nobody.
+// TestWhoCallsIsSettledFirst: a process checks its authentication settings before it waits for
+// servers.
 func TestWhoCallsIsSettledFirst(t *testing.T) {
 	t.Parallel()
 	for variable, environ := range map[string][]string{

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// What files say is what Go says, to the byte. Only the tools of the report are others: those of an
-// MCP server there, and Go functions here.
+// TestFilesSayTheSame: the definitions in files and in Go have the same canonical form. Only the
+// tools of the report differ: tools of an MCP server in the file, and Go functions here.
 func TestFilesSayTheSame(t *testing.T) {
 	t.Parallel()
 	made, err := all()
@@ -53,7 +53,7 @@ func lines(t *testing.T, d *agents.Definition) string {
 	return strings.ReplaceAll(string(raw), ",", ",\n")
 }
 
-// The model that these agents are shown with is the one of the files.
+// TestScriptsAreTheSame: the scripted model of these agents equals the one in the files.
 func TestScriptsAreTheSame(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"report", "desk", "triage", "order"} {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// open opens a store with the journal of a file, until closes is called.
+// open opens a store with the journal in a file, until closes is called.
 func open(t *testing.T, file string) (routes http.Handler, closes func()) {
 	t.Helper()
 	j, err := openJournal(file)
@@ -31,8 +31,8 @@ func open(t *testing.T, file string) (routes http.Handler, closes func()) {
 	}
 }
 
-// Who opens the store before perdure dev is there leaves its data directory to it, which has to be
-// empty or not there.
+// TestJournalIsOutsideOfPerdure: a store that is opened before perdure dev does not create perdure
+// dev's data directory, which has to be empty or missing.
 func TestJournalIsOutsideOfPerdure(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, closes := open(t, defaultJournal)
@@ -42,7 +42,7 @@ func TestJournalIsOutsideOfPerdure(t *testing.T) {
 	}
 }
 
-// ask asks for something with a key, and returns the status and the answer.
+// ask sends a request with a key, and returns the status and the answer.
 func ask(t *testing.T, routes http.Handler, key, path, body string) (int, deed) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
@@ -72,7 +72,8 @@ func journalOf(t *testing.T, routes http.Handler, path string) (did string) {
 	return strings.TrimSpace(did)
 }
 
-// A store that was killed has done what it had done, and does none of it again.
+// TestStoreKnowsWhatItHasDone: a store that was killed keeps its completed operations, and repeats
+// none.
 func TestStoreKnowsWhatItHasDone(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data", "store.jsonl")
@@ -81,14 +82,14 @@ func TestStoreKnowsWhatItHasDone(t *testing.T) {
 	_, other := ask(t, routes, "run/2", "/reservations", `{"article":"lamp"}`)
 	_, charged := ask(t, routes, "run/3", "/payments", `{"reservation":"`+reserved.Number+`","amount":40}`)
 	if reserved.Number == other.Number || reserved.Price != 40 || charged.Number != "P-"+reserved.Number {
-		t.Errorf("it has done %+v, %+v and %+v", reserved, other, charged)
+		t.Errorf("operations: got %+v, %+v and %+v", reserved, other, charged)
 	}
 	closes()
 
 	routes, closes = open(t, file)
 	defer closes()
 	if _, again := ask(t, routes, "run/1", "/reservations", `{"article":"lamp"}`); again != reserved {
-		t.Errorf("asked again, it answers %+v instead of %+v", again, reserved)
+		t.Errorf("repeated request: got %+v, want %+v", again, reserved)
 	}
 	for _, c := range []struct {
 		key, path string
@@ -104,15 +105,15 @@ func TestStoreKnowsWhatItHasDone(t *testing.T) {
 		}
 	}
 	if did := journalOf(t, routes, "/journal"); did != "reserve reserve charge refund release" {
-		t.Errorf("it has done %s", did)
+		t.Errorf("operations: got %s", did)
 	}
 	if did := journalOf(t, routes, "/journal/"+reserved.Number); did != "reserve charge refund release" {
-		t.Errorf("of the first reservation it has done %s", did)
+		t.Errorf("operations of the first reservation: got %s", did)
 	}
 }
 
-// Who has hung up gets nothing done.
-func TestNothingIsDoneForNobody(t *testing.T) {
+// TestCancelledRequestsDoNothing: a request whose client has disconnected does nothing.
+func TestCancelledRequestsDoNothing(t *testing.T) {
 	t.Parallel()
 	routes, closes := open(t, filepath.Join(t.TempDir(), "store.jsonl"))
 	defer closes()
@@ -121,11 +122,11 @@ func TestNothingIsDoneForNobody(t *testing.T) {
 	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/reservations", strings.NewReader(`{"article":"lamp"}`))
 	routes.ServeHTTP(httptest.NewRecorder(), r)
 	if did := journalOf(t, routes, "/journal"); did != "" {
-		t.Errorf("it has done %s", did)
+		t.Errorf("operations: got %s, want none", did)
 	}
 }
 
-// An order has the same numbers, whatever was ordered before it.
+// TestNumbersComeFromKeys: an order has the same numbers whatever was ordered before it.
 func TestNumbersComeFromKeys(t *testing.T) {
 	t.Parallel()
 	routes, closes := open(t, filepath.Join(t.TempDir(), "a"))
@@ -135,6 +136,6 @@ func TestNumbersComeFromKeys(t *testing.T) {
 	defer closes()
 	ask(t, routes, "another", "/reservations", `{"article":"lamp"}`)
 	if _, got := ask(t, routes, "key", "/reservations", `{"article":"lamp"}`); got != want {
-		t.Errorf("behind another order it is %+v, alone %+v", got, want)
+		t.Errorf("after another order: got %+v, want %+v", got, want)
 	}
 }
