@@ -39,13 +39,13 @@ func TestCollector(t *testing.T) {
 			for _, chunk := range test.chunks {
 				c.Add(chunk)
 			}
-			for range 2 { // Message may be asked for at any time
+			for range 2 { // Message may be called at any time
 				if diff := cmp.Diff(test.want, c.Message()); diff != "" {
 					t.Errorf("message (-want +got):\n%s", diff)
 				}
 			}
 			if c.Finish() != nil {
-				t.Errorf("finish is %+v before it came", c.Finish())
+				t.Errorf("Finish before the end: got %+v", c.Finish())
 			}
 			c.Add(llm.Finish{Reason: llm.FinishStop})
 			if c.Finish() == nil || c.Finish().Reason != llm.FinishStop {

@@ -11,8 +11,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// speaking says as many words as there are pauses, each behind its pause, and then nothing for
-// ever.
+// speaking is a model that sends one word after each pause, and then blocks until its context ends.
 func speaking(pauses ...time.Duration) llm.Model {
 	return llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
@@ -68,7 +67,8 @@ func TestLimitSilence(t *testing.T) {
 	}
 }
 
-// Time that the consumer takes is not the model's.
+// TestLimitSilenceWaitsForTheConsumer: the time that the consumer takes does not count as silence
+// of the model.
 func TestLimitSilenceWaitsForTheConsumer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,15 +78,15 @@ func TestLimitSilenceWaitsForTheConsumer(t *testing.T) {
 				break
 			}
 			words++
-			<-time.After(time.Hour) // of the fake clock
+			<-time.After(time.Hour) // on the fake clock
 		}
 		if words != 2 {
-			t.Errorf("%d words came, want 2", words)
+			t.Errorf("words: got %d, want 2", words)
 		}
 	})
 }
 
-func TestLimitSilenceHandsOnACancel(t *testing.T) {
+func TestLimitSilencePassesACancelOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")
@@ -102,7 +102,7 @@ func TestLimitSilenceHandsOnACancel(t *testing.T) {
 	})
 }
 
-// picky reads no sound.
+// picky is a model that accepts no audio.
 type picky struct{ llm.Model }
 
 func (picky) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
@@ -112,7 +112,7 @@ func (picky) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
 	return ""
 }
 
-func TestALimitedModelTellsWhatItReads(t *testing.T) {
+func TestLimitedModelReportsItsMedia(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[llm.Model]llm.Unusable{picky{}: llm.UnusableType, struct{ llm.Model }{}: ""} {
 		reader, ok := llm.LimitSilence(model, time.Minute).(llm.MediaReader)

@@ -18,7 +18,7 @@ type address struct {
 	City string `json:"city"`
 }
 
-// order asks where to, and then whether it may; it notes how often it was called.
+// order is a tool that asks for a destination and then for a confirmation. It counts its calls.
 func order(called *int) tools.Tool {
 	return tools.Func("order", "Orders.", func(ctx context.Context, _ struct{}) (string, error) {
 		*called++
@@ -31,7 +31,7 @@ func order(called *int) tools.Tool {
 	})
 }
 
-// answer calls a tool as the engine does, with answers to the questions that it raises, until it
+// answer calls a tool as the engine does: it answers each question and calls again, until the tool
 // has a result.
 func answer(t *testing.T, tool tools.Tool, given ...tools.Answer) (tools.Result, []tools.Raised) {
 	t.Helper()
@@ -60,7 +60,7 @@ func says(content string) tools.Answer {
 	return tools.Answer{Status: tools.Answered, Content: json.RawMessage(content)}
 }
 
-func TestAToolAsksOneQuestionAfterTheOther(t *testing.T) {
+func TestToolAsksQuestionsInSequence(t *testing.T) {
 	t.Parallel()
 	called := 0
 	result, raised := answer(t, order(&called), says(`{"city":"Ulm"}`), says(`{"approved":true}`))
@@ -68,17 +68,18 @@ func TestAToolAsksOneQuestionAfterTheOther(t *testing.T) {
 		t.Errorf("%+v after %d calls", result, called)
 	}
 	if len(raised) != 2 || raised[0].Reason != "input_required" || raised[1].Reason != "confirmation" || raised[1].Index != 1 || raised[1].Message != "To Ulm?" {
-		t.Fatalf("it asks %+v", raised)
+		t.Fatalf("question: got %+v", raised)
 	}
 	q := raised[0]
 	want := `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
 	if diff := cmp.Diff(want, string(q.ResponseSchema)); diff != "" || q.ExpiresIn != time.Hour || q.Metadata["shop"] != 1 {
-		t.Errorf("it asks %+v", q)
+		t.Errorf("question: got %+v", q)
 	}
 }
 
-// A question that says something else than the one that was answered is another question.
-func TestAnotherQuestionIsAskedAnew(t *testing.T) {
+// TestAChangedQuestionIsAskedAgain: a question whose text differs from the answered question is a
+// new question.
+func TestAChangedQuestionIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	seats := 5
 	tool := tools.Func("book", "Books.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -91,11 +92,11 @@ func TestAnotherQuestionIsAskedAnew(t *testing.T) {
 	})
 	_, raised := answer(t, tool, says(`{"approved":true}`), says(`{"approved":true}`))
 	if len(raised) != 3 || raised[1].Index != 0 || raised[1].Message != "4 seats are left. Book?" {
-		t.Errorf("it asks %+v", raised)
+		t.Errorf("question: got %+v", raised)
 	}
 }
 
-func TestWhoAnswersNot(t *testing.T) {
+func TestQuestionsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer tools.Answer
@@ -110,7 +111,7 @@ func TestWhoAnswersNot(t *testing.T) {
 		called := 0
 		result, _ := answer(t, order(&called), tt.answer)
 		if !result.IsError || !strings.HasPrefix(result.Content, tt.want) {
-			t.Errorf("%s: the model is told %q, want %q", name, result.Content, tt.want)
+			t.Errorf("%s: result for the model: got %q, want %q", name, result.Content, tt.want)
 		}
 	}
 	called := 0

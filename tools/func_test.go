@@ -24,7 +24,7 @@ type refund struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// echo returns its arguments, so that a result shows what reached the function.
+// echo returns its arguments, so that a result shows what the function received.
 func echo(_ context.Context, in refund) (refund, error) { return in, nil }
 
 func TestFuncSchema(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFuncResult(t *testing.T) {
 		tool tools.Tool
 		want tools.Result
 	}{
-		{"text as it is", fixed(`a "b" <c>`), tools.Result{Content: `a "b" <c>`}},
+		{"text is passed on unchanged", fixed(`a "b" <c>`), tools.Result{Content: `a "b" <c>`}},
 		{"JSON", fixed(map[string]any{"a": "<b>", "n": 1}), tools.Result{Content: `{"a":"<b>","n":1}`}},
 		{"nothing", fixed(none{}), tools.Result{Content: `{}`}},
 		{"raw JSON", fixed(json.RawMessage(`[1, 2]`)), tools.Result{Content: `[1,2]`}},
@@ -136,7 +136,7 @@ func fixed[Out any](out Out, opts ...tools.Option) tools.Tool {
 
 func TestLongResultIsCut(t *testing.T) {
 	t.Parallel()
-	// Two-byte runes, so that an even and an odd limit must not cut one in half.
+	// With two-byte runes, neither an even nor an odd limit may cut a rune in half.
 	for _, limit := range []int{1024, 1025} {
 		tool := fixed(strings.Repeat("é", 5000), tools.MaxResult(limit))
 		result, err := tool.Call(t.Context(), tools.Call{})
@@ -179,7 +179,7 @@ func TestPanicIsAFailedResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !result.IsError || result.Content != "boom failed: internal error" {
-		t.Errorf("got %+v, want a failure that tells nothing of the inside", result)
+		t.Errorf("got %+v, want a failure without internal details", result)
 	}
 	panicked := (*tools.PanicError)(nil)
 	if !errors.As(result.Cause, &panicked) || panicked.Value != "token=s3cret" || !strings.Contains(string(panicked.Stack), "func_test.go") {

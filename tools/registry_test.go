@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// foreign is a tool that keeps none of the package's rules by itself.
+// foreign is a tool that enforces none of the package's rules itself.
 type foreign struct {
 	spec tools.Spec
 	call func(context.Context, tools.Call) (tools.Result, error)
@@ -47,7 +47,7 @@ func TestSelect(t *testing.T) {
 		want     []string
 	}{
 		{"nothing", nil, nil},
-		{"in the order asked for", []string{"current_time", "calculate"}, []string{"current_time", "calculate"}},
+		{"in the requested order", []string{"current_time", "calculate"}, []string{"current_time", "calculate"}},
 		{"glob by name", []string{"github_*"}, []string{"github_fork", "github_star"}},
 		{"each once", []string{"calculate", "*c*", "calculate"}, []string{"calculate", "current_time"}},
 		{"all", []string{"*"}, []string{"calculate", "current_time", "github_fork", "github_star"}},
@@ -110,7 +110,7 @@ func TestNewRegistryRefuses(t *testing.T) {
 		{"bad name of a function", []tools.Tool{tools.Func("a b", "", noop)}, "the name must be"},
 		{"negative timeout", []tools.Tool{tools.Func("a", "", noop, tools.Timeout(-1))}, "timeout"},
 		{"many attempts", []tools.Tool{tools.Func("a", "", noop, tools.Idempotent(), tools.Attempts(9))}, "1 to 8"},
-		{"attempts of what must not be repeated", []tools.Tool{tools.Func("a", "", noop, tools.Attempts(2))}, "idempotent"},
+		{"attempts of a tool that must not be repeated", []tools.Tool{tools.Func("a", "", noop, tools.Attempts(2))}, "idempotent"},
 		{"tiny result", []tools.Tool{tools.Func("a", "", noop, tools.MaxResult(10))}, "1024 bytes"},
 		{"arguments that are no object", []tools.Tool{tools.Func("a", "", func(context.Context, string) (string, error) { return "", nil })}, "must be a struct or a map"},
 		{"recursive arguments", []tools.Tool{tools.Func("a", "", func(context.Context, loop) (string, error) { return "", nil })}, "cycle"},
@@ -232,7 +232,7 @@ func TestSchemaProblems(t *testing.T) {
 		{"range", `{"count":0}`, "/count: minimum: got 0, want 1"},
 		{"alternatives", `{"who":true}`, "/who: expected integer, got boolean; /who: expected string, got boolean; /who: fits none, or too many, of the allowed forms"},
 		{"forbidden", `{"old":1}`, "/old: is not allowed"},
-		{"behind references", `{"tree":{"next":{"next":3}}}`, "/tree/next/next: expected object, got number"},
+		{"through references", `{"tree":{"next":{"next":3}}}`, "/tree/next/next: expected object, got number"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-func TestReportWhereNobodyListens(t *testing.T) {
+func TestReportWithoutAListener(t *testing.T) {
 	t.Parallel()
 	check := func(r tools.Reporter) {
 		for _, err := range []error{
@@ -36,7 +36,7 @@ func TestReportWhereNobodyListens(t *testing.T) {
 	}
 }
 
-// listener is a reporter that hears CUSTOM only.
+// listener is a reporter that accepts only CUSTOM.
 type listener struct {
 	tools.Reporter
 	heard []string
@@ -54,7 +54,7 @@ func TestReportIsTheCalls(t *testing.T) {
 	})
 	var l listener
 	if _, err := tool.Call(t.Context(), tools.Call{ID: "c", Reporter: &l}); err != nil || len(l.heard) != 1 {
-		t.Errorf("heard %v, error %v", l.heard, err)
+		t.Errorf("reported %v, error %v", l.heard, err)
 	}
 }
 
@@ -81,11 +81,11 @@ func TestPartsAreBounded(t *testing.T) {
 		parts, want []llm.Part
 	}{
 		"none": {nil, nil},
-		"what is whole": {
+		"complete parts": {
 			[]llm.Part{image, llm.Text{Text: "a\xff"}, llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: "aGk="}},
 			[]llm.Part{image, llm.Text{Text: "a\uFFFD"}, llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: "aGk="}},
 		},
-		"what is not": {
+		"incomplete parts": {
 			[]llm.Part{llm.Media{Kind: llm.MediaAudio, Data: "aGk="}, llm.Media{Kind: llm.MediaAudio}, llm.Media{Kind: "smell", URL: "https://example.com"}, nil, image},
 			[]llm.Part{image, llm.Text{Text: "[omitted: 4 parts of the result that are too many, too large or incomplete]"}},
 		},

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// shelf is a source that has what it is given.
+// shelf is a source with the given tools.
 type shelf struct {
 	name   string
 	offers []tools.Offer
@@ -22,7 +22,7 @@ func (s *shelf) Name() string                   { return s.name }
 func (s *shelf) Origin() string                 { return s.name + ".yaml:1" }
 func (s *shelf) Offers() ([]tools.Offer, error) { return s.offers, s.err }
 
-// stock makes a source whose tools are called by models as it is the rule.
+// stock creates a source whose tools models may call by default.
 func stock(t *testing.T, name string, own ...string) *shelf {
 	t.Helper()
 	s := &shelf{name: name}
@@ -57,13 +57,13 @@ func TestSelectFromSources(t *testing.T) {
 		{"one", []string{"mcp:github/search"}, []string{"github_search"}, ""},
 		{"across slashes", []string{"mcp:github/re*t"}, []string{"github_repos-get"}, ""},
 		{"from several, in the order of their names", []string{"mcp:*i*/search"}, []string{"files_search", "github_search"}, ""},
-		{"in the order asked for", []string{"mcp:github/search", "calculate", "mcp:github/*"}, []string{"github_search", "calculate", "github_fork", "github_repos-get"}, ""},
+		{"in the requested order", []string{"mcp:github/search", "calculate", "mcp:github/*"}, []string{"github_search", "calculate", "github_fork", "github_repos-get"}, ""},
 		{"not by patterns for others", []string{"*"}, []string{"calculate", "search"}, ""},
 		{"not by models' names", []string{"github_*"}, nil, ""},
 		{"none that matches", []string{"mcp:github/x*"}, nil, ""},
 		{"unknown tool", []string{"mcp:github/nope"}, nil, `unknown tool "mcp:github/nope"`},
 		{"unknown source", []string{"mcp:gitlab/*"}, nil, `unknown tool "mcp:gitlab/*"`},
-		{"source that nobody knows about yet", []string{"mcp:away/*"}, nil, "mcp:away: not connected yet"},
+		{"source that is not registered yet", []string{"mcp:away/*"}, nil, "mcp:away: not connected yet"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,11 +82,11 @@ func TestSelectFromSources(t *testing.T) {
 		})
 	}
 	if selected, _ := fixed.Select([]string{"mcp:*/*"}); len(selected) > 0 {
-		t.Errorf("With changed the registry it was asked of: %v", selected)
+		t.Errorf("With changed its receiver: %v", selected)
 	}
 }
 
-// declared is a tool that says where it comes from.
+// declared is a tool that declares its origin.
 type declared struct{ foreign }
 
 func (declared) Origin() string { return "shop.yaml:7" }

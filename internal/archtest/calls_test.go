@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// function is a function or a method: "main", or "Server.startRun", in the folder of a package.
+// function is a function or a method, such as "main" or "Server.startRun", in a package's folder.
 type function struct{ folder, name string }
 
 // TestCallsAreThoseOfTheArchitecture compares the lists of calls in docs/internals/architecture.md
-// with the code: each function exists, and names the ones that are indented below it.
+// with the code: each function exists, and refers to the functions that are indented below it.
 func TestCallsAreThoseOfTheArchitecture(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/internals/architecture.md")
@@ -68,7 +68,7 @@ func checkCalls(t *testing.T, lines []string, find func(function) *ast.FuncDecl)
 	}
 }
 
-// functionsOf reads the functions of a folder, by name.
+// functionsOf returns the functions of a folder, by name.
 func functionsOf(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
@@ -93,7 +93,7 @@ func functionsOf(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	return found
 }
 
-// nameOf returns the name of a function, a method's with its type.
+// nameOf returns the name of a function. A method's name includes its type.
 func nameOf(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name
@@ -108,8 +108,8 @@ func nameOf(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// mentions reports whether a function names another one, without regard to its package and its
-// type.
+// mentions reports whether a function refers to another function, regardless of the package and the
+// type of the other function.
 func mentions(f *ast.FuncDecl, name string) bool {
 	_, method, ok := strings.Cut(name, ".")
 	if !ok {

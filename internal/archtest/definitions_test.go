@@ -17,8 +17,8 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// Every YAML block of the documentation is loaded by the code that reads such files. A part of an
-// agent is completed with a name and a model.
+// TestDefinitionsInTheDocumentationLoad: the code that reads definitions loads every YAML block of
+// the documentation. A fragment of an agent is completed with a name and a model.
 func TestDefinitionsInTheDocumentationLoad(t *testing.T) {
 	t.Parallel()
 	loaded := 0
@@ -55,7 +55,7 @@ func loadBlock(t *testing.T, block string) error {
 		_, err := webhook.Load(file, func(string) string { return secret })
 		return err
 	case first == "receivers":
-		return nil // a file of OpenTelemetry's collector
+		return nil // a configuration of OpenTelemetry's collector
 	case first == "name" || first == "kind":
 	case strings.HasPrefix(block, "- "):
 		block = "steps:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(block, "  ")
@@ -69,7 +69,7 @@ func loadBlock(t *testing.T, block string) error {
 	return nil
 }
 
-// complete adds a key to a block that lacks it.
+// complete adds a key to a block that does not have it.
 func complete(block, key, value string) string {
 	if regexp.MustCompile(`(?m)^` + key + `:`).MatchString(block) {
 		return block

@@ -22,7 +22,7 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 	direct := load(t).directModules()
 	for path, importer := range direct {
 		if reasons[path] == "" {
-			t.Errorf("%s imports from %s, and docs/internals/dependencies.md does not say why", importer, path)
+			t.Errorf("%s imports from %s, and docs/internals/dependencies.md states no reason", importer, path)
 		}
 	}
 	for path := range reasons {
@@ -32,7 +32,8 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 	}
 }
 
-// directModules returns the modules that our packages and tests import from, each with one importer.
+// directModules returns the modules that packages and tests of this repository import, each with
+// one importer.
 func (g graph) directModules() map[string]string {
 	direct := map[string]string{}
 	for path, p := range g {

@@ -18,7 +18,7 @@ import (
 
 const root = "../.."
 
-// composition is as much of docker-compose.yml as the rules are about.
+// composition is the part of docker-compose.yml that the rules check.
 type composition struct {
 	Services map[string]service   `yaml:"services"`
 	Volumes  map[string]yaml.Node `yaml:"volumes"`
@@ -60,10 +60,10 @@ func read(t *testing.T, name string) []byte {
 	return content
 }
 
-// fallback is a reference to the environment of whoever runs compose.
+// fallback is a reference to an environment variable of the user who runs compose.
 var fallback = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`)
 
-// built returns the services that run one of our images.
+// built returns the services that run one of this repository's images.
 func (c composition) built(target string) map[string]service {
 	ours := map[string]service{}
 	for name, s := range c.Services {
@@ -176,8 +176,8 @@ func TestComposeVersionsFollowGoMod(t *testing.T) {
 	}
 }
 
-// The server itself reads its configuration. It looks variables up in the environment, so this test
-// is not parallel.
+// TestNATSConfigurationIsWhatTheLogNeeds: the NATS server itself reads the configuration. The
+// server expands environment variables, so this test is not parallel.
 func TestNATSConfigurationIsWhatTheLogNeeds(t *testing.T) {
 	c := compose(t)
 	var nodes []string
@@ -254,7 +254,8 @@ func TestDockerfileHasItsTargets(t *testing.T) {
 	}
 }
 
-// The attributes that the installation creates ahead are those that the api asks for.
+// TestSearchAttributesAgree: the installation creates exactly the search attributes that the API
+// requires.
 func TestSearchAttributesAgree(t *testing.T) {
 	t.Parallel()
 	main := string(read(t, "cmd/api/main.go"))
@@ -266,7 +267,7 @@ func TestSearchAttributesAgree(t *testing.T) {
 		}
 		want := `[]string{"` + strings.Join(strings.Fields(list[1]), `", "`) + `"}`
 		if !strings.Contains(main, want) {
-			t.Errorf("%s creates %s, cmd/api asks for others", file, list[1])
+			t.Errorf("%s creates %s, which differs from what cmd/api requires", file, list[1])
 		}
 	}
 }

@@ -39,7 +39,7 @@ var (
 	notInAnchor    = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// anchors returns the anchors that GitHub gives to the headings of a page.
+// anchors returns the anchors that GitHub generates for the headings of a page.
 func anchors(page string) map[string]bool {
 	seen := map[string]bool{}
 	for _, h := range headingPattern.FindAllStringSubmatch(blockPattern.ReplaceAllString(page, ""), -1) {
@@ -52,7 +52,8 @@ func anchors(page string) map[string]bool {
 	return seen
 }
 
-// Every link to a file of the repository leads to a file, and every anchor to a heading.
+// TestLinksLeadSomewhere: every link to a file of the repository names an existing file, and every
+// anchor an existing heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	for _, file := range pages(t) {
@@ -84,7 +85,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Every page is in the index.
+// TestIndexHasEveryPage: the index links to every page.
 func TestIndexHasEveryPage(t *testing.T) {
 	t.Parallel()
 	index, err := os.ReadFile("../../docs/README.md")

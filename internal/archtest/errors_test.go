@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// errorCodes returns the codes of problems and of failed runs that the code has as literals:
-// arguments of problem.New, problem.BadRequest, problem.Unknown and failf, members named Code, and
-// constants whose names begin with Code. The values are their places.
+// errorCodes returns the codes of problems and of failed runs that occur in the code as literals,
+// with their positions: arguments of problem.New, problem.BadRequest, problem.Unknown and failf,
+// members named Code, and constants whose names begin with Code.
 func errorCodes(t *testing.T) map[string]token.Position {
 	t.Helper()
 	codes, files := map[string]token.Position{}, token.NewFileSet()
@@ -76,7 +76,7 @@ func errorCodes(t *testing.T) map[string]token.Position {
 	return codes
 }
 
-// The reference has every code that a client may get.
+// TestErrorsAreDocumented: the reference lists every code that a client may get.
 func TestErrorsAreDocumented(t *testing.T) {
 	t.Parallel()
 	var pages []byte

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// Files of one package form layers: if a file uses a type that another file declares, that file and
-// those below it do not use its types. A reader can therefore begin with the file at the bottom,
-// and read each type before its uses.
+// TestFilesFormNoCycles: the files of one package form layers. If a file uses a type that another
+// file declares, that file and the files below it do not use its types. A reader can therefore
+// start with the file at the bottom, and read each type before its uses.
 func TestFilesFormNoCycles(t *testing.T) {
 	t.Parallel()
 	for path, p := range load(t) {
@@ -25,13 +25,13 @@ func TestFilesFormNoCycles(t *testing.T) {
 		}
 		uses := typeUses(t, p)
 		for _, cycle := range cycles(uses) {
-			t.Errorf("%s: the types of these files need each other; move a type into a file of its own:%s", path, describeCycle(cycle, uses))
+			t.Errorf("%s: the types of these files depend on each other; move a type into a separate file:%s", path, describeCycle(cycle, uses))
 		}
 	}
 }
 
-// typeUses returns the types that each file of a package uses of its other files: by file, by the
-// other file.
+// typeUses returns, for each file of a package and each of the other files, the types of the other
+// file that the first one uses.
 func typeUses(t *testing.T, p *pkg) map[string]map[string][]string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -44,8 +44,8 @@ func typeUses(t *testing.T, p *pkg) map[string]map[string][]string {
 		sources = append(sources, source)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	// Types of other packages are missing, so most expressions have errors. Names of this package
-	// resolve all the same.
+	// The types of other packages are missing, so most expressions have errors. The checker
+	// resolves names of this package nevertheless.
 	checker := types.Config{Importer: noImporter{}, Error: func(error) {}}
 	checked, _ := checker.Check(p.ImportPath, files, sources, info)
 	file := func(at token.Pos) string { return filepath.Base(files.Position(at).Filename) }
@@ -65,12 +65,12 @@ func typeUses(t *testing.T, p *pkg) map[string]map[string][]string {
 	return uses
 }
 
-// noImporter imports nothing.
+// noImporter fails every import.
 type noImporter struct{}
 
 func (noImporter) Import(string) (*types.Package, error) { return nil, errors.New("not imported") }
 
-// cycles returns the sets of files in which each file leads to each other one.
+// cycles returns the sets of files in which each file depends on every other file.
 func cycles(uses map[string]map[string][]string) [][]string {
 	reach := map[string]map[string]bool{}
 	for from := range uses {
@@ -96,7 +96,7 @@ func cycles(uses map[string]map[string][]string) [][]string {
 	return found
 }
 
-// follow adds the files that a file leads to.
+// follow adds the files that a file depends on.
 func follow(uses map[string]map[string][]string, from string, reached map[string]bool) {
 	for to := range uses[from] {
 		if !reached[to] {

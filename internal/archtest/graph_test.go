@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/perdure/perdure"
 
-// pkg is what "go list" says of a package.
+// pkg is what "go list" reports about a package.
 type pkg struct {
 	ImportPath, Name, Dir, Doc, ForTest string
 
@@ -26,13 +26,13 @@ type pkg struct {
 	Module   *struct{ Path string }
 }
 
-// own reports whether the package is ours.
+// own reports whether the package belongs to this repository.
 func (p *pkg) own() bool { return p.Module != nil && p.Module.Path == module }
 
-// graph is every package that the program and its tests are made of, by import path.
+// graph has every package that the program and its tests consist of, by import path.
 type graph map[string]*pkg
 
-// program is the graph of this repository. It is read only once.
+// program is the graph of this repository. It is loaded once.
 var program = sync.OnceValues(func() (graph, error) {
 	cmd := exec.Command("go", "list", "-deps", "-test",
 		"-json=ImportPath,Name,Dir,Doc,ForTest,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Standard,Module", "./...")
@@ -57,7 +57,7 @@ func readGraph(r io.Reader) (graph, error) {
 		if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		// Variants that exist only for tests have the same imports again.
+		// Variants for tests repeat the imports of their package.
 		if p.ForTest == "" && !strings.HasSuffix(p.ImportPath, ".test") {
 			g[p.ImportPath] = &p
 		}
@@ -73,8 +73,8 @@ func load(t *testing.T) graph {
 	return g
 }
 
-// matching returns our packages that a pattern means, sorted. Test kits, whose names end in "test",
-// are none of them: they are part of no binary.
+// matching returns the packages of this repository that match a pattern, sorted. Test kits, whose
+// names end in "test", are left out: they are part of no binary.
 func (g graph) matching(pattern string) []string {
 	var list []string
 	for path, p := range g {
@@ -88,8 +88,8 @@ func (g graph) matching(pattern string) []string {
 
 func testKit(path string) bool { return strings.HasSuffix(path, "test") }
 
-// matches compares a path with a pattern: "x" is x, "x/..." is x and all below. Patterns without a
-// dot in their first element are ours.
+// matches compares a path with a pattern: "x" matches x, and "x/..." matches x and everything below
+// it. Patterns without a dot in their first element mean this repository.
 func matches(pattern, path string) bool {
 	if first, _, _ := strings.Cut(pattern, "/"); !strings.Contains(first, ".") && !stdlib(pattern) {
 		pattern = module + "/" + pattern
@@ -100,13 +100,13 @@ func matches(pattern, path string) bool {
 	return path == pattern
 }
 
-// stdlib names the packages of the standard library that rules speak of.
+// stdlib returns the packages of the standard library that rules mention.
 func stdlib(pattern string) bool {
 	return slices.Contains([]string{"net", "net/http", "os", "os/...", "math/rand/...", "crypto/rand", "log/..."}, pattern)
 }
 
-// chain returns how a package comes to import what a pattern means, over any number of packages;
-// nil = it does not.
+// chain returns the chain of imports from a package to a package that matches the pattern, of any
+// length; nil = there is none.
 func (g graph) chain(from, pattern string) []string {
 	cameBy := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Bounds of a file and of a function, in lines. A larger file has two nouns in it.
+// Bounds of a file and of a function, in lines.
 const (
 	maxLines         = 500
 	maxTestLines     = 900
 	maxFunctionLines = 120
 )
 
-// mayPanic lists packages that panic, and where it is caught.
+// mayPanic lists the packages that may panic, with the place that recovers.
 var mayPanic = map[string]string{
 	"internal/process/devserver": "Temporal's logger has to; Start turns it into an error",
 }
@@ -52,13 +52,13 @@ func checkLines(t *testing.T, p *pkg, files []string, most int) {
 			continue
 		}
 		if n := bytes.Count(source, []byte{'\n'}); n > most {
-			t.Errorf("%s/%s has %d lines, more than %d: split it by what it is about", p.ImportPath, name, n, most)
+			t.Errorf("%s/%s has %d lines, more than %d: split it by subject", p.ImportPath, name, n, most)
 		}
 		checkFunctions(t, filepath.Join(p.Dir, name), source)
 	}
 }
 
-// checkFunctions finds functions that are too long; tables of tests belong into variables.
+// checkFunctions finds functions that are too long. Tables of tests belong in variables.
 func checkFunctions(t *testing.T, name string, source []byte) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -104,7 +104,7 @@ func checkPanics(t *testing.T, name string) {
 			return true
 		}
 		if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" {
-			t.Errorf("%s: a library returns errors; it does not panic", files.Position(call.Pos()))
+			t.Errorf("%s: a library panics: return an error instead", files.Position(call.Pos()))
 		}
 		return true
 	})

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// anything stands for every package that is not ours.
+// anything matches every package outside this repository.
 const anything = "*"
 
-// layer is a place in the picture: what its packages may import, besides the standard library.
+// layer is a set of packages with the imports that they may have, in addition to the standard
+// library.
 type layer struct {
 	packages string
 	may      []string
@@ -107,7 +108,7 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// breaches tells of every import that no layer allows, one sentence each.
+// breaches describes every import that no layer allows, one sentence each.
 func (g graph) breaches(layers []layer) []string {
 	var list []string
 	for _, path := range g.matching(module + "/...") {
@@ -127,7 +128,7 @@ func (g graph) breaches(layers []layer) []string {
 
 func (g graph) allowed(l layer, imported string) bool {
 	p, ok := g[imported]
-	if !ok || p.Standard { // not listed: "C" and "unsafe"
+	if !ok || p.Standard { // not in the list of packages: "C" and "unsafe"
 		return true
 	}
 	return slices.ContainsFunc(l.may, func(pattern string) bool {
@@ -135,7 +136,7 @@ func (g graph) allowed(l layer, imported string) bool {
 	})
 }
 
-// never forbids to come by something, over whatever packages.
+// never forbids that a package depends on another one, directly or through other packages.
 type never struct {
 	from, to string
 	because  string
@@ -168,25 +169,26 @@ var nevers = []never{
 	{"cmd/...", "workflows/replaytest", "test kits stay in tests"},
 }
 
-func TestWhatMustNotBeReached(t *testing.T) {
+func TestForbiddenDependencies(t *testing.T) {
 	t.Parallel()
 	g := load(t)
 	for _, n := range nevers {
 		from := g.matching(n.from)
 		if len(from) == 0 {
-			t.Errorf("there is no %s: the rule about it is void", n.from)
+			t.Errorf("the rule names %s, which does not exist", n.from)
 		}
 		for _, path := range from {
 			if chain := g.chain(path, n.to); chain != nil {
-				t.Errorf("%s must not come by %s (%s), but does: %s", path, n.to, n.because, strings.Join(chain, " → "))
+				t.Errorf("%s must not depend on %s (%s), but does: %s", path, n.to, n.because, strings.Join(chain, " → "))
 			}
 		}
 	}
 }
 
-// Workflows are replayed: what differs between two executions may not be asked. The SDK below them
-// may, so only their own imports count; workflowcheck looks at what they call.
-func TestWorkflowsAskNothingOutside(t *testing.T) {
+// TestWorkflowsImportNothingNondeterministic: workflows are replayed, so they must not read
+// anything that differs between two executions. The SDK that they import may, so only their own
+// imports count. workflowcheck checks the functions that they call.
+func TestWorkflowsImportNothingNondeterministic(t *testing.T) {
 	t.Parallel()
 	g := load(t)
 	for _, path := range g.matching("workflows/...") {
@@ -205,7 +207,7 @@ func TestLogKnowsNoHTTP(t *testing.T) {
 	g := load(t)
 	for _, path := range g.matching("stream/...") {
 		if slices.Contains(g[path].Imports, "net/http") {
-			t.Errorf("%s imports net/http: the log does not know how it is served", path)
+			t.Errorf("%s imports net/http: the log must not depend on its transport", path)
 		}
 	}
 }
@@ -224,7 +226,7 @@ func TestEmbeddedServersStayInPrograms(t *testing.T) {
 	}
 }
 
-// The rules are worth as much as their checker: it has to see what they forbid.
+// TestCheckerSeesBreaches: the checker reports imports that the rules forbid.
 func TestCheckerSeesBreaches(t *testing.T) {
 	t.Parallel()
 	ours := &struct{ Path string }{module}

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// constants finds the numeric constants of packages without compiling them.
+// constants evaluates the numeric constants of packages without compiling them.
 type constants struct {
 	t *testing.T
-	// of has the expressions of each package that was read, by its folder and their names.
+	// of has the expressions of the constants, by the package's folder and the constant's name.
 	of map[string]map[string]ast.Expr
 }
 
@@ -53,9 +53,9 @@ func (c *constants) read(dir string) map[string]ast.Expr {
 	return known
 }
 
-// value evaluates a constant expression of a package; durations are in nanoseconds. It is nil if
-// the expression has anything but numbers, constants of the same package, units of package time,
-// and operators.
+// value evaluates a constant expression of a package; durations are in nanoseconds. It returns nil
+// if the expression contains anything except numbers, constants of the same package, units of
+// package time, and operators.
 func (c *constants) value(dir string, e ast.Expr) constant.Value {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -85,7 +85,7 @@ func (c *constants) value(dir string, e ast.Expr) constant.Value {
 	return nil
 }
 
-// renderings returns the texts that stand for a number in the documentation: with commas, in binary
+// renderings returns the texts that represent a number in the documentation: with commas, in binary
 // units, or as a duration.
 func renderings(n int64) []string {
 	list := []string{grouped(n)}
@@ -114,7 +114,8 @@ func grouped(n int64) string {
 
 var taggedLimit = regexp.MustCompile(`([^ |(]+(?: (?:KiB|MiB|ms|s|min|h|days))?)<!-- ([\w/]+)\.(\w+) -->`)
 
-// Each number of the limits page that names a constant in a comment has its value.
+// TestLimitsAreThoseOfTheCode: each number of the limits page that names a constant in a comment
+// has that constant's value.
 func TestLimitsAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/reference/limits.md")

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// retiredFiles are file names without a noun of the field: they say when or where something
+// retiredFiles are file names without a noun of the domain: they say when or where something
 // happens, and not what it is.
 var retiredFiles = []string{
 	"beside", "crew", "late", "onward", "soft", "day", "keep", "heard", "leaf", "recall", "settled", "unbegun", "places",
 	"past", "unseen", "asked",
 }
 
-// retiredWords are private words that have no meaning in the field. docs/concepts/terms.md has the
+// retiredWords are private words without a meaning in the domain. docs/concepts/terms.md has the
 // terms.
 var retiredWords = []string{"beside", "crew", "onward", "unbegun"}
 

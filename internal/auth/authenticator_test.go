@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// asked returns a request with pairs of names and values in its header; a name may come twice.
+// asked returns a request with the given header fields, as pairs of name and value. A name may
+// occur twice.
 func asked(from string, header ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/v1/agents", nil)
 	r.RemoteAddr = from
@@ -22,7 +23,7 @@ func asked(from string, header ...string) *http.Request {
 	return r
 }
 
-func TestTokensComeOneWayOnly(t *testing.T) {
+func TestTokensAreReadFromOnePlaceOnly(t *testing.T) {
 	t.Parallel()
 	const ws = "Sec-WebSocket-Protocol"
 	for _, tt := range []struct {
@@ -52,7 +53,7 @@ func TestTokensComeOneWayOnly(t *testing.T) {
 	}
 }
 
-func TestAProxyIsBelievedOnlyWhereItStands(t *testing.T) {
+func TestProxyHeadersAreReadOnlyFromTheProxy(t *testing.T) {
 	t.Parallel()
 	proxy := &auth.Proxy{
 		Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups", Tenant: "X-Tenant"},
@@ -88,8 +89,9 @@ func TestAProxyIsBelievedOnlyWhereItStands(t *testing.T) {
 	}
 }
 
-// Without a header for the tenant nobody can choose one.
-func TestTenantIsTheDefaultWhereNobodySaysIt(t *testing.T) {
+// TestTenantDefaultsWithoutAHeader: without a configured tenant header, clients cannot choose a
+// tenant.
+func TestTenantDefaultsWithoutAHeader(t *testing.T) {
 	t.Parallel()
 	proxy := &auth.Proxy{Headers: auth.Headers{Subject: "X-User"}, Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	got, err := proxy.Authenticate(asked("127.0.0.1:9", "X-User", "ann", "", "shop", "Tenant", "shop", "X-Tenant", "shop"))
@@ -98,7 +100,7 @@ func TestTenantIsTheDefaultWhereNobodySaysIt(t *testing.T) {
 	}
 }
 
-func TestAnonymousIsWhoeverTheySay(t *testing.T) {
+func TestAnonymousCallersNameThemselves(t *testing.T) {
 	t.Parallel()
 	a := &auth.Anonymous{Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"}, Roles: []string{"admin"}, Local: true}
 	got, err := a.Authenticate(asked("", "X-User", "ann", "X-Roles", "finance", "X-Tenant", "shop"))

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// FuzzBearer: what is taken for a token is one, whatever stands in the headers.
+// FuzzBearer: whatever the header fields contain, only a well-formed token is returned as one.
 func FuzzBearer(f *testing.F) {
 	f.Add("Bearer abc", "")
 	f.Add("", "ag-ui.perdure.v1, bearer.abc")

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-func TestPrincipalsThatCannotBe(t *testing.T) {
+func TestInvalidPrincipalsAreRejected(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", auth.MaxNameBytes)
 	for _, p := range []auth.Principal{

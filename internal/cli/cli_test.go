@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// finished is what came of a command line.
+// finished is the result of a command line.
 type finished struct {
 	out, errOut string
 	code        int
@@ -35,13 +35,13 @@ func run(t *testing.T, environ []string, stdin string, args ...string) finished 
 	return finished{out.String(), errOut.String(), code}
 }
 
-// serve answers as a route says, which is a method and a path; anything else fails the test.
+// serve answers the given routes, each a method and a path. Any other request fails the test.
 func serve(t *testing.T, routes map[string]func(http.ResponseWriter, *http.Request)) (environ []string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := routes[r.Method+" "+r.URL.RequestURI()]
 		if answer == nil {
-			t.Errorf("asked %s %s", r.Method, r.URL.RequestURI())
+			t.Errorf("unexpected request %s %s", r.Method, r.URL.RequestURI())
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -122,7 +122,8 @@ func TestExitCodes(t *testing.T) {
 	run(t, nil, "", "threads", "--url", "http://127.0.0.1:1").want(t, exitUnreachable, "", "cannot be reached")
 }
 
-// What a dead attempt said is not in what goes to a pipe, and what stands for it is.
+// TestAnswerHoldsWhatCounts: the answer on a pipe contains the output of the successful attempt and
+// not that of a failed one.
 func TestAnswerHoldsWhatCounts(t *testing.T) {
 	t.Parallel()
 	text := func(kind, more string) string {
@@ -156,15 +157,15 @@ func TestAnswerHoldsWhatCounts(t *testing.T) {
 	got.want(t, 0, "here\x1b[31m\n", "")
 	want := "run r1 of thread t1\n· model\nhm\n↺ what was being said is taken back: its attempt has died, another one begins\n  ▸ helper\n    one\n    two\n  ◂ helper\n"
 	if got.errOut != want {
-		t.Errorf("beside it says\n%s\nwant\n%s", got.errOut, want)
+		t.Errorf("stderr is\n%s\nwant\n%s", got.errOut, want)
 	}
 	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != messageID("t1", input.RunID) || p.History != "append" || p.OnBusy != "enqueue" {
 		t.Errorf("the input is %+v", input)
 	}
 }
 
-// A fork has the messages of its parent: what is said there in a run of an id that the parent has
-// had is something new.
+// TestMessagesHaveIDsOfTheirThread: a fork has the messages of its parent. A message in a run of
+// the fork is new, also if the run has the ID of a run of the parent.
 func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
@@ -176,7 +177,7 @@ func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
 		said[input.Messages[0].ID] = true
 	}
 	if len(said) != 2 {
-		t.Errorf("the messages of two threads, one said twice, have the ids %v", said)
+		t.Errorf("message ids of two threads, with one message twice: got %v", said)
 	}
 }
 
@@ -201,8 +202,8 @@ func TestTailShowsHistory(t *testing.T) {
 	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 0, "run r1 of thread t1\n> hi\nho\n→ add {}\n← 7\n", "")
 }
 
-// A snapshot at the end of a run repeats what the run has shown: its calls, and what was there
-// before it.
+// TestTailShowsNothingTwice: a snapshot at the end of a run repeats the calls and the earlier
+// messages. The command does not print them again.
 func TestTailShowsNothingTwice(t *testing.T) {
 	t.Parallel()
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
@@ -343,7 +344,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("completion: %q", got.out)
 	}
 	if got := run(t, environ, "", "__complete", "run", "a", "hi", "--thread", ""); !strings.HasPrefix(got.out, "t1\t") {
-		t.Errorf("completion of a flag behind the arguments: %q", got.out)
+		t.Errorf("completion of a flag after the arguments: got %q", got.out)
 	}
 	if got := run(t, environ, "", "__complete", "schedules", "trigger", "s1", "--overlap", ""); !strings.HasPrefix(got.out, "skip\nbuffer_one\n") {
 		t.Errorf("completion of an overlap: %q", got.out)

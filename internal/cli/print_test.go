@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// What a terminal would obey is escaped in JSON that it is shown, and the JSON says the same: a C1
-// control is a whole sequence's beginning for it, as ESC [ is.
+// TestJSONOnTerminal: control characters are escaped in JSON that goes to a terminal, and the JSON
+// keeps its value. A C1 control starts an escape sequence in the same way as "ESC [".
 func TestJSONOnTerminal(t *testing.T) {
 	t.Parallel()
 	const raw = "{\n  \"content\": \"\\u001b[31m \u009b31m \u202e \u007f 你😀\"\n}\n"
@@ -23,6 +23,6 @@ func TestJSONOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(shown, &is); err != nil || is["content"] != was["content"] {
-		t.Errorf("shown %q says %q, %v, want %q", shown, is["content"], err, was["content"])
+		t.Errorf("value of the JSON %q: got %q, %v, want %q", shown, is["content"], err, was["content"])
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Somebody at a terminal is asked until the server takes the decision.
+// TestQuestions: the command asks the user again until the server accepts the decision.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{
@@ -67,8 +67,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// The question of a tool is answered as it wants it. Nobody may let the call be made: it is under
-// way.
+// TestQuestionsOfTools: the question of a tool is answered according to its schema. The user cannot
+// approve the call: it has already started.
 func TestQuestionsOfTools(t *testing.T) {
 	t.Parallel()
 	const one = `{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"},"why":{"type":"string"}}}`
@@ -95,9 +95,9 @@ func TestQuestionsOfTools(t *testing.T) {
 	}
 }
 
-// Whoever is asked sees what it is about: the call that may be made, or what a step or a tool wants
-// to know.
-func TestWhatAQuestionIsAbout(t *testing.T) {
+// TestApproversSeeTheSubject: the approver sees the call that awaits approval, or the question of a
+// step or a tool.
+func TestApproversSeeTheSubject(t *testing.T) {
 	t.Parallel()
 	for _, q := range []struct{ tool, args, reason, want string }{
 		{"refund", `{"order":7}`, "tool_call", `refund {"order":7}`},
@@ -117,7 +117,7 @@ func TestWhatAQuestionIsAbout(t *testing.T) {
 
 func TestQuestionsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
-	in, _ := io.Pipe() // nobody ever types
+	in, _ := io.Pipe() // no input ever arrives
 	defer in.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -126,7 +126,7 @@ func TestQuestionsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// What models and tools write can do nothing to a terminal.
+// TestTerminalsAreSafe: output of models and tools cannot control a terminal.
 func TestTerminalsAreSafe(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -43,12 +43,12 @@ func TestDefinitionReference(t *testing.T) {
 	reference.Check(t, "../../docs/reference/definitions.md", "schemas", strings.Join(pages, "\n"), *update)
 }
 
-// undescribed finds rows of tables without a meaning.
+// undescribed returns the table rows without a description.
 func undescribed(t *testing.T, page string) {
 	t.Helper()
 	for line := range strings.Lines(page) {
 		if strings.HasSuffix(line, "|  |\n") {
-			t.Errorf("nothing is said about %s", line)
+			t.Errorf("%s has no description", line)
 		}
 	}
 }

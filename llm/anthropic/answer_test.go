@@ -88,7 +88,7 @@ func TestAnswer(t *testing.T) {
 				llm.TextDelta{Text: "é"},
 				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: `{"x":1}`},
 				end(`{"signature":"s2","text":2,"calls":1}`),
-				finish(llm.FinishToolCalls, llm.Usage{}), // although it said end_turn
+				finish(llm.FinishToolCalls, llm.Usage{}), // although the server sent end_turn
 			},
 		},
 		"thinking without a signature or an end": {
@@ -117,7 +117,7 @@ func TestAnswer(t *testing.T) {
 				finish(llm.FinishToolCalls, llm.Usage{}),
 			},
 		},
-		"what we do not know passes by": {
+		"unknown events are ignored": {
 			[]string{
 				`{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"x","name":"web_search"}}`,
 				`{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{}}}`,
@@ -180,7 +180,7 @@ func TestFaultsInTheStream(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever the server sends, chunks keep the rules.
+// FuzzAnswer: for any output of the server, the chunks keep the rules.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"\ud83d"}}`, endTurn)
 	f.Add(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"x":"\xff"}}}`, endTurn)

@@ -25,11 +25,11 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts g
 	})
 }
 
-// encoder writes Messages as Anthropic does.
+// encoder writes Messages in Anthropic's format.
 type encoder struct {
-	blocks int         // begun
-	open   string      // the type of the last block, if more can follow in it
-	calls  map[int]int // their blocks
+	blocks int         // number of blocks that were started
+	open   string      // type of the last block, if more content can follow in it
+	calls  map[int]int // block numbers of the calls
 }
 
 var _ llmtest.Sealer = (*encoder)(nil)
@@ -83,7 +83,7 @@ func encodeUsage(usage llm.Usage) string {
 		}
 	}
 	if usage.CachedInput != nil {
-		counts["input_tokens"] = *usage.Input - *usage.CachedInput // the API counts apart what llm.Usage counts together
+		counts["input_tokens"] = *usage.Input - *usage.CachedInput // the API counts separately what llm.Usage counts together
 	}
 	if usage.Reasoning != nil {
 		counts["output_tokens_details"] = map[string]int64{"thinking_tokens": *usage.Reasoning}
@@ -96,7 +96,7 @@ func (e *encoder) Fault(message string) string {
 	return "event: error\ndata: " + fmt.Sprintf(`{"type":"error","error":{"type":"overloaded_error","message":%q}}`, message) + "\n\n"
 }
 
-// within begins a block, unless one of its type is open.
+// within starts a block, unless a block of the type is open.
 func (e *encoder) within(kind, members string) string {
 	if e.open == kind {
 		return ""
@@ -124,7 +124,7 @@ func (e *encoder) delta(index int, members string) string {
 	return line("content_block_delta", fmt.Sprintf(`"index":%d,"delta":{%s}`, index, members))
 }
 
-// line returns one event; its type stands in it twice.
+// line returns one event. The format repeats the event's type in its data.
 func line(kind, members string) string {
 	if members != "" {
 		members = "," + members

@@ -25,17 +25,17 @@ func TestFormat(t *testing.T) {
 		output         *llm.Output
 		schema         string
 	}{
-		"none":                           {DefaultBaseURL, "claude-sonnet-4-5", nil, ""},
-		"a schema":                       {DefaultBaseURL, "claude-sonnet-4-5-20250929", &llm.Output{Schema: json.RawMessage(schema)}, schema},
-		"without what it refuses":        {DefaultBaseURL, "claude-haiku-4-5", &llm.Output{Schema: json.RawMessage(bounded)}, loose},
-		"an open object":                 {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(open), Native: &yes}, ""},
-		"nobody wants it":                {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(schema), Native: &no}, ""},
-		"another server":                 {elsewhere, "claude-opus-5", &llm.Output{Schema: json.RawMessage(schema)}, ""},
-		"another server that takes it":   {elsewhere, "m", &llm.Output{Schema: json.RawMessage(schema), Native: &yes}, schema},
-		"a model that does not":          {DefaultBaseURL, "claude-opus-4-1-20250805", &llm.Output{Schema: json.RawMessage(schema)}, ""},
-		"a family that is not known to":  {DefaultBaseURL, "claude-fable-5", &llm.Output{Schema: json.RawMessage(schema)}, ""},
-		"a schema that may be too large": {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(many)}, ""},
-		"a large schema all the same":    {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(many), Native: &yes}, many},
+		"none":                                     {DefaultBaseURL, "claude-sonnet-4-5", nil, ""},
+		"a schema":                                 {DefaultBaseURL, "claude-sonnet-4-5-20250929", &llm.Output{Schema: json.RawMessage(schema)}, schema},
+		"without keywords that the API refuses":    {DefaultBaseURL, "claude-haiku-4-5", &llm.Output{Schema: json.RawMessage(bounded)}, loose},
+		"an open object":                           {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(open), Native: &yes}, ""},
+		"no schema is requested":                   {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(schema), Native: &no}, ""},
+		"another server":                           {elsewhere, "claude-opus-5", &llm.Output{Schema: json.RawMessage(schema)}, ""},
+		"another server that takes it":             {elsewhere, "m", &llm.Output{Schema: json.RawMessage(schema), Native: &yes}, schema},
+		"a model that does not":                    {DefaultBaseURL, "claude-opus-4-1-20250805", &llm.Output{Schema: json.RawMessage(schema)}, ""},
+		"a family that is not known to support it": {DefaultBaseURL, "claude-fable-5", &llm.Output{Schema: json.RawMessage(schema)}, ""},
+		"a schema that may be too large":           {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(many)}, ""},
+		"a large schema all the same":              {DefaultBaseURL, "claude-opus-5", &llm.Output{Schema: json.RawMessage(many), Native: &yes}, many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,12 +12,12 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// block is thinking as we seal it.
+// sealed returns thinking in sealed form.
 func sealed(text, data string) llm.Reasoning {
 	return llm.Reasoning{Text: text, Provider: "anthropic", Data: json.RawMessage(data)}
 }
 
-// bodyOf returns the request that messages make, without marks for the cache.
+// bodyOf returns the request for the given messages, without cache marks.
 func bodyOf(t *testing.T, model string, messages ...llm.Message) map[string]json.RawMessage {
 	t.Helper()
 	params, err := New(Config{}).params(&llm.Request{Model: model, Messages: messages})
@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 			    {"type":"text","text":"Go on"}]},
 			  {"role":"assistant","content":[{"type":"text","text":"Well"},{"type":"text","text":"Yes"}]}]`,
 		},
-		"a result that says nothing": {
+		"an empty result": {
 			[]llm.Message{says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "\n"}}, ToolCalls: calls[1:]}, {Role: llm.RoleTool, ToolCallID: "b", Parts: []llm.Part{llm.Text{Text: " \n"}}}},
 			`[{"role":"user","content":[{"type":"text","text":"Hi"}]},
 			  {"role":"assistant","content":[{"type":"tool_use","id":"b","name":"g","input":{}}]},
@@ -120,7 +120,7 @@ func TestMessages(t *testing.T) {
 			)},
 			`[{"role":"user","content":[{"type":"text","text":"See"}]}]`,
 		},
-		"thinking stands where it stood, in every turn": {
+		"thinking keeps its place, in every turn": {
 			[]llm.Message{
 				says(llm.RoleUser, "1"),
 				{
@@ -153,8 +153,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestBoundThinking: newer models refuse thinking whose conversation has
-// changed, unless they are asked to pass over it.
+// TestBoundThinking: newer models refuse thinking whose conversation has changed, unless the
+// request asks them to ignore it.
 func TestBoundThinking(t *testing.T) {
 	t.Parallel()
 	thought := llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "Ok"}}, Reasoning: []llm.Reasoning{sealed("Hm", `{"signature":"s"}`)}}
@@ -181,7 +181,8 @@ func TestBoundThinking(t *testing.T) {
 	}
 }
 
-// TestCache: four marks at most, at the end of what the next request repeats.
+// TestCache: a request has at most four cache marks, each at the end of a prefix that the next
+// request repeats.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	messages := []llm.Message{says(llm.RoleSystem, "Be brief."), says(llm.RoleUser, "1")}

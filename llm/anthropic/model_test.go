@@ -55,7 +55,7 @@ func TestInvalidBaseURL(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotRead: the SDK would add what it finds there.
+// TestEnvironmentIsNotRead: the SDK would otherwise add settings from the environment.
 func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the environment
 	for name, value := range map[string]string{
 		"ANTHROPIC_API_KEY": "sk-ambient", "ANTHROPIC_AUTH_TOKEN": "ambient", "ANTHROPIC_CUSTOM_HEADERS": "X-Ambient: 1", "ANTHROPIC_BASE_URL": "http://ambient.example",
@@ -70,7 +70,8 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 	}
 }
 
-// TestNoSpansOfTheSDK: the call has a span of ours, and prompts must not get into one of others.
+// TestNoSpansOfTheSDK: the call has a span of this package, and the SDK must not report spans with
+// prompts.
 func TestNoSpansOfTheSDK(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
 	recorder := tracetest.NewSpanRecorder()
 	before := otel.GetTracerProvider()
@@ -135,7 +136,7 @@ func Example() {
 	for chunk, err := range model.Stream(context.Background(), &llm.Request{Model: "claude-sonnet-5-5", Messages: []llm.Message{question}}) {
 		var failure *llm.Error
 		if errors.As(err, &failure) && failure.Retryable() {
-			return // try again after failure.RetryAfter
+			return // repeat after failure.RetryAfter
 		}
 		if err != nil {
 			return

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// sent streams req against a server and returns what arrived there.
+// sent streams req against a server and returns the request that the server received.
 func sent(t *testing.T, config Config, req *llm.Request) (http.Header, map[string]json.RawMessage) {
 	t.Helper()
 	var header http.Header
@@ -103,7 +103,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestRequestLeavesOutWhatIsNotSet(t *testing.T) {
+func TestRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
 	header, body := sent(t, Config{}, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
@@ -174,7 +174,7 @@ func TestEffort(t *testing.T) {
 		{"claude-opus-4-6", nil, adaptive},
 		{"claude-haiku-4-5", nil, `{"thinking":{"type":"enabled","budget_tokens":4096}}`},
 		{"claude-haiku-4-5", &large, `{"thinking":{"type":"enabled","budget_tokens":1500}}`},
-		{"claude-haiku-4-5", &small, `{}`}, // less than the API takes
+		{"claude-haiku-4-5", &small, `{}`}, // below the API's minimum
 		{"claude-3-5-haiku", nil, `{}`},
 		{"m", nil, `{}`},
 	} {

@@ -102,7 +102,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what came goes back part by part.
+// TestRoundTrip: the parts of an answer are sent back unchanged, part by part.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	const parts = `[{"text":"é"},{"text":"ab","thoughtSignature":"s1"},{"text":" "},{"text":"c","thoughtSignature":"s2"},
@@ -115,7 +115,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, chunk := range chunks {
 		collector.Add(chunk)
 	}
-	want := strings.Replace(parts, `{"text":" "},`, "", 1) // which says nothing
+	want := strings.Replace(parts, `{"text":" "},`, "", 1) // the blank part has no content
 	equalJSON(t, `[{"role":"user","parts":[{"text":"1"}]},{"role":"model","parts":`+want+`}]`, contentsOf(t, "gemini-3-pro", says(llm.RoleUser, "1"), collector.Message()))
 }
 
@@ -177,7 +177,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever the server sends, chunks keep the rules.
+// FuzzAnswer: for any output of the server, the chunks keep the rules.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"candidates":[{"content":{"parts":[{"text":"\ud83d","thoughtSignature":"\xff"}]}}]}`, stop)
 	f.Add(`{"candidates":[{"content":{"parts":[{"functionCall":{"id":"a","name":"f","args":{"x":"\xff"}}}]}}]}`, stop)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// sealed is thinking as we seal it.
+// sealed returns thinking in sealed form.
 func sealed(text, data string) llm.Reasoning {
 	return llm.Reasoning{Text: text, Provider: "gemini", Data: json.RawMessage(data)}
 }
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// contentsCases are conversations, and the contents that the API gets.
+// contentsCases are conversations, with the contents that are sent to the API.
 var contentsCases = map[string]struct {
 	model    string
 	messages []llm.Message
@@ -123,7 +123,7 @@ var contentsCases = map[string]struct {
 		)},
 		`[{"role":"user","parts":[{"text":"See"}]}]`,
 	},
-	"signatures stand where they stood": {
+	"signatures keep their place": {
 		"gemini-3-pro",
 		[]llm.Message{
 			says(llm.RoleUser, "1"),
@@ -151,7 +151,7 @@ var contentsCases = map[string]struct {
 			    {"functionResponse":{"id":"a","name":"f","response":{"output":""}}},
 			    {"functionResponse":{"id":"b","name":"functions_g_1f5jnb9","response":{"output":""}}}]}]`,
 	},
-	"calls of somebody else's, in this turn": {
+	"calls of another provider's model, in this turn": {
 		"gemini-3-pro",
 		[]llm.Message{
 			says(llm.RoleUser, "1"), {Role: llm.RoleAssistant, ToolCalls: contentsCalls[:1]}, {Role: llm.RoleTool, ToolCallID: "a"},

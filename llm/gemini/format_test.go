@@ -23,13 +23,13 @@ func TestFormat(t *testing.T) {
 		output         *llm.Output
 		schema         string
 	}{
-		"none":                         {DefaultBaseURL, "gemini-2.5-flash", nil, nil, ""},
-		"a schema":                     {DefaultBaseURL, "gemini-2.5-flash", nil, &llm.Output{Schema: json.RawMessage(schema)}, schema},
-		"without what may be too much": {DefaultBaseURL, "gemini-2.5-flash", nil, &llm.Output{Schema: json.RawMessage(bounded)}, loose},
+		"none":     {DefaultBaseURL, "gemini-2.5-flash", nil, nil, ""},
+		"a schema": {DefaultBaseURL, "gemini-2.5-flash", nil, &llm.Output{Schema: json.RawMessage(schema)}, schema},
+		"without keywords that may exceed a limit": {DefaultBaseURL, "gemini-2.5-flash", nil, &llm.Output{Schema: json.RawMessage(bounded)}, loose},
 		"any value":                    {DefaultBaseURL, "gemini-2.5-flash", nil, &llm.Output{Schema: json.RawMessage(`{}`), Native: &yes}, ""},
-		"beside tools":                 {DefaultBaseURL, "gemini-2.5-flash", tools, &llm.Output{Schema: json.RawMessage(schema)}, ""},
-		"beside tools, since 3":        {DefaultBaseURL, "gemini-3-pro-preview", tools, &llm.Output{Schema: json.RawMessage(schema)}, schema},
-		"nobody wants it":              {DefaultBaseURL, "gemini-3-pro-preview", nil, &llm.Output{Schema: json.RawMessage(schema), Native: &no}, ""},
+		"with tools":                   {DefaultBaseURL, "gemini-2.5-flash", tools, &llm.Output{Schema: json.RawMessage(schema)}, ""},
+		"with tools, since 3":          {DefaultBaseURL, "gemini-3-pro-preview", tools, &llm.Output{Schema: json.RawMessage(schema)}, schema},
+		"no schema is requested":       {DefaultBaseURL, "gemini-3-pro-preview", nil, &llm.Output{Schema: json.RawMessage(schema), Native: &no}, ""},
 		"another server":               {elsewhere, "gemini-3-pro-preview", nil, &llm.Output{Schema: json.RawMessage(schema)}, ""},
 		"another server that takes it": {elsewhere, "m", tools, &llm.Output{Schema: json.RawMessage(schema), Native: &yes}, schema},
 		"a model from before":          {DefaultBaseURL, "gemini-2.0-flash", nil, &llm.Output{Schema: json.RawMessage(schema)}, ""},

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts g
 	})
 }
 
-// encoder writes streamed contents as Google does.
+// encoder writes streamed contents in Google's format.
 type encoder struct{ calls []writtenCall }
 
 type writtenCall struct{ id, name, arguments string }
@@ -82,7 +82,7 @@ func encodeUsage(usage llm.Usage) string {
 	}
 	c := counts{Prompt: usage.Input, Candidates: usage.Output, Cached: usage.CachedInput, Thoughts: usage.Reasoning, Total: usage.Total}
 	if usage.Reasoning != nil {
-		candidates := *usage.Output - *usage.Reasoning // the API counts apart what llm.Usage counts together
+		candidates := *usage.Output - *usage.Reasoning // the API counts separately what llm.Usage counts together
 		c.Candidates = &candidates
 	}
 	data, _ := json.Marshal(c)

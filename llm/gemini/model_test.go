@@ -110,7 +110,7 @@ func Example() {
 	for chunk, err := range model.Stream(context.Background(), &llm.Request{Model: "gemini-3-flash", Messages: []llm.Message{question}}) {
 		var failure *llm.Error
 		if errors.As(err, &failure) && failure.Retryable() {
-			return // try again after failure.RetryAfter
+			return // repeat after failure.RetryAfter
 		}
 		if err != nil {
 			return

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// sent streams req against a server and returns what arrived there.
+// sent streams req against a server and returns the request that the server received.
 func sent(t *testing.T, config Config, req *llm.Request) (*http.Request, map[string]json.RawMessage) {
 	t.Helper()
 	var request *http.Request
@@ -86,7 +86,7 @@ func TestRequest(t *testing.T) {
 		"generationConfig":  `{"temperature":0,"maxOutputTokens":100,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":8192}}`,
 	} {
 		if member == "tools" && !strings.Contains(string(body[member]), schema) {
-			t.Errorf("tools are\n%s\nwithout the schema as it is", body[member])
+			t.Errorf("tools are\n%s\nwithout the unchanged schema", body[member])
 		}
 		equalJSON(t, want, body[member])
 		delete(body, member)
@@ -96,7 +96,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestRequestLeavesOutWhatIsNotSet(t *testing.T) {
+func TestRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	request, body := sent(t, Config{}, &llm.Request{Model: "models/x/../y", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 	if values, ok := request.Header["X-Goog-Api-Key"]; ok {

@@ -32,7 +32,7 @@ func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {
 
 const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 
-// TestServerHabits pins what servers other than OpenAI's are known to send.
+// TestServerHabits pins deviations of other servers from OpenAI's format.
 func TestServerHabits(t *testing.T) {
 	t.Parallel()
 	n := func(n int64) *int64 { return &n }
@@ -82,7 +82,7 @@ func TestServerHabits(t *testing.T) {
 				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"},
 				llm.ReasoningDelta{Text: "B"},
 				llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning"`)},
-				finish(llm.FinishToolCalls, llm.Usage{}), // although it said stop
+				finish(llm.FinishToolCalls, llm.Usage{}), // although the server sent stop
 			},
 		},
 		"one index for all calls": {
@@ -167,7 +167,7 @@ func TestFaultsInTheStream(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever the server sends, chunks keep the rules.
+// FuzzAnswer: for any output of the server, the chunks keep the rules.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}`, stop)
 	f.Add(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"\xff"}}]}}]}`, stop)
@@ -182,7 +182,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// wantRules checks the rules that the chunks of any completion keep.
+// wantRules checks the rules for the chunks of any completion.
 func wantRules(t *testing.T, chunks []llm.Chunk, err error) {
 	t.Helper()
 	var collector llm.Collector

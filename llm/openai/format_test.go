@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// complete is as the API wants schemas to be that it holds models to; optional is not.
+	// complete is a schema as the API's strict mode requires it; optional is not.
 	complete = `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","maximum":12345678901234567890}},"additionalProperties":false}`
 	optional = `{"type":"object","required":["n"],"properties":{"n":{"type":"integer"},"why":{"type":"string"}},"additionalProperties":false}`
 	bounded  = `{"type":"object","required":["s"],"properties":{"s":{"type":"string","maxLength":9}},"additionalProperties":false}`
@@ -24,18 +24,18 @@ func TestFormat(t *testing.T) {
 		output         *llm.Output
 		strict, schema string
 	}{
-		"none":                         {DefaultBaseURL, "gpt-5-mini", nil, "", ""},
-		"a schema to be held to":       {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete)}, "true", complete},
-		"without what it cannot hold":  {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(bounded)}, "true", loose},
-		"a schema to be told":          {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(optional)}, "false", optional},
-		"a list":                       {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(`{"type":"array"}`)}, "", ""},
-		"cases":                        {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(`{"type":"object","anyOf":[{}]}`), Native: &yes}, "", ""},
-		"no JSON":                      {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(`{"type"`), Native: &yes}, "", ""},
-		"nobody wants it":              {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete), Native: &no}, "", ""},
-		"another server":               {elsewhere, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete)}, "", ""},
-		"another server that takes it": {elsewhere, "llama", &llm.Output{Schema: json.RawMessage(complete), Native: &yes}, "true", complete},
-		"a model that may not":         {DefaultBaseURL, "gpt-4-turbo", &llm.Output{Schema: json.RawMessage(complete)}, "", ""},
-		"a model that is said to":      {DefaultBaseURL, "ft:gpt-4o:me", &llm.Output{Schema: json.RawMessage(complete), Native: &yes}, "true", complete},
+		"none":                    {DefaultBaseURL, "gpt-5-mini", nil, "", ""},
+		"a schema in strict mode": {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete)}, "true", complete},
+		"without keywords that strict mode refuses": {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(bounded)}, "true", loose},
+		"a schema without strict mode":              {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(optional)}, "false", optional},
+		"a list":                                    {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(`{"type":"array"}`)}, "", ""},
+		"cases":                                     {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(`{"type":"object","anyOf":[{}]}`), Native: &yes}, "", ""},
+		"no JSON":                                   {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(`{"type"`), Native: &yes}, "", ""},
+		"no schema is requested":                    {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete), Native: &no}, "", ""},
+		"another server":                            {elsewhere, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete)}, "", ""},
+		"another server that supports it":           {elsewhere, "llama", &llm.Output{Schema: json.RawMessage(complete), Native: &yes}, "true", complete},
+		"a model without support":                   {DefaultBaseURL, "gpt-4-turbo", &llm.Output{Schema: json.RawMessage(complete)}, "", ""},
+		"a model that is configured to support it":  {DefaultBaseURL, "ft:gpt-4o:me", &llm.Output{Schema: json.RawMessage(complete), Native: &yes}, "true", complete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +65,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// member returns a member of a request, byte by byte; empty = there is none.
+// member returns a member of a request, byte for byte; empty = the request does not have it.
 func member(t *testing.T, params any, name string) string {
 	t.Helper()
 	data, err := json.Marshal(params)

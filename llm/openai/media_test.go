@@ -24,11 +24,11 @@ func TestUnusableMedia(t *testing.T) {
 		"inline sound":         {media: llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: inlinePDF}, responses: llm.UnusableType},
 		"sound by URL":         {media: llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", URL: "https://x.example/a.wav"}, chat: llm.UnusableURL, responses: llm.UnusableType},
 		"film":                 {media: llm.Media{Kind: llm.MediaVideo, MIME: "video/mp4", Data: inlinePDF}, chat: llm.UnusableType, responses: llm.UnusableType},
-		"image that is none":   {media: llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "%%%"}, chat: llm.UnusableData, responses: llm.UnusableData},
-		"text that is none":    {media: llm.Media{Kind: llm.MediaDocument, MIME: "text/plain", Data: "/w=="}, chat: llm.UnusableData, responses: llm.UnusableData},
+		"invalid image":        {media: llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "%%%"}, chat: llm.UnusableData, responses: llm.UnusableData},
+		"invalid text":         {media: llm.Media{Kind: llm.MediaDocument, MIME: "text/plain", Data: "/w=="}, chat: llm.UnusableData, responses: llm.UnusableData},
 		"image from a tool":    {media: llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i.png"}, role: llm.RoleTool, chat: llm.UnusableInResult},
 		"film from a tool":     {media: llm.Media{Kind: llm.MediaVideo, MIME: "video/mp4", Data: inlinePDF}, role: llm.RoleTool, chat: llm.UnusableType, responses: llm.UnusableType},
-		"kind nobody knows":    {media: llm.Media{Kind: "smell", MIME: "x/y", Data: inlinePDF}, chat: llm.UnusableType, responses: llm.UnusableType},
+		"unknown kind":         {media: llm.Media{Kind: "smell", MIME: "x/y", Data: inlinePDF}, chat: llm.UnusableType, responses: llm.UnusableType},
 		"image of a rare sort": {media: llm.Media{Kind: llm.MediaImage, MIME: "image/tiff", Data: inlinePDF}, chat: llm.UnusableType, responses: llm.UnusableType},
 	} {
 		if got := new(Model).Unusable("m", tt.role, tt.media); got != tt.chat {

@@ -51,7 +51,7 @@ func TestInvalidBaseURL(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotRead: the SDK would add what it finds there.
+// TestEnvironmentIsNotRead: the SDK would otherwise add settings from the environment.
 func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the environment
 	for name, value := range map[string]string{
 		"OPENAI_API_KEY": "sk-ambient", "OPENAI_ORG_ID": "ambient", "OPENAI_CUSTOM_HEADERS": "X-Ambient: 1", "OPENAI_BASE_URL": "http://ambient.example",
@@ -113,7 +113,7 @@ func Example() {
 	for chunk, err := range model.Stream(context.Background(), &llm.Request{Model: "gpt-5-mini", Messages: []llm.Message{question}}) {
 		var failure *llm.Error
 		if errors.As(err, &failure) && failure.Retryable() {
-			return // try again after failure.RetryAfter
+			return // repeat after failure.RetryAfter
 		}
 		if err != nil {
 			return

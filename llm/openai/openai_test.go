@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts g
 	})
 }
 
-// encoder writes Chat Completions as OpenAI does.
+// encoder writes Chat Completions in OpenAI's format.
 type encoder struct{}
 
 func (encoder) Begin() string { return delta(`{"role":"assistant","content":"","refusal":null}`) }

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// sent streams req against a server and returns what arrived there.
+// sent streams req against a server and returns the request that the server received.
 func sent(t *testing.T, config Config, req *llm.Request) (http.Header, map[string]json.RawMessage) {
 	t.Helper()
 	var header http.Header
@@ -83,7 +83,7 @@ func TestRequest(t *testing.T) {
 		"temperature":         `0`,
 		"reasoning_effort":    `"low"`,
 		"messages":            `[{"role":"user","content":"Hi"}]`,
-		// Text and not value: the schema must come out byte for byte.
+		// The comparison is by text and not by value: the schema must be sent byte for byte.
 		"tools": `[{"function":{"name":"f","description":"d","parameters":` + schema + `},"type":"function"},{"function":{"name":"g"},"type":"function"}]`,
 	} {
 		if got := string(body[member]); got != want && member == "tools" {
@@ -97,7 +97,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestRequestLeavesOutWhatIsNotSet(t *testing.T) {
+func TestRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
 	header, body := sent(t, Config{}, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})

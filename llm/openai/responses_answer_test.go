@@ -95,7 +95,7 @@ func TestResponseEvents(t *testing.T) {
 				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, responded(llm.FinishToolCalls),
 			},
 		},
-		"what repeats the deltas": {
+		"events that repeat the deltas": {
 			[]string{
 				said("Hi"), `{"type":"response.output_text.done","output_index":0,"text":"Hi"}`,
 				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}`, completed, `[DONE]`,
@@ -114,7 +114,7 @@ func TestResponseEvents(t *testing.T) {
 			[]string{said("Hi"), `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"steered"}}}`},
 			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishOther)},
 		},
-		"incomplete, in an event that says completed": {
+		"incomplete, in a completed event": {
 			[]string{said("Hi"), `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`},
 			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishContentFilter)},
 		},
@@ -171,7 +171,7 @@ func TestFaultsOfAResponse(t *testing.T) {
 	}
 }
 
-// TestBeginningsAreBounded: items cost memory before they have content.
+// TestBeginningsAreBounded: items use memory before they have content, so their number is bounded.
 func TestBeginningsAreBounded(t *testing.T) {
 	t.Parallel()
 	var events []string
@@ -184,8 +184,8 @@ func TestBeginningsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzResponse: whatever the server sends, chunks keep the rules, and what it wants back can be
-// sent.
+// FuzzResponse: for any output of the server, the chunks keep the rules, and the content to send
+// back can be encoded.
 func FuzzResponse(f *testing.F) {
 	f.Add(`{"type":"response.output_text.delta","delta":"\ud83d"}`, completed, completed)
 	f.Add(`{"type":"response.output_item.added","output_index":-1,"item":{"type":"function_call","name":"f"}}`, `{"type":"response.function_call_arguments.delta","output_index":-1,"delta":"\xff"}`, completed)
@@ -200,7 +200,7 @@ func FuzzResponse(f *testing.F) {
 		var collector llm.Collector
 		for _, chunk := range chunks {
 			if end, ok := chunk.(llm.ReasoningEnd); ok && end.Data != nil && !json.Valid(end.Data) {
-				t.Errorf("what is wanted back is %q", end.Data)
+				t.Errorf("content to send back: got %q", end.Data)
 			}
 			collector.Add(chunk)
 		}

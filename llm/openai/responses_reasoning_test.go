@@ -17,7 +17,7 @@ func done(index int, item string) string {
 	return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, index, item)
 }
 
-// answered returns the message that the events make of it, as the model "asked" answers.
+// answered returns the message that the events decode to, as an answer of the model "asked".
 func answered(t *testing.T, events ...string) llm.Message {
 	t.Helper()
 	chunks, err := respond(wire.Limits{}, append(events, completed)...)
@@ -31,14 +31,14 @@ func answered(t *testing.T, events ...string) llm.Message {
 	return collector.Message()
 }
 
-// returned returns what goes back of an answer with the next request of a turn.
+// returned returns the parts of an answer that the next request of the turn sends back.
 func returned(t *testing.T, model string, messages ...llm.Message) json.RawMessage {
 	t.Helper()
 	return asked(t, &llm.Request{Model: model, Messages: append([]llm.Message{user(llm.Text{Text: "Hi"})}, messages...)})["input"]
 }
 
-// conversation returns an answer of every kind of item, with reasoning before each and with what is
-// not to be sent: the status, and what was told when the item began.
+// conversation returns an answer with every kind of item, with reasoning before each. It also has
+// content that is not sent back: the status, and the content of the event that added the item.
 func conversation() []string {
 	return []string{
 		added(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"begun","status":"in_progress"}`),
@@ -65,19 +65,19 @@ const (
 	sentCallB = `{"type":"function_call","call_id":"b","name":"g","arguments":"{}"}`
 )
 
-func TestReasoningGoesBackInItsPlace(t *testing.T) {
+func TestReasoningIsSentBackInItsPlace(t *testing.T) {
 	t.Parallel()
 	answer := answered(t, conversation()...)
 	got := returned(t, "asked", answer)
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+sentOne+`,`+sentTwo+`,`+sentText+`,`+sentThree+`,`+sentCallA+`,`+sentCallB+`]`, got)
 }
 
-// TestReasoningOfWhatIsGone: the API refuses reasoning without what it led to, and other ids in its
-// place.
-func TestReasoningOfWhatIsGone(t *testing.T) {
+// TestReasoningOfRemovedItems: the API refuses reasoning without the item that followed it, and
+// refuses an item with another ID in its place.
+func TestReasoningOfRemovedItems(t *testing.T) {
 	t.Parallel()
 	answer := answered(t, conversation()...)
-	answer.ToolCalls = answer.ToolCalls[1:] // the first was never answered
+	answer.ToolCalls = answer.ToolCalls[1:] // the first call has no result
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+sentOne+`,`+sentTwo+`,`+sentText+`,`+sentCallB+`]`, returned(t, "asked", answer))
 
 	answer = answered(t, conversation()...)
@@ -85,7 +85,7 @@ func TestReasoningOfWhatIsGone(t *testing.T) {
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+sentThree+`,`+sentCallA+`,`+sentCallB+`]`, returned(t, "asked", answer))
 }
 
-// TestReasoningOfASecondMessage: its text is part of the first's.
+// TestReasoningOfASecondMessage: the second message's text is part of the first message.
 func TestReasoningOfASecondMessage(t *testing.T) {
 	t.Parallel()
 	answer := answered(t,
@@ -111,20 +111,20 @@ func TestReasoningOfAnotherModelOrTurn(t *testing.T) {
 		returned(t, "asked", answer, user(llm.Text{Text: "And?"})))
 }
 
-// TestReasoningThatCannotGoBack: nothing is kept at the provider, so an item without its content is
-// one that is not found there.
+// TestReasoningThatCannotGoBack: the provider stores nothing, so it does not find an item that is
+// sent without its encrypted content.
 func TestReasoningThatCannotGoBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		item, next string
 		kept       bool
 	}{
-		"encrypted":                    {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"function_call","call_id":"a","name":"f"}`, true},
-		"in the open":                  {`{"type":"reasoning","id":"rs","summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]}`, `{"type":"function_call","call_id":"a","name":"f"}`, true},
-		"kept at the provider":         {`{"type":"reasoning","id":"rs","summary":[],"content":[],"encrypted_content":null}`, `{"type":"function_call","call_id":"a","name":"f"}`, false},
-		"cut off":                      {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x","status":"incomplete"}`, `{"type":"function_call","call_id":"a","name":"f"}`, false},
-		"before what we cannot keep":   {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"web_search_call","id":"ws"}`, false},
-		"before a call without a name": {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"function_call","call_id":"a"}`, false},
+		"encrypted":                       {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"function_call","call_id":"a","name":"f"}`, true},
+		"in the open":                     {`{"type":"reasoning","id":"rs","summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]}`, `{"type":"function_call","call_id":"a","name":"f"}`, true},
+		"kept at the provider":            {`{"type":"reasoning","id":"rs","summary":[],"content":[],"encrypted_content":null}`, `{"type":"function_call","call_id":"a","name":"f"}`, false},
+		"cut off":                         {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x","status":"incomplete"}`, `{"type":"function_call","call_id":"a","name":"f"}`, false},
+		"before an item that is not kept": {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"web_search_call","id":"ws"}`, false},
+		"before a call without a name":    {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"function_call","call_id":"a"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestReasoningThatCannotGoBack(t *testing.T) {
 	}
 }
 
-// TestForgedReasoning: blocks come back by way of clients.
+// TestForgedReasoning: clients send the blocks, so they may be forged.
 func TestForgedReasoning(t *testing.T) {
 	t.Parallel()
 	block := func(data string) []llm.Reasoning {

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// asked returns the request that a model would send, by its members.
+// asked returns the members of the request that a model would send.
 func asked(t *testing.T, req *llm.Request) map[string]json.RawMessage {
 	t.Helper()
 	params, err := NewResponses(Config{}).params(req)
@@ -47,7 +47,7 @@ func TestResponsesRequest(t *testing.T) {
 		"max_output_tokens":   `100`,
 		"temperature":         `0`,
 		"input":               `[{"role":"user","content":"Hi"}]`,
-		// Text and not value: the schema must come out byte for byte.
+		// The comparison is by text and not by value: the schema must be sent byte for byte.
 		"tools": `[{"strict":false,"name":"f","description":"d","type":"function","parameters":` + schema + `},` +
 			`{"strict":false,"name":"g","type":"function","parameters":{"type":"object","properties":{}}}]`,
 	} {
@@ -62,7 +62,7 @@ func TestResponsesRequest(t *testing.T) {
 	}
 }
 
-func TestResponsesRequestLeavesOutWhatIsNotSet(t *testing.T) {
+func TestResponsesRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
 	body := asked(t, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
@@ -74,8 +74,8 @@ func TestResponsesRequestLeavesOutWhatIsNotSet(t *testing.T) {
 	equalJSON(t, `{"summary":"auto"}`, body["reasoning"])
 }
 
-// TestModelsThatDoNotThink: they refuse what belongs to reasoning, but who asks for it is to be
-// told.
+// TestModelsThatDoNotThink: these models refuse reasoning parameters, so the request omits them
+// unless the caller sets an effort. Then the caller gets the provider's error.
 func TestModelsThatDoNotThink(t *testing.T) {
 	t.Parallel()
 	for model, thinks := range map[string]bool{
@@ -84,10 +84,10 @@ func TestModelsThatDoNotThink(t *testing.T) {
 	} {
 		body := asked(t, &llm.Request{Model: model})
 		if _, asks := body["include"]; asks != thinks {
-			t.Errorf("%s: encrypted reasoning is asked for: %v", model, asks)
+			t.Errorf("%s: encrypted reasoning requested: got %v", model, asks)
 		}
 		if _, asks := body["reasoning"]; asks != thinks {
-			t.Errorf("%s: a summary is asked for: %v", model, asks)
+			t.Errorf("%s: summary requested: got %v", model, asks)
 		}
 		equalJSON(t, `"low"`, reasoningOf(t, asked(t, &llm.Request{Model: model, ReasoningEffort: "low"}))["effort"])
 	}

@@ -22,12 +22,12 @@ func TestResponsesConformance(t *testing.T) { //nolint:paralleltest // the suite
 	})
 }
 
-// responsesEncoder writes responses as OpenAI does: items that begin and are done, each
-// with a number in the output.
+// responsesEncoder writes responses in OpenAI's format: items are added and done, each with its
+// index in the output.
 type responsesEncoder struct {
-	items int         // begun
-	open  string      // type of the last, if it is text or reasoning that goes on
-	calls map[int]int // numbers of calls
+	items int         // number of items that were added
+	open  string      // type of the last item, if it is text or reasoning and still open
+	calls map[int]int // item indexes of the calls
 }
 
 var _ llmtest.Sealer = (*responsesEncoder)(nil)

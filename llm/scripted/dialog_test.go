@@ -25,7 +25,7 @@ var refund = scripted.Dialog("refund", 0,
 	scripted.Turn{When: regexp.MustCompile(`^hello`), Steps: []scripted.Answer{{Say: "Hello."}}},
 )
 
-// played returns a dialog's next answer.
+// played returns the next answer of a dialog.
 func played(t *testing.T, messages ...llm.Message) llm.Message {
 	t.Helper()
 	offered := []llm.Tool{{Name: "get_order"}, {Name: "clock"}, {Name: "issue_refund"}}
@@ -40,8 +40,8 @@ func answered(call llm.ToolCall, text string) llm.Message {
 	return llm.Message{Role: llm.RoleTool, ToolCallID: call.ID, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
-// A dialog goes on behind what the conversation has, and uses what it was told and what tools
-// answered.
+// TestDialog: a dialog continues after the steps that the conversation already has, and uses the
+// user's messages and the results of tools.
 func TestDialog(t *testing.T) {
 	t.Parallel()
 	said := []llm.Message{user("hello"), played(t, user("hello")), user("Please refund B-17.")}
@@ -61,15 +61,16 @@ func TestDialog(t *testing.T) {
 	said = append(said, second, answered(second.ToolCalls[0], "Not approved."))
 	third := played(t, said...)
 	if got, want := third.Text(), `B-17: 12.50 for [{"title":"a"},{"title":"b"}]. Not approved. {get_order.none} {issue_refund.x}`; got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("answer: got %q, want %q", got, want)
 	}
 	if got := played(t, append(said, third)...).Text(); got != "I am a script, and it is at its end." {
-		t.Errorf("behind its end it says %q", got)
+		t.Errorf("answer after the end of the dialog: got %q", got)
 	}
 }
 
-// What another agent has done before it handed the conversation over is none of the dialog's steps.
-func TestDialogBehindAnotherAgent(t *testing.T) {
+// TestDialogAfterAnotherAgent: the steps of another agent that handed the conversation over are not
+// steps of the dialog.
+func TestDialogAfterAnotherAgent(t *testing.T) {
 	t.Parallel()
 	before := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "clock", Arguments: "{}"}}}
 	over := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_2", Name: "transfer_to_shop", Arguments: "{}"}}}
@@ -80,18 +81,18 @@ func TestDialogBehindAnotherAgent(t *testing.T) {
 	}
 	said = append(said, first, answered(first.ToolCalls[0], `{"total":3}`), answered(first.ToolCalls[1], "one"))
 	if second := played(t, said...); len(second.ToolCalls) != 1 || second.ToolCalls[0].Name != "issue_refund" {
-		t.Errorf("it goes on with %+v", second)
+		t.Errorf("next step: got %+v", second)
 	}
 }
 
-func TestDialogHasNothing(t *testing.T) {
+func TestInvalidDialogs(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
 		"Good morning": "I am a script, and there is nothing in it about that.",
 		"use it":       "I am a script, and here I would call hammer, which I have not been offered.",
 	} {
 		if got := played(t, user(said)); got.Text() != want || len(got.ToolCalls) != 0 {
-			t.Errorf("%q: it says %q", said, got.Text())
+			t.Errorf("%q: answer: got %q", said, got.Text())
 		}
 	}
 }

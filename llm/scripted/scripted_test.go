@@ -32,7 +32,7 @@ func demo(t *testing.T, tools []llm.Tool, messages ...llm.Message) llmtest.Outco
 	return outcome
 }
 
-func TestDemoSaysWhatItIs(t *testing.T) {
+func TestDemoIntroducesItself(t *testing.T) {
 	t.Parallel()
 	outcome := demo(t, nil, user("earlier"), llm.Message{Role: llm.RoleAssistant}, user("Hello, 12*7 at what time?"))
 	text := outcome.Message.Text()
@@ -111,11 +111,11 @@ func TestThink(t *testing.T) {
 	}
 	result := llm.Message{Role: llm.RoleTool, ToolCallID: first.ToolCalls[0].ID, Parts: []llm.Part{llm.Text{Text: "84"}}}
 	if got := ask(question, first, result).Text(); !strings.Contains(got, "2 times") {
-		t.Errorf("with its thoughts it says %q", got)
+		t.Errorf("answer with its own thinking: got %q", got)
 	}
 	first.Reasoning[0].Text += "!"
 	if got := ask(question, first, result).Text(); !strings.Contains(got, "1 times") {
-		t.Errorf("with a forged thought it says %q", got)
+		t.Errorf("answer with forged thinking: got %q", got)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// A model asks, and hears what the person said.
+// TestAModelAsks: a model asks a question and gets the person's answer.
 func TestAModelAsks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -27,7 +27,7 @@ func TestAModelAsks(t *testing.T) {
 		_, err := tt.tool.Call(t.Context(), call)
 		var asks *tools.Raised
 		if !errors.As(err, &asks) || asks.Message != "Who?" || string(asks.ResponseSchema) != tt.schema {
-			t.Fatalf("%s: it asks %+v: %s", name, err, asks.ResponseSchema)
+			t.Fatalf("%s: question: got %+v: %s", name, err, asks.ResponseSchema)
 		}
 		call.Answers = []tools.Answer{{Question: asks.Digest(), Status: tools.Answered, Content: json.RawMessage(tt.answer)}}
 		if result, err := tt.tool.Call(t.Context(), call); err != nil || result.IsError || result.Content != tt.want {

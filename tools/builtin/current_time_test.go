@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// Late on a Friday in UTC, when it is Saturday already further east.
+// friday returns a time late on a Friday in UTC, when it is already Saturday further east.
 func friday() time.Time { return time.Date(2026, 7, 31, 22, 30, 15, 123456789, time.UTC) }
 
 func TestCurrentTime(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/tools/httptool"
 )
 
-// Arguments come from a model, which may have read them anywhere.
+// TestArgumentsKeepToTheirPlaces: arguments come from a model, which may have copied them from
+// hostile text.
 func TestArgumentsKeepToTheirPlaces(t *testing.T) {
 	t.Parallel()
 	server, journal := echo(t, nil)
@@ -28,7 +29,7 @@ func TestArgumentsKeepToTheirPlaces(t *testing.T) {
 		{"steps of Windows", `{"id":"..\\..\\admin","version":1}`, `/id: must have no segment ".."`},
 		{"steps with parameters", `{"id":"..;/admin","version":1}`, `/id: must have no segment ".."`},
 		{"escaped step", `{"id":"%2e%2e%2fadmin","version":1}`, `/id: must have no segment ".."`},
-		{"step that is escaped twice", `{"id":"%252e%252e%252fadmin","version":1}`, `/id: must have no segment ".."`},
+		{"dot segment that is escaped twice", `{"id":"%252e%252e%252fadmin","version":1}`, `/id: must have no segment ".."`},
 		{"step in two parts", `{"id":".","version":"."}`, `/id: must have no segment "."`},
 		{"nothing", `{"id":"","version":1}`, "/id: must be a text"},
 		{"null", `{"id":null,"version":1}`, "/id: must be a text"},
@@ -60,7 +61,8 @@ func TestArgumentsKeepToTheirPlaces(t *testing.T) {
 	}
 }
 
-// A tool whose places are the whole path must not be talked into another host.
+// TestArgumentsNeverTouchTheHost: in a template whose whole path consists of arguments, no argument
+// changes the host.
 func TestArgumentsNeverTouchTheHost(t *testing.T) {
 	t.Parallel()
 	server, journal := echo(t, nil)
@@ -75,7 +77,7 @@ func TestArgumentsNeverTouchTheHost(t *testing.T) {
 		}
 	}
 	if got := journal.requests(); len(got) != 5 {
-		t.Errorf("%d requests came here, want 5: %+v", len(got), got)
+		t.Errorf("requests: got %d, want 5: %+v", len(got), got)
 	}
 }
 
@@ -102,18 +104,18 @@ func TestProxiesOfTheEnvironmentAreNotAsked(t *testing.T) {
 	t.Setenv("http_proxy", proxy.URL)
 	tool := guarded(t, httptool.Config{Method: "GET", URL: "http://shop.invalid/"}, local)
 	if _, err := tool.Call(t.Context(), tools.Call{}); err == nil && len(journal.requests()) > 0 {
-		t.Error("the proxy was asked")
+		t.Error("the proxy received a request")
 	}
 }
 
-// elsewhere answers with redirects, the n-th to what path /n says.
+// elsewhere starts a server that redirects /n to the n-th location.
 func elsewhere(t *testing.T, to func(n int) string) *httptest.Server {
 	t.Helper()
 	server, _ := echo(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 		w.Header().Set("Set-Cookie", "session="+r.URL.Path)
 		if r.Header.Get("Cookie") != "" {
-			t.Errorf("a cookie came back: %s", r.Header.Get("Cookie"))
+			t.Errorf("the client sent a cookie: %s", r.Header.Get("Cookie"))
 		}
 		if target := to(n); target != "" {
 			w.Header().Set("Location", target)
@@ -168,7 +170,7 @@ func TestRedirects(t *testing.T) {
 		})
 	}
 	if got := journal.requests(); len(got) > 0 {
-		t.Fatalf("the other host was asked: %+v", got)
+		t.Fatalf("the other host received requests: %+v", got)
 	}
 	if result := call(t, elsewhere(t, func(int) string { return other.URL + "/x" }), otherHost); result.IsError {
 		t.Fatalf("allowed: %+v", result)
@@ -213,7 +215,7 @@ func TestHostileAnswers(t *testing.T) {
 		}, "[truncated"},
 		"secrets in its words": {func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(400)
-			_, _ = io.WriteString(w, strings.Repeat("x", 2<<10-8)+token) // where the excerpt ends
+			_, _ = io.WriteString(w, strings.Repeat("x", 2<<10-8)+token) // at the end of the excerpt
 		}, "xx[secret"},
 		"secrets as JSON": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

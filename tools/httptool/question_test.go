@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/tools/httptool"
 )
 
-// A server asks one question after the other; the request comes anew with all answers, and is
-// another one each time.
+// TestAServerAsks: a server asks questions in sequence. The request is repeated with all answers so
+// far, and each repetition has another idempotency key.
 func TestAServerAsks(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -51,7 +51,7 @@ func TestAServerAsks(t *testing.T) {
 		var asks *tools.Raised
 		if !errors.As(err, &asks) || asks.Index != i || asks.Message != fmt.Sprintf("Question %d, [secret]?", i) || asks.Reason != "shop:ask" || asks.ExpiresIn != 2*time.Hour ||
 			string(asks.ResponseSchema) != `{"type":"string"}` || asks.Metadata["n"] != float64(i) {
-			t.Fatalf("it asks %+v, %v", asks, err)
+			t.Fatalf("question: got %+v, %v", asks, err)
 		}
 		call.Answers = append(call.Answers, answer)
 	}
@@ -67,7 +67,7 @@ func TestAServerAsks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoQuestion(t *testing.T) {
+func TestResponsesThatAreNoQuestion(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"text": "Where to?", "empty": `{}`, "list": `[]`, "reason": `{"message":"x","reason":"tool_call"}`, "expiry": `{"message":"x","expiresIn":"soon"}`,

@@ -29,13 +29,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "s3cr3t/token"
 
-// local lets tools reach servers of tests.
+// local allows tools to reach servers of tests.
 var local = httptool.Environment{
 	AllowPrivate: true,
 	Secret:       func(name string) string { return map[string]string{"SHOP_TOKEN": token}[name] },
 }
 
-// properties returns the schema of arguments of any type, of which some are required.
+// properties returns the schema of arguments of any type, some of which are required.
 func properties(required string, names ...string) json.RawMessage {
 	all := map[string]any{}
 	for _, name := range names {
@@ -48,7 +48,7 @@ func properties(required string, names ...string) json.RawMessage {
 	return schema
 }
 
-// guarded makes a tool as a worker has it.
+// guarded creates a tool in the same way as a worker.
 func guarded(t *testing.T, cfg httptool.Config, env httptool.Environment) tools.Tool {
 	t.Helper()
 	if cfg.Name == "" {
@@ -65,13 +65,13 @@ func guarded(t *testing.T, cfg httptool.Config, env httptool.Environment) tools.
 	return tool
 }
 
-// request is what a server got.
+// request is a request that a server received.
 type request struct {
 	Method, URI, Body string
 	Header            http.Header
 }
 
-// journal is what a server got, in order.
+// journal has the requests that a server received, in order.
 type journal struct {
 	mu  sync.Mutex
 	all []request
@@ -83,7 +83,7 @@ func (j *journal) requests() []request {
 	return slices.Clone(j.all)
 }
 
-// echo returns a server that keeps what it gets.
+// echo returns a server that records its requests.
 func echo(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *journal) {
 	t.Helper()
 	j := &journal{}
@@ -114,15 +114,15 @@ func TestRequests(t *testing.T) {
 	}{
 		{"path and JSON body", "POST", "/orders/{id}/refund", false, `{"id":"a b","amount":1.50,"note":"<é>","deep":{"x":[1,2]}}`,
 			"/orders/a%20b/refund", `{"amount":1.50,"deep":{"x":[1,2]},"note":"\u003cé\u003e"}`},
-		{"nothing left for the body", "PUT", "/orders/{id}", false, `{"id":7}`, "/orders/7", `{}`},
+		{"no arguments for the body", "PUT", "/orders/{id}", false, `{"id":7}`, "/orders/7", `{}`},
 		{"form", "POST", "/orders/{id}", true, `{"id":true,"a":"1&2","list":["x",3],"none":null,"deep":{"x":1}}`,
 			"/orders/true", "a=1%262&deep=%7B%22x%22%3A1%7D&list=x&list=3"},
 		{"query", "GET", query, false, `{"id":"7","tags":["a&b","c"],"q":"x=y#z?","page":2,"z":"é","more":[true]}`,
 			"/orders/7?tag=a%26b&tag=c&q=x%3Dy%23z%3F&page=x2y&fixed=a%20b&more=true&z=%C3%A9", ""},
-		{"query without what is not given", "DELETE", query, false, `{"id":"7","q":null}`, "/orders/7?fixed=a%20b", ""},
+		{"query without omitted arguments", "DELETE", query, false, `{"id":"7","q":null}`, "/orders/7?fixed=a%20b", ""},
 		{"numbers as they are written", "GET", "/{id}", false, `{"id":1e3,"n":1.0}`, "/1e3?n=1.0", ""},
 		{"no path", "GET", "", false, `{"a":1}`, "/?a=1", ""},
-		{"a slash is part of its segment", "GET", "/repos/{id}/x", false, `{"id":"own/er?a=b#c;d"}`, "/repos/own%2Fer%3Fa=b%23c%3Bd/x", ""},
+		{"a slash stays in its segment", "GET", "/repos/{id}/x", false, `{"id":"own/er?a=b#c;d"}`, "/repos/own%2Fer%3Fa=b%23c%3Bd/x", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestTraceContext: a request carries the trace context, and no baggage; a host that it is
+// TestTraceContext: a request carries the trace context and no baggage. A host that it is
 // redirected to gets neither.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	before := otel.GetTextMapPropagator()
@@ -210,7 +210,7 @@ func TestAnswers(t *testing.T) {
 		body      string
 		want      tools.Result
 	}{
-		{"JSON as it is", "GET", "application/json", 200, `{"a": 1}` + "\n", tools.Result{Content: `{"a": 1}` + "\n"}},
+		{"JSON is passed on unchanged", "GET", "application/json", 200, `{"a": 1}` + "\n", tools.Result{Content: `{"a": 1}` + "\n"}},
 		{"text", "GET", "text/plain; charset=utf-8", 201, "hi", tools.Result{Content: "hi"}},
 		{"a dialect of JSON", "GET", "application/hal+json", 200, "{}", tools.Result{Content: "{}"}},
 		{"nothing", "POST", "", 204, "", tools.Result{Content: "HTTP 204 No Content. The answer is empty."}},
@@ -220,7 +220,7 @@ func TestAnswers(t *testing.T) {
 		{"audio", "GET", "audio/wav", 200, "picture", tools.Result{
 			Content: "audio/wav, 7 bytes", Parts: []llm.Part{llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: png}},
 		}},
-		{"what cannot be shown", "GET", "application/zip", 200, "PK", tools.Result{Content: "HTTP 200 OK. The answer is application/zip, which cannot be shown."}},
+		{"content that is not text", "GET", "application/zip", 200, "PK", tools.Result{Content: "HTTP 200 OK. The answer is application/zip, which cannot be shown."}},
 		{"bytes that are not named", "GET", "", 200, "\xff\xfe", tools.Result{Content: "HTTP 200 OK. The answer does not say what it is, and cannot be shown."}},
 		{"long", "GET", "text/plain", 200, long, tools.Result{Content: long[:1<<20-128] + "\n[truncated: the answer has more than 1048448 bytes]"}},
 		{"large image", "GET", "image/png", 200, strings.Repeat("x", 13<<20), tools.Result{Content: "HTTP 200 OK. The answer is image/png of more than 12582912 bytes, too large to be shown."}},
@@ -246,8 +246,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What is no answer may be asked for again; the caller knows how often.
-func TestWhatIsNoAnswer(t *testing.T) {
+// TestFailedRequests: a request without an answer may be repeated. The caller knows how often.
+func TestFailedRequests(t *testing.T) {
 	t.Parallel()
 	soon := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	for _, tt := range []struct {
@@ -301,8 +301,8 @@ func TestWhatIsNoAnswer(t *testing.T) {
 	})
 }
 
-// net/http would repeat a request with an Idempotency-Key on its own when a connection that it used
-// before breaks.
+// TestNothingRepeatsARequest: net/http would repeat a request with an Idempotency-Key by itself
+// when a reused connection breaks.
 func TestNothingRepeatsARequest(t *testing.T) {
 	t.Parallel()
 	var hangUp atomic.Bool
@@ -335,7 +335,7 @@ func TestTimeAndCancel(t *testing.T) {
 		w.WriteHeader(200)
 		_ = http.NewResponseController(w).Flush()
 		asked <- struct{}{}
-		<-r.Context().Done() // an answer that never ends
+		<-r.Context().Done() // a response that never ends
 	}))
 	defer server.Close()
 	slow := guarded(t, httptool.Config{Method: "POST", URL: server.URL, Timeout: 50 * time.Millisecond}, local)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever the values are, a URL keeps its host, its segments and its parameters, and gives the
-// values back.
+// FuzzURL: for all values, a URL keeps its host, its segments and its parameters, and decoding it
+// returns the values.
 func FuzzURL(f *testing.F) {
 	for _, seed := range [][2]string{{"a", "b"}, {"../..", "x&y=z"}, {"%2e%2e", "#"}, {"a/b\\c", "\r\n"}, {"é\u2028", ""}, {"..%c0%af", "+"}, {";a=b", "%"}} {
 		f.Add(seed[0], seed[1])
@@ -51,7 +51,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// What a file says is a template or a mistake, and never something else.
+// FuzzParseURL: the text in a file is either parsed as a template or rejected.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{"https://a.example/{b}?c={d}", "http://{a}", "https://a:1/%zz", "https://[::1]/{a}", "http://a?{b}=c", "https://a/{", "http://a/?&&=&b", "HTTP://A/{x}.{y}"} {
 		f.Add(seed)

@@ -18,8 +18,8 @@ import (
 
 var formSchema = map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}}
 
-// asks adds a tool that ends with two things that it wants to know, and one that asks in the middle
-// of its call.
+// asks adds a tool that returns two elicitations as its result, and a tool that elicits during its
+// call.
 func (p *playground) asks() {
 	p.add("rounds", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if len(req.Params.InputResponses) == 0 {
@@ -51,8 +51,8 @@ func (p *playground) asks() {
 	})
 }
 
-// conduct calls a tool as the engine does, until it has a result. The first question is answered,
-// the second declined.
+// conduct calls a tool as the engine does, until it has a result. It answers the first question and
+// declines the second.
 func (c *connection) conduct(t *testing.T, own string) (result tools.Result, asked []string) {
 	t.Helper()
 	call := tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Asks: true}
@@ -67,7 +67,7 @@ func (c *connection) conduct(t *testing.T, own string) (result tools.Result, ask
 		}
 		asked = append(asked, asks.Message)
 		if asks.Index != len(call.Answers) || !strings.Contains(string(asks.ResponseSchema), "city") {
-			t.Errorf("it asks %+v", asks)
+			t.Errorf("question: got %+v", asks)
 		}
 		answer := tools.Answer{Question: asks.Digest(), State: asks.State, Status: tools.Declined}
 		if len(call.Answers) == 0 {
@@ -75,13 +75,13 @@ func (c *connection) conduct(t *testing.T, own string) (result tools.Result, ask
 		}
 		call.Answers = append(call.Answers, answer)
 	}
-	t.Fatal("it does not stop asking")
+	t.Fatal("the tool asks more questions than expected")
 	return result, asked
 }
 
-// What a server asks is asked one after the other, and the call is made anew, whichever way the
-// server has to ask. An older one is called one call at a time: several calls get the answers that
-// are theirs.
+// TestAServerElicits: the questions of a server are asked in sequence and the call is repeated,
+// with either kind of elicitation. An older server gets one call at a time, so that concurrent
+// calls get their own answers.
 func TestAServerElicits(t *testing.T) {
 	t.Parallel()
 	for own, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){
@@ -103,7 +103,7 @@ func TestAServerElicits(t *testing.T) {
 				calls.Go(func() {
 					result, asked := c.conduct(t, own)
 					if result.Content != want || result.IsError || fmt.Sprint(asked) != "[From? To?]" {
-						t.Errorf("asked %q, it says %+v, want %q", asked, result, want)
+						t.Errorf("%q: result: got %+v, want %q", asked, result, want)
 					}
 				})
 			}
@@ -112,7 +112,8 @@ func TestAServerElicits(t *testing.T) {
 	}
 }
 
-// A server that may not ask is told so, and the model as well.
+// TestAServerMayNotElicit: if elicitation is not allowed, the server gets a refusal, and the model
+// is informed as well.
 func TestAServerMayNotElicit(t *testing.T) {
 	t.Parallel()
 	p, server := web(t, &mcp.StreamableHTTPOptions{Stateless: true})
@@ -120,6 +121,6 @@ func TestAServerMayNotElicit(t *testing.T) {
 	c := connect(t, mcptool.Config{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer ${secret:TOKEN}"}})
 	c.log.await(t, connected, 1)
 	if result, asked := c.conduct(t, "rounds"); !result.IsError || !strings.Contains(result.Content, "elicitation is not set") || len(asked) > 0 {
-		t.Errorf("asked %q, it says %+v", asked, result)
+		t.Errorf("%q: result: got %+v", asked, result)
 	}
 }

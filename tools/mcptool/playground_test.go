@@ -15,14 +15,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// roleVariable makes the test binary a server on its standard input and output.
+// roleVariable is the environment variable that makes the test binary a server on its standard
+// input and output.
 const roleVariable = "MCPTOOL_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "":
 		goleak.VerifyTestMain(m)
-	case "stubborn": // does not end when its input is closed, nor when it is asked to
+	case "stubborn": // does not exit when its input is closed, and ignores the interrupt
 		ignoreSignals()
 		serveStdio()
 		select {}
@@ -39,12 +40,12 @@ func serveStdio() {
 	_ = newPlayground().server.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// playground is a server of the SDK's, with a tool for each thing that may happen.
+// playground is a server built with the SDK, with one tool for each case.
 type playground struct {
 	server  *mcp.Server
-	begun   chan struct{} // a call of wait has begun
+	begun   chan struct{} // a call of wait has started
 	stopped chan struct{} // a call of wait was cancelled
-	over    chan struct{} // the test is
+	over    chan struct{} // the test has ended
 	ended   sync.Once
 }
 
@@ -89,7 +90,7 @@ func newPlayground() *playground {
 		p.begun <- struct{}{}
 		select {
 		case <-ctx.Done():
-		case <-p.over: // a caller that is gone without a word is not noticed
+		case <-p.over: // the SDK does not report a caller that disconnected silently
 			return text("too late"), nil
 		}
 		p.stopped <- struct{}{}
@@ -125,19 +126,19 @@ func newPlayground() *playground {
 	return p
 }
 
-// serve returns the playground on the web.
+// serve serves the playground over HTTP.
 func (p *playground) serve(t *testing.T, options *mcp.StreamableHTTPOptions) http.Handler {
 	t.Helper()
 	t.Cleanup(func() {
 		p.end()
-		for session := range p.server.Sessions() { // those that nobody has ended
+		for session := range p.server.Sessions() { // sessions that no client has closed
 			_ = session.Close()
 		}
 	})
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return p.server }, options)
 }
 
-// end lets go of calls that wait for a caller who is gone.
+// end releases calls that wait for a disconnected caller.
 func (p *playground) end() { p.ended.Do(func() { close(p.over) }) }
 
 func (p *playground) add(name string, hints *mcp.ToolAnnotations, h handler) {

@@ -30,10 +30,10 @@ import (
 
 const token = "s3cr3t-token"
 
-// patience bounds what should happen at once.
+// patience bounds the wait for events that should happen at once.
 const patience = 30 * time.Second
 
-// witness hears the log, and tells when something is said.
+// witness collects log lines and signals each line.
 type witness struct {
 	slog.Handler
 
@@ -62,7 +62,7 @@ func (w *witness) text() (string, <-chan struct{}) {
 	return w.lines.String(), w.heard
 }
 
-// await returns when the log has as many lines with a text.
+// await returns when the log has the given number of lines with a text.
 func (w *witness) await(t *testing.T, text string, times int) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -79,7 +79,7 @@ func (w *witness) await(t *testing.T, text string, times int) {
 	}
 }
 
-// connection is a server in use.
+// connection is an open connection to a server.
 type connection struct {
 	*mcptool.Server
 
@@ -110,12 +110,12 @@ func connect(t *testing.T, cfg mcptool.Config) *connection {
 	return c
 }
 
-// stdio is this test binary as a server.
+// stdio runs this test binary as a server.
 func stdio(role string) mcptool.Config {
 	return mcptool.Config{Command: []string{os.Args[0]}, Env: map[string]string{roleVariable: role, "TOKEN": "${secret:TOKEN}"}}
 }
 
-// find returns a tool by what the server calls it.
+// find returns a tool by its name on the server.
 func (c *connection) find(t *testing.T, own string) tools.Tool {
 	t.Helper()
 	found, err := c.registry.Select([]string{"mcp:play/" + own})
@@ -136,14 +136,14 @@ func (c *connection) call(t *testing.T, own, arguments string) tools.Result {
 
 const connected = "MCP server is connected"
 
-// web serves playgrounds, and looks at what comes.
+// web serves playgrounds over HTTP and checks the requests.
 func web(t *testing.T, options *mcp.StreamableHTTPOptions) (*playground, *httptest.Server) {
 	t.Helper()
 	p := newPlayground()
 	inner := p.serve(t, options)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
-			http.Error(w, "who are you?", http.StatusUnauthorized)
+			http.Error(w, "not authenticated", http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -155,7 +155,7 @@ func web(t *testing.T, options *mcp.StreamableHTTPOptions) (*playground, *httpte
 	return p, server
 }
 
-// old serves a playground by the protocol with sessions, which most servers speak.
+// old serves a playground over the protocol with sessions, which most servers use.
 func old(t *testing.T) (*playground, *httptest.Server) {
 	t.Helper()
 	p := newPlayground()
@@ -167,7 +167,7 @@ func old(t *testing.T) (*playground, *httptest.Server) {
 	return p, server
 }
 
-// withSessions keeps a server from hearing that there is a protocol without sessions.
+// withSessions hides from a server that the client supports the protocol without sessions.
 func withSessions(t *testing.T, inner http.Handler) http.Handler {
 	t.Helper()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -191,7 +191,7 @@ func url(u string) mcptool.Config {
 	return mcptool.Config{URL: u, Headers: map[string]string{"Authorization": "Bearer ${secret:TOKEN}"}}
 }
 
-// The same things happen whatever carries them.
+// TestTools: tools behave identically over every transport.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	_, stateful := web(t, nil)
@@ -216,8 +216,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestTraceContext: each call carries the trace context in its _meta, over HTTP in headers too, and
-// no baggage.
+// TestTraceContext: each call carries the trace context in its _meta, and over HTTP in headers too.
+// No call carries baggage.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	before := otel.GetTextMapPropagator()
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
@@ -300,11 +300,11 @@ func testRefusals(t *testing.T, c *connection) {
 		t.Errorf("sampling: %+v", got)
 	}
 	if _, err := c.registry.Select([]string{"mcp:play/nope"}); err == nil {
-		t.Error("a tool that is not there was found")
+		t.Error("found a tool that the server does not have")
 	}
 }
 
-// reports keeps the activities of a call.
+// reports collects the activities of a call.
 type reports struct {
 	tools.Reporter
 
@@ -373,7 +373,7 @@ func testCancel(t *testing.T, p *playground, c *connection) {
 	select {
 	case <-p.stopped:
 	case <-time.After(patience):
-		t.Fatal("the server was not told")
+		t.Fatal("the server received no cancellation")
 	}
 }
 
@@ -387,10 +387,10 @@ func TestStopEndsCalls(t *testing.T) {
 		c.Stop()
 	}()
 	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
-		t.Errorf("the model hears %q", got)
+		t.Errorf("result for the model: got %q", got)
 	}
 	if got := awayText(t, c.find(t, "echo")); got != "play_echo failed: the server is away; nothing was done" {
-		t.Errorf("behind the end the model hears %q", got)
+		t.Errorf("result for the model after the stop: got %q", got)
 	}
 }
 
@@ -445,7 +445,7 @@ func TestNewToolsAreSeen(t *testing.T) {
 	}
 }
 
-// awayText returns what a model would be told of a call that came to no end.
+// awayText returns the text that a model gets for a call without a known outcome.
 func awayText(t *testing.T, tool tools.Tool) string {
 	t.Helper()
 	_, err := tool.Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{}`)})
@@ -461,7 +461,7 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 	c := connect(t, stdio("server"))
 	c.log.await(t, connected, 1)
 	if got, want := awayText(t, c.find(t, "crash")), "play_crash failed: the server's program ended before it answered; what it was asked to do may have happened all the same"; got != want {
-		t.Errorf("the model hears %q", got)
+		t.Errorf("result for the model: got %q", got)
 	}
 	c.log.await(t, "MCP server is away", 1)
 	if _, err := c.registry.Select([]string{"mcp:play/*"}); err != nil {
@@ -481,7 +481,7 @@ func TestAMessageThatIsTooLargeEndsTheConnection(t *testing.T) {
 	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg.Timeout = 4 * patience // the server writes for long, under the race detector
+			cfg.Timeout = 4 * patience // under the race detector the server takes long to write
 			c := connect(t, cfg)
 			c.log.await(t, connected, 1)
 			awayText(t, c.find(t, "huge"))
@@ -514,7 +514,7 @@ func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
 	select {
 	case <-stopped:
 	case <-time.After(patience):
-		t.Fatal("it goes on")
+		t.Fatal("the program still runs")
 	}
 }
 
@@ -535,23 +535,23 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 	}
 	p := newPlayground()
 	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
-		t.Skip("somebody took the port")
+		t.Skip("another process took the port")
 	}
 	server := &http.Server{Handler: p.serve(t, nil), ReadHeaderTimeout: patience}
 	go func() { _ = server.Serve(listener) }()
 	c.log.await(t, connected, 1)
 	c.call(t, "echo", `{}`)
 
-	// Gone in the middle of a call, and back with nothing remembered.
+	// The server dies in the middle of a call, and comes back without its sessions.
 	go func() {
 		<-p.begun
 		_ = server.Close()
 	}()
 	if got := awayText(t, c.find(t, "wait")); !strings.HasPrefix(got, "play_wait failed: the connection to "+address+" broke off") {
-		t.Errorf("the model hears %q", got)
+		t.Errorf("result for the model: got %q", got)
 	}
 	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
-		t.Skip("somebody took the port")
+		t.Skip("another process took the port")
 	}
 	again := &http.Server{Handler: newPlayground().serve(t, nil), ReadHeaderTimeout: patience}
 	go func() { _ = again.Serve(listener) }()
@@ -563,12 +563,13 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not come back: %+v, %v", result, err)
+			t.Fatalf("the server's tools do not come back: %+v, %v", result, err)
 		}
 	}
 }
 
-// A server that starts again knows nothing of its sessions. It says so before it does anything.
+// TestSessionsThatAreForgotten: a server that restarts has no sessions. It rejects the call before
+// it has any effect, so the call is repeated.
 func TestSessionsThatAreForgotten(t *testing.T) {
 	t.Parallel()
 	var inner atomic.Pointer[http.Handler]
@@ -583,13 +584,14 @@ func TestSessionsThatAreForgotten(t *testing.T) {
 	c.log.await(t, connected, 1)
 	start()
 	if got, want := awayText(t, c.find(t, "key")), "play_key failed: the server has forgotten our session; nothing was done"; got != want {
-		t.Errorf("the model hears %q", got)
+		t.Errorf("result for the model: got %q", got)
 	}
 	c.log.await(t, connected, 2)
 	c.call(t, "echo", `{}`)
 }
 
-// What stands before a server may answer in its place, such as with a page that asks to sign in.
+// TestPagesInsteadOfAnswers: a proxy may answer in place of a server, for example with a sign-in
+// page.
 func TestPagesInsteadOfAnswers(t *testing.T) {
 	t.Parallel()
 	var page atomic.Bool
@@ -608,14 +610,14 @@ func TestPagesInsteadOfAnswers(t *testing.T) {
 	want := `play_key failed: the server answered with the content type "text/html", which is none of MCP; what it was asked to do may have happened all the same`
 	for range 3 {
 		if got := awayText(t, c.find(t, "key")); got != want {
-			t.Errorf("the model hears %q", got)
+			t.Errorf("result for the model: got %q", got)
 		}
 	}
 	page.Store(false)
 	c.call(t, "echo", `{}`)
 }
 
-func TestAnswersThatAreNoneOfMCP(t *testing.T) {
+func TestAnswersThatAreNotMCP(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
@@ -691,14 +693,14 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	log.await(t, "127.0.0.1 is not an address of the public internet", 1)
 }
 
-func TestAProgramThatNeverSpeaks(t *testing.T) {
+func TestAProgramThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, stdio("broken"))
 	c.log.await(t, "MCP server is away", 1)
 	c.log.await(t, `text="no license: [secret]"`, 1)
 }
 
-// The SDK for node is an implementation that others wrote.
+// TestServersOfNode: the client works with servers of the Node SDK, an independent implementation.
 func TestServersOfNode(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")

@@ -16,7 +16,7 @@ import (
 
 const many = 100_000
 
-// fill writes as many approvals, past what a worker would look up first.
+// fill writes n approvals directly, without the lookup that a worker would do first.
 func fill(b *testing.B, l *stream.Log) {
 	b.Helper()
 	js, err := jetstream.New(l.Conn(), jetstream.WithPublishAsyncMaxPending(1000))
@@ -46,7 +46,7 @@ func heap() uint64 {
 }
 
 // BenchmarkInbox loads 100,000 approvals and pages through them: from the beginning, from the
-// middle, and with filters that pick few or none.
+// middle, and with filters that match few or none.
 func BenchmarkInbox(b *testing.B) {
 	l := streamtest.Open(b)
 	s, err := inbox.Open(b.Context(), l)

@@ -29,20 +29,20 @@ func follow(t *testing.T, s *inbox.Store, of string, after *inbox.Cursor) *inbox
 	return f
 }
 
-// read reads as many events, and returns what they say and their cursors.
+// read reads n events and returns their content and cursors.
 func read(t *testing.T, f *inbox.Feed, n int) (said []string, cursors []inbox.Cursor) {
 	t.Helper()
 	for range n {
 		m, err := f.Next(t.Context(), 20*time.Second)
 		if err != nil || m == nil {
-			t.Fatalf("behind %v comes %v, %v", said, m, err)
+			t.Fatalf("after cursor %v: got %v, %v", said, m, err)
 		}
 		said, cursors = append(said, string(m.Event.Type)+" "+m.Event.Approval.ID), append(cursors, m.Cursor)
 	}
 	return said, cursors
 }
 
-func TestFeedGoesOnExactly(t *testing.T) {
+func TestFeedResumesAfterACursor(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	page, err := x.List(tenant, inbox.Filter{}, "", 1)
@@ -53,7 +53,7 @@ func TestFeedGoesOnExactly(t *testing.T) {
 	for n := range 3 {
 		put(t, s, approval(n), began)
 		record(t, s, tenant, inbox.Opened, n)
-		record(t, s, tenant, inbox.Opened, n) // told again
+		record(t, s, tenant, inbox.Opened, n) // recorded twice
 	}
 	record(t, s, "other", inbox.Opened, 9)
 	record(t, s, tenant, inbox.Decided, 1)
@@ -71,7 +71,7 @@ func TestFeedGoesOnExactly(t *testing.T) {
 		}
 		rest, _ := read(t, follow(t, s, tenant, &again), len(want)-1-i)
 		if !slices.Equal(rest, want[i+1:]) {
-			t.Errorf("behind %s: %v", texts[i], rest)
+			t.Errorf("after cursor %s: %v", texts[i], rest)
 		}
 	}
 	if !slices.IsSorted(texts) {
@@ -82,10 +82,10 @@ func TestFeedGoesOnExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, _ := read(t, follow(t, s, tenant, &listed), len(want)); !slices.Equal(all, want) {
-		t.Errorf("behind the empty list: %v", all)
+		t.Errorf("after the cursor of the empty list: %v", all)
 	}
 	if m, err := live.Next(t.Context(), 10*time.Millisecond); m != nil || err != nil {
-		t.Errorf("behind the last event: %v, %v", m, err)
+		t.Errorf("after the last event: got %v, %v", m, err)
 	}
 	if e, err := s.Event(t.Context(), tenant, "evt_decided_1"); err != nil || e.Type != inbox.Decided || e.Approval.ID != "int_000001" {
 		t.Errorf("%+v, %v", e, err)
@@ -95,7 +95,7 @@ func TestFeedGoesOnExactly(t *testing.T) {
 	}
 }
 
-func TestCursorsThatAreNotGood(t *testing.T) {
+func TestInvalidCursors(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	page, err := x.List(tenant, inbox.Filter{}, "", 1)

@@ -22,7 +22,7 @@ const tenant = "shop"
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// approval returns the n-th; the first is the oldest.
+// approval returns the n-th approval; the first is the oldest.
 func approval(n int) *inbox.Approval {
 	return &inbox.Approval{
 		ID: fmt.Sprintf("int_%06d", n), ThreadID: fmt.Sprintf("t%d", n), RunID: "r", Agent: []string{"support", "sales"}[n%2], ToolCallID: "call_1",
@@ -57,7 +57,7 @@ func put(t testing.TB, s *inbox.Store, a *inbox.Approval, at time.Time) {
 	}
 }
 
-// ids returns those that a list has.
+// ids returns the IDs of the approvals in a list.
 func ids(t testing.TB, items []json.RawMessage) []string {
 	t.Helper()
 	list := []string{}
@@ -80,7 +80,7 @@ func list(t testing.TB, x *inbox.Index, q inbox.Filter) []string {
 	return ids(t, p.Items)
 }
 
-// until waits until a list is as it should be.
+// until waits until a list has the wanted content.
 func until(t *testing.T, x *inbox.Index, q inbox.Filter, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -98,7 +98,7 @@ func until(t *testing.T, x *inbox.Index, q inbox.Filter, want ...string) {
 	}
 }
 
-func TestWhatIsPendingIsListed(t *testing.T) {
+func TestPendingApprovalsAreListed(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	for _, n := range []int{3, 1, 2} {
@@ -110,15 +110,15 @@ func TestWhatIsPendingIsListed(t *testing.T) {
 		filter inbox.Filter
 		want   []string
 	}{
-		"agent":                {inbox.Filter{Agent: "sales"}, []string{"int_000001", "int_000003"}},
-		"tool":                 {inbox.Filter{Tool: "refund"}, []string{"int_000003"}},
-		"thread":               {inbox.Filter{Thread: "t2"}, []string{"int_000002"}},
-		"age":                  {inbox.Filter{Until: began.Add(2 * time.Minute)}, all[:2]},
-		"role":                 {inbox.Filter{Assignee: &inbox.Assignee{Roles: []string{"finance"}}}, all},
-		"another role":         {inbox.Filter{Assignee: &inbox.Assignee{Roles: []string{"manager"}}}, []string{}},
-		"subject":              {inbox.Filter{Assignee: &inbox.Assignee{Subject: "alice"}}, all},
-		"another subject":      {inbox.Filter{Assignee: &inbox.Assignee{Subject: "bob"}}, []string{}},
-		"nobody in particular": {inbox.Filter{Assignee: &inbox.Assignee{Caller: true}}, []string{}},
+		"agent":              {inbox.Filter{Agent: "sales"}, []string{"int_000001", "int_000003"}},
+		"tool":               {inbox.Filter{Tool: "refund"}, []string{"int_000003"}},
+		"thread":             {inbox.Filter{Thread: "t2"}, []string{"int_000002"}},
+		"age":                {inbox.Filter{Until: began.Add(2 * time.Minute)}, all[:2]},
+		"role":               {inbox.Filter{Assignee: &inbox.Assignee{Roles: []string{"finance"}}}, all},
+		"another role":       {inbox.Filter{Assignee: &inbox.Assignee{Roles: []string{"manager"}}}, []string{}},
+		"subject":            {inbox.Filter{Assignee: &inbox.Assignee{Subject: "alice"}}, all},
+		"another subject":    {inbox.Filter{Assignee: &inbox.Assignee{Subject: "bob"}}, []string{}},
+		"no named approvers": {inbox.Filter{Assignee: &inbox.Assignee{Caller: true}}, []string{}},
 	} {
 		if got := list(t, x, q.filter); !slices.Equal(got, q.want) {
 			t.Errorf("%s: %v, want %v", name, got, q.want)
@@ -129,7 +129,7 @@ func TestWhatIsPendingIsListed(t *testing.T) {
 	}
 	late := watch(t, s) // another node
 	if got := list(t, late, inbox.Filter{}); !slices.Equal(got, all) {
-		t.Errorf("who comes later has %v", got)
+		t.Errorf("list of a node that starts later: got %v", got)
 	}
 	if err := s.Settle(t.Context(), tenant, approval(2)); err != nil {
 		t.Fatal(err)
@@ -141,29 +141,30 @@ func TestWhatIsPendingIsListed(t *testing.T) {
 	until(t, x, inbox.Filter{}, all[0])
 }
 
-// What somebody asked for themselves, or has approved, does not wait for them.
-func TestWhatWaitsForTheCaller(t *testing.T) {
+// TestApprovalsOfTheCaller: an approval is not listed for a person who has already approved it, or
+// for the person who started its run if the approval excludes that person.
+func TestApprovalsOfTheCaller(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
-	own, voted, free, anybody := approval(1), approval(2), approval(3), approval(4)
+	own, voted, free, unrestricted := approval(1), approval(2), approval(3), approval(4)
 	own.Requester, own.NotByRequester = "alice", true
 	voted.Decisions = []inbox.Decision{{Decision: "approve", By: "alice", At: began}}
 	free.Requester = "alice"
-	anybody.Approvers = nil
-	split := approval(5) // a quorum needs one of them to change their vote
+	unrestricted.Approvers = nil
+	split := approval(5) // for the quorum, one of the approvers has to change their vote
 	split.Decisions = []inbox.Decision{{Decision: "approve", By: "alice", ArgsDigest: "d"}, {Decision: "edit", By: "carol", ArgsDigest: "e"}}
-	for _, a := range []*inbox.Approval{own, voted, free, anybody, split} {
+	for _, a := range []*inbox.Approval{own, voted, free, unrestricted, split} {
 		put(t, s, a, began)
 	}
-	until(t, x, inbox.Filter{}, own.ID, voted.ID, free.ID, anybody.ID, split.ID)
+	until(t, x, inbox.Filter{}, own.ID, voted.ID, free.ID, unrestricted.ID, split.ID)
 	for name, q := range map[string]struct {
 		assignee inbox.Assignee
 		want     []string
 	}{
-		"alice":  {inbox.Assignee{Subject: "alice", Caller: true}, []string{free.ID, anybody.ID, split.ID}},
-		"bob":    {inbox.Assignee{Subject: "bob", Caller: true}, []string{anybody.ID}},
-		"carol":  {inbox.Assignee{Subject: "carol", Roles: []string{"finance"}, Caller: true}, []string{own.ID, voted.ID, free.ID, anybody.ID, split.ID}},
-		"a name": {inbox.Assignee{Subject: "alice"}, []string{own.ID, voted.ID, free.ID, anybody.ID, split.ID}},
+		"alice":  {inbox.Assignee{Subject: "alice", Caller: true}, []string{free.ID, unrestricted.ID, split.ID}},
+		"bob":    {inbox.Assignee{Subject: "bob", Caller: true}, []string{unrestricted.ID}},
+		"carol":  {inbox.Assignee{Subject: "carol", Roles: []string{"finance"}, Caller: true}, []string{own.ID, voted.ID, free.ID, unrestricted.ID, split.ID}},
+		"a name": {inbox.Assignee{Subject: "alice"}, []string{own.ID, voted.ID, free.ID, unrestricted.ID, split.ID}},
 	} {
 		if got := list(t, x, inbox.Filter{Assignee: &q.assignee}); !slices.Equal(got, q.want) {
 			t.Errorf("%s: %v, want %v", name, got, q.want)
@@ -171,7 +172,8 @@ func TestWhatWaitsForTheCaller(t *testing.T) {
 	}
 }
 
-// Each approval that is there all the while is in one page, whatever comes and goes.
+// TestPages: every approval that exists throughout the listing is on exactly one page, while other
+// approvals are added and removed.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
@@ -188,9 +190,9 @@ func TestPages(t *testing.T) {
 		t.Fatalf("the first page is %v, %q (%v)", ids(t, first.Items), first.Next, err)
 	}
 	if next, err := x.List(tenant, inbox.Filter{}, first.Next, 1); err != nil || !slices.Equal(ids(t, next.Items), all[4:5]) {
-		t.Errorf("behind the first page comes %v (%v)", ids(t, next.Items), err)
+		t.Errorf("page after the first: got %v (%v)", ids(t, next.Items), err)
 	}
-	if err := s.Settle(t.Context(), tenant, approval(3)); err != nil { // the last one of that page
+	if err := s.Settle(t.Context(), tenant, approval(3)); err != nil { // the last approval of that page
 		t.Fatal(err)
 	}
 	until(t, x, inbox.Filter{}, slices.Concat(all[:3], all[4:])...)
@@ -205,8 +207,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What is told late changes nothing: neither what is known as it was later, nor what is settled.
-func TestLateWordsChangeNothing(t *testing.T) {
+// TestLateEventsChangeNothing: an event that arrives late overwrites neither a newer state nor a
+// settled approval.
+func TestLateEventsChangeNothing(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	a := approval(1)
@@ -224,7 +227,7 @@ func TestLateWordsChangeNothing(t *testing.T) {
 	put(t, s, a, began.Add(time.Hour))
 	put(t, s, approval(2), began)
 	until(t, x, inbox.Filter{}, approval(2).ID)
-	unheard := approval(3) // settled before anybody heard that it was opened
+	unheard := approval(3) // settled before its opening was recorded
 	if err := s.Settle(t.Context(), tenant, unheard); err != nil {
 		t.Fatal(err)
 	}
@@ -233,9 +236,9 @@ func TestLateWordsChangeNothing(t *testing.T) {
 	until(t, x, inbox.Filter{}, approval(2).ID, approval(4).ID)
 }
 
-// What is decided is listed, the last first, from every index, until its thread is purged. A bucket
-// that was lost gets it back from the log.
-func TestWhatIsDecidedIsListed(t *testing.T) {
+// TestDecidedApprovalsAreListed: every index lists decided approvals, newest first, until their
+// thread is purged. A lost bucket is restored from the log.
+func TestDecidedApprovalsAreListed(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	s, err := inbox.Open(t.Context(), l)
@@ -249,7 +252,7 @@ func TestWhatIsDecidedIsListed(t *testing.T) {
 		e := &inbox.Event{Type: inbox.Decided, At: at.Add(time.Duration(n) * time.Minute), Approval: *a}
 		run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: a.ThreadID}, ID: a.RunID}
 		err := l.AppendAudit(t.Context(), run, "evt_"+a.ID, inbox.Entry{Tenant: tenant, Event: *e})
-		for range 2 { // the same again is the same
+		for range 2 { // writing the same state again changes nothing
 			err = errors.Join(err, s.Archive(t.Context(), tenant, e))
 		}
 		if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// What a thread has asked is purged with it: what waits, and the events, which have the arguments.
-// That of other threads stays.
-func TestPurgeTakesOutAThread(t *testing.T) {
+// TestPurgeRemovesAThread: a purge removes a thread's pending approvals and its events, which
+// contain the arguments. Those of other threads remain.
+func TestPurgeRemovesAThread(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	s, err := inbox.Open(t.Context(), l)
@@ -30,15 +30,15 @@ func TestPurgeTakesOutAThread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // again is no mistake
+	for range 2 { // a repeated purge is no error
 		if err := s.Purge(t.Context(), stream.Thread{Tenant: tenant, ID: "t1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(t, s, approval(1), began) // by a worker that had not heard
+	put(t, s, approval(1), began) // written by a worker that does not know about the purge
 	p, err := watch(t, s).List(tenant, inbox.Filter{}, "", 10)
 	if err != nil || len(p.Items) != 2 {
-		t.Errorf("what waits is %s (%v)", p.Items, err)
+		t.Errorf("pending approvals: got %s (%v)", p.Items, err)
 	}
 	for id, want := range map[string]error{"evt_t0": nil, "evt_t1": inbox.ErrUnknownEvent, "evt_t2": nil} {
 		if _, err := s.Event(t.Context(), tenant, id); !errors.Is(err, want) {

@@ -42,10 +42,10 @@ func token(t *testing.T, k *links.Keeper, l links.Link) string {
 	return text
 }
 
-func TestALinkSaysWhatItWasMadeWith(t *testing.T) {
+func TestLinkReturnsItsContent(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
-	k, other := open(t, l, ""), open(t, l, "") // two apis
+	k, other := open(t, l, ""), open(t, l, "") // two API processes
 	want := link(time.Hour)
 	text, again := token(t, k, want), token(t, k, want)
 	got, err := other.Read(text)
@@ -76,7 +76,7 @@ func TestALinkSaysWhatItWasMadeWith(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLinkOfOurs(t *testing.T) {
+func TestForgedLinksAreRejected(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	k := open(t, l, "")

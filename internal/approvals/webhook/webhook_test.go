@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestLoadTellsWhatIsWrong(t *testing.T) {
+func TestLoadReportsMistakes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"- {name: A, url: 'https://x', secret: HOOK}":                                              "name must be",
@@ -94,7 +94,7 @@ func TestLoadTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// receiver is a server that answers as a test says, and keeps the last request.
+// receiver is a server with configurable answers that keeps the last request.
 type receiver struct {
 	*httptest.Server
 	header http.Header
@@ -124,8 +124,9 @@ func sender(t *testing.T, url string, private bool) *webhook.Sender {
 	return s
 }
 
-// A receiver that uses the standard's own library takes it, and takes nothing that was changed.
-func TestWhatIsSentIsSigned(t *testing.T) {
+// TestMessagesAreSigned: the library of the Standard Webhooks specification accepts a message, and
+// rejects it after any change.
+func TestMessagesAreSigned(t *testing.T) {
 	t.Parallel()
 	r := receive(t, http.StatusNoContent)
 	if _, err := sender(t, r.URL, true).Send(t.Context(), "a", "evt_1", []byte(`{"type":"approval.opened"}`)); err != nil {
@@ -139,11 +140,11 @@ func TestWhatIsSentIsSigned(t *testing.T) {
 		t.Errorf("%v of %v", err, r.header)
 	}
 	if err := checker.Verify([]byte(`{"type":"approval.decided"}`), r.header); err == nil {
-		t.Error("what was changed is taken")
+		t.Error("a changed message was accepted")
 	}
 }
 
-// TestTraceContext: a message carries the trace context, and no baggage.
+// TestTraceContext: a message carries the trace context and no baggage.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	before := otel.GetTextMapPropagator()
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
@@ -160,7 +161,8 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 	}
 }
 
-// The example of the specification.
+// TestSignatureOfTheSpecification: the example of the specification gets the signature that the
+// specification states.
 func TestSignatureOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	signer, err := standardwebhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
@@ -199,7 +201,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestWhoCannotBeReached(t *testing.T) {
+func TestUnreachableReceivers(t *testing.T) {
 	t.Parallel()
 	r := receive(t, http.StatusOK)
 	_, err := sender(t, r.URL, false).Send(t.Context(), "a", "evt_1", nil)

@@ -64,7 +64,7 @@ func TestKeysAreKnown(t *testing.T) {
 			}
 			for key, want := range map[string]error{
 				"": auth.ErrNoCredentials, annsKey + "x": auth.ErrInvalid, annsKey[1:]: auth.ErrInvalid, strings.ToUpper(annsKey): auth.ErrInvalid,
-				secondDigest(): auth.ErrInvalid, // what stands in the file is no key
+				secondDigest(): auth.ErrInvalid, // the stored digest is not itself a key
 			} {
 				if got, err := keys.Authenticate(asked(key)); !errors.Is(err, want) || got.Principal.Subject != "" {
 					t.Errorf("%q: %+v, %v", key, got, err)
@@ -74,8 +74,9 @@ func TestKeysAreKnown(t *testing.T) {
 	}
 }
 
-// A file that is wrong in any place lets nobody in, and no error tells a key.
-func TestFilesThatCannotBe(t *testing.T) {
+// TestInvalidKeyFilesAreRejected: a file with any mistake authenticates no caller, and no error
+// contains a key.
+func TestInvalidKeyFilesAreRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                               "must be a list under keys",

@@ -21,7 +21,7 @@ import (
 
 const loopback, network = "127.0.0.1:8080", "0.0.0.0:8080"
 
-func TestEachModeHasItsAuthenticator(t *testing.T) {
+func TestEachModeHasAnAuthenticator(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(keys, []byte(`{"keys": [{"key": "a-key-of-some-twenty-bytes", "subject": "a"}]}`), 0o600); err != nil {
@@ -52,7 +52,7 @@ func TestEachModeHasItsAuthenticator(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeNamesItsVariable(t *testing.T) {
+func TestErrorsNameTheirVariable(t *testing.T) {
 	t.Parallel()
 	another := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"issuer": "https://another.example", "jwks_uri": "https://another.example/keys"}`))

@@ -1,4 +1,4 @@
 package oidc
 
-// NewAt is New with a clock of the test's.
+// NewAt is New with a clock that the test supplies.
 var NewAt = newTokens

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/oidc"
 )
 
-// provider is an OpenID provider whose keys, clock and failures are the test's.
+// provider is an OpenID provider whose keys, clock and failures the test controls.
 type provider struct {
 	t    *testing.T
 	http *httptest.Server
@@ -24,9 +24,9 @@ type provider struct {
 	mu     sync.Mutex
 	now    time.Time
 	keys   map[string]*rsa.PrivateKey
-	asked  map[string]int // by path
+	asked  map[string]int // requests, by path
 	broken http.HandlerFunc
-	issuer string // "" = its address
+	issuer string // "" = its own address
 }
 
 func newProvider(t *testing.T) *provider {
@@ -38,7 +38,7 @@ func newProvider(t *testing.T) *provider {
 	return p
 }
 
-// mint makes a key that is published.
+// mint creates a key that the provider publishes.
 func (p *provider) mint(id string) {
 	p.t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -69,7 +69,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.ServeHTTP(w, r)
 }
 
-// breaks answers everything with h; nil = it works again.
+// breaks makes the provider answer every request with h; nil = it works again.
 func (p *provider) breaks(h http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *provider) fetches(path string) int {
 	return p.asked[path]
 }
 
-// tokens know the provider's tokens.
+// tokens returns an authenticator for the provider's tokens.
 func (p *provider) tokens(change ...func(*oidc.Config)) *oidc.Tokens {
 	cfg := oidc.Config{Issuer: p.http.URL, Audiences: []string{"perdure", "cli"}, SubjectClaim: "sub", RolesClaim: "roles"}
 	for _, c := range change {
@@ -105,8 +105,8 @@ func (p *provider) tokens(change ...func(*oidc.Config)) *oidc.Tokens {
 
 type claims map[string]any
 
-// token returns one that is good for five minutes, but for what is different; nil leaves a claim
-// out.
+// token returns a token that is valid for five minutes, with the given claims changed; nil omits a
+// claim.
 func (p *provider) token(different claims) string {
 	p.t.Helper()
 	return p.signed("k1", different)

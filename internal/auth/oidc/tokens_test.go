@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/oidc"
 )
 
-func TestATokenSaysWhoCalls(t *testing.T) {
+func TestTokenIdentifiesThePrincipal(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	keycloak := func(c *oidc.Config) {
@@ -31,13 +31,13 @@ func TestATokenSaysWhoCalls(t *testing.T) {
 		claims claims
 		want   auth.Principal
 	}{
-		"plain":                             {nil, claims{"tenant": "elsewhere"}, auth.Principal{Tenant: "default", Subject: "ann"}},
-		"roles as a list":                   {nil, claims{"roles": []string{"x", "y"}}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
-		"roles as words":                    {nil, claims{"roles": "y  x"}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
-		"one of the audiences":              {nil, claims{"aud": []string{"other", "cli"}}, auth.Principal{Tenant: "default", Subject: "ann"}},
-		"nested and very names":             {keycloak, nested, auth.Principal{Tenant: "shop", Subject: "ann@shop", Roles: []string{"a", "b"}}},
-		"a provider's clock that is behind": {nil, claims{"exp": p.clock().Add(-20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
-		"… or before":                       {nil, claims{"nbf": p.clock().Add(20 * time.Second).Unix(), "iat": p.clock().Add(20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"plain":                        {nil, claims{"tenant": "elsewhere"}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"roles as a list":              {nil, claims{"roles": []string{"x", "y"}}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
+		"roles as words":               {nil, claims{"roles": "y  x"}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
+		"one of the audiences":         {nil, claims{"aud": []string{"other", "cli"}}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"nested and very names":        {keycloak, nested, auth.Principal{Tenant: "shop", Subject: "ann@shop", Roles: []string{"a", "b"}}},
+		"the provider's clock is slow": {nil, claims{"exp": p.clock().Add(-20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"… or before":                  {nil, claims{"nbf": p.clock().Add(20 * time.Second).Unix(), "iat": p.clock().Add(20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,13 +50,13 @@ func TestATokenSaysWhoCalls(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 			if left := got.Expires.Sub(p.clock()); left <= 0 || left > 5*time.Minute+oidc.Skew {
-				t.Errorf("it is good for %s", left)
+				t.Errorf("token lifetime: got %s", left)
 			}
 		})
 	}
 }
 
-func TestTokensThatAreNotAccepted(t *testing.T) {
+func TestInvalidTokensAreRejected(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -126,8 +126,9 @@ func decoded(t *testing.T, part string) string {
 	return string(text)
 }
 
-// A provider that cannot be reached lets nobody in and is found when it can.
-func TestAProviderMayComeLater(t *testing.T) {
+// TestProviderMayStartLater: while the provider cannot be reached, no caller is authenticated. The
+// authenticator finds the provider when it comes up.
+func TestProviderMayStartLater(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	tokens, token := p.tokens(), p.token(nil)
@@ -153,7 +154,7 @@ func TestAProviderMayComeLater(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsAnotherIsAMistake(t *testing.T) {
+func TestProviderWithAnotherIssuerIsAnError(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	p.issuer = "https://other.example"
@@ -168,9 +169,10 @@ func TestAProviderThatIsAnotherIsAMistake(t *testing.T) {
 	}
 }
 
-// While the provider is away, keys that are known are good, and of others it cannot be said that
-// they are bad.
-func TestKeysAreKeptOverAnOutage(t *testing.T) {
+// TestKnownKeysOutliveAnOutage: while the provider is unreachable, tokens that are signed with
+// cached keys are accepted. For tokens with unknown keys, the error does not say that the token is
+// invalid.
+func TestKnownKeysOutliveAnOutage(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	tokens := p.tokens()
@@ -181,14 +183,14 @@ func TestKeysAreKeptOverAnOutage(t *testing.T) {
 	p.breaks(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	p.pass(time.Minute)
 	if _, err := tokens.Authenticate(bearing(p.token(nil))); err != nil {
-		t.Errorf("with a key that is known: %v", err)
+		t.Errorf("token with a cached key: %v", err)
 	}
 	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); !errors.Is(err, auth.ErrUnavailable) {
-		t.Errorf("with a key that is new: %v", err)
+		t.Errorf("token with an unknown key: %v", err)
 	}
 	p.breaks(nil)
 	err := auth.ErrUnavailable
-	for range 100 { // go-oidc (v3.21) tells whoever waits how it went before it lets the next request begin
+	for range 100 { // go-oidc (v3.21) answers all waiting requests before it starts the next one
 		if errors.Is(err, auth.ErrUnavailable) {
 			p.pass(2 * time.Second)
 			_, err = tokens.Authenticate(bearing(p.signed("k2", nil)))
@@ -199,8 +201,9 @@ func TestKeysAreKeptOverAnOutage(t *testing.T) {
 	}
 }
 
-// Whoever makes tokens up does not make us hammer the provider, and keys that it changes are found.
-func TestKeysAreAskedForOnceInAWhile(t *testing.T) {
+// TestKeysAreFetchedAtMostOnceInAWhile: tokens with invented key IDs do not cause a request to the
+// provider each. Keys that the provider rotates are found.
+func TestKeysAreFetchedAtMostOnceInAWhile(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	tokens := p.tokens()
@@ -228,7 +231,7 @@ func TestKeysAreAskedForOnceInAWhile(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAProviderLongerThanTheyLike(t *testing.T) {
+func TestCallersContextBoundsTheWaitForAProvider(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	held, let := make(chan struct{}), make(chan struct{})

@@ -8,9 +8,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Two workers that count at the same moment both count: the one whose write is refused reads the
-// entry again. A replicated bucket refuses an update with another error code than a single one, and
-// nats.go maps both to ErrKeyRevisionMismatch.
+// TestConflictsAreCountedAgain: when two workers count at the same moment, both counts are kept.
+// The worker whose write is refused reads the entry again. A replicated bucket refuses an update
+// with another error code than an unreplicated bucket, and nats.go maps both codes to
+// ErrKeyRevisionMismatch.
 func TestConflictsAreCountedAgain(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {

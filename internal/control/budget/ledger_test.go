@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
+func TestWorkersShareABudgetForADay(t *testing.T) {
 	t.Parallel()
 	server := streamtest.Server(t)
 	day := Day{Amounts: AmountsOf(100, 0)}
 	var workers []*Ledger
-	for range 2 { // as two processes
+	for range 2 { // two workers in separate processes
 		l, err := Open(t.Context(), streamtest.OpenOn(t, server), day, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -24,7 +24,7 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	}
 	var g sync.WaitGroup
 	for i := range 33 {
-		for _, l := range workers { // both tell of the same call
+		for _, l := range workers { // both report the same call
 			g.Go(func() {
 				if err := l.Count(t.Context(), "acme ü", fmt.Sprint("call", i), Use{Tokens: 3}); err != nil {
 					t.Error(err)
@@ -38,13 +38,13 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 		t.Fatalf("%d tokens are counted, want 99: %v", u.Tokens, err)
 	}
 	if _, err := l.Check(t.Context(), "acme ü", nil); err != nil {
-		t.Errorf("with a token left: %v", err)
+		t.Errorf("check with one token left: %v", err)
 	}
 	if err := workers[0].Count(t.Context(), "acme ü", "last", Use{Tokens: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Check(t.Context(), "acme ü", nil); !errors.Is(err, ErrExceeded) {
-		t.Errorf("with nothing left: %v", err)
+		t.Errorf("check of a used-up budget: got %v", err)
 	}
 	if _, err := l.Check(t.Context(), "other", nil); err != nil {
 		t.Errorf("another tenant: %v", err)
@@ -55,7 +55,7 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	}
 }
 
-func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
+func TestTenantsBudgetOverridesTheDefault(t *testing.T) {
 	t.Parallel()
 	f, err := parse([]byte("currency: EUR\ntenants: {acme: {costPerDay: 0.5}, free: {}}\n"))
 	if err != nil {
@@ -83,7 +83,7 @@ func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
 	}
 }
 
-func TestNobodyHasABudget(t *testing.T) {
+func TestNoBudgetIsConfigured(t *testing.T) {
 	t.Parallel()
 	l, err := Open(t.Context(), nil, Day{}, &File{})
 	if err != nil || l != nil {

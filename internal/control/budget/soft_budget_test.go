@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// A soft budget is used up at its amount; what people allow counts on its day, and the hard budget
-// ends all of it.
+// TestSoftBudget: a soft budget is used up when its amount is reached. An extension that people
+// allow counts on its day, and the hard budget bounds it.
 func TestSoftBudget(t *testing.T) {
 	t.Parallel()
 	f, err := parse([]byte("currency: EUR\ntenants: {acme: {tokensPerDay: 250, costPerDay: 1, soft: {tokensPerDay: 100, costPerDay: 0.3}}}\n"))
@@ -23,7 +23,7 @@ func TestSoftBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Date(2026, 1, 31, 23, 0, 0, 0, time.FixedZone("", -3600)) // it is midnight, in UTC
+	now := time.Date(2026, 1, 31, 23, 0, 0, 0, time.FixedZone("", -3600)) // midnight is in UTC
 	l.Now = func() time.Time { return now }
 	const today = "2026-02-01"
 	check := func(tenant string, allowed *Allowed, want *Excess) {
@@ -42,7 +42,7 @@ func TestSoftBudget(t *testing.T) {
 	}
 	use("1", 99, 200_000)
 	check("acme", &Allowed{}, nil)
-	check("other", &Allowed{}, &Excess{Date: today, Used: 99, Allowed: 109}) // nothing is its end
+	check("other", &Allowed{}, &Excess{Date: today, Used: 99, Allowed: 109}) // no hard budget bounds it
 	use("2", 1, 200_000)
 	tokens := &Excess{Date: today, Used: 100, Allowed: 200}
 	check("acme", &Allowed{}, tokens)
@@ -54,7 +54,7 @@ func TestSoftBudget(t *testing.T) {
 	check("acme", &Allowed{Date: today, Tokens: 200, Cost: 400_001}, &Excess{Date: today, Used: 200, Allowed: 250})
 	use("4", 50, 0)
 	if x, err := l.Check(t.Context(), "acme", &Allowed{Date: today, Tokens: 250, Cost: 400_001}); !errors.Is(err, ErrExceeded) || x != nil {
-		t.Errorf("with nothing left: %+v, %v", x, err)
+		t.Errorf("check of a used-up budget: got %+v, %v", x, err)
 	}
 	now = now.Add(24 * time.Hour)
 	check("acme", &Allowed{Date: today, Tokens: 250}, nil)

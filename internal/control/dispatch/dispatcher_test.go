@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// continuing is a Temporal whose execution closes some time after it was offered a run, and never
-// answers the offer.
+// continuing is a Temporal client whose execution closes some time after it was offered a run, and
+// never answers the offer.
 type continuing struct {
 	client.Client
 	closes time.Duration
@@ -41,7 +41,7 @@ type execution struct {
 
 func (e execution) GetWithOptions(ctx context.Context, _ any, o client.WorkflowRunGetOptions) error {
 	if !o.DisableFollowingRuns {
-		e.closes = time.Hour // the execution that continues it stays open
+		e.closes = time.Hour // the continued execution stays open
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.closes)
 	defer cancel()
@@ -49,8 +49,8 @@ func (e execution) GetWithOptions(ctx context.Context, _ any, o client.WorkflowR
 	return nil
 }
 
-// An offer that an execution has not taken before it continued as new does not hold up the input:
-// the thread is looked at again at once.
+// TestAnOfferEndsWithItsExecution: if an execution continues as new before it takes an offer, the
+// input is not delayed. The dispatcher looks up the thread again at once.
 func TestAnOfferEndsWithItsExecution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// with returns a schedule with some members changed; nil takes one away.
+// with returns a schedule with some members changed; nil removes a member.
 func with(t *testing.T, changes map[string]any) []byte {
 	t.Helper()
 	body := map[string]any{
@@ -44,7 +44,7 @@ func parse(t *testing.T, changes map[string]any) *schedules.Schedule {
 
 func said(message map[string]any) map[string]any { return map[string]any{"messages": []any{message}} }
 
-func TestMistakesArePointedAt(t *testing.T) {
+func TestMistakesNameTheirMember(t *testing.T) {
 	t.Parallel()
 	hello := map[string]any{"role": "user", "content": "hello"}
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestTheSameTimeIsTheSameRun(t *testing.T) {
 	}
 }
 
-func TestTheDigestIsOverWhatIsSaid(t *testing.T) {
+func TestDigestCoversTheDefinition(t *testing.T) {
 	t.Parallel()
 	digest := func(body []byte) string {
 		s, err := schedules.Parse(body)
@@ -186,7 +186,7 @@ func TestTheDigestIsOverWhatIsSaid(t *testing.T) {
 		{"input": said(map[string]any{"role": "user", "content": "Good night."})},
 	} {
 		if digest(with(t, changes)) == first {
-			t.Errorf("with %v it is the same schedule", changes)
+			t.Errorf("digest with %v equals the original's", changes)
 		}
 	}
 }

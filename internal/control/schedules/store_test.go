@@ -35,7 +35,7 @@ func TestStoreKeepsRevisions(t *testing.T) {
 	late := kept("s/1", "late")
 	late.Revision = first.Revision
 	if err := store.Change(t.Context(), "shop", late); !errors.Is(err, schedules.ErrChanged) {
-		t.Errorf("changed behind somebody's back: %v", err)
+		t.Errorf("update with an outdated revision: got %v", err)
 	}
 	if now, err := store.Get(t.Context(), "shop", "s/1"); err != nil || now.Note != "second" || now.Requester.Subject != "ann" {
 		t.Errorf("%+v (%v)", now, err)
@@ -50,7 +50,7 @@ func TestStoreKeepsRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := store.Get(t.Context(), "shop", "s/1"); !errors.Is(err, schedules.ErrUnknown) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("schedule after its deletion: got %v", err)
 	}
 	if _, err := store.At(t.Context(), "shop", "s/1", second.Revision); !errors.Is(err, schedules.ErrUnknown) {
 		t.Errorf("its revisions are still there: %v", err)

@@ -24,7 +24,7 @@ const tenant = "shop"
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// entry returns the n-th; the first is the oldest.
+// entry returns the n-th entry; the first is the oldest.
 func entry(n int) stream.IndexEntry {
 	return stream.IndexEntry{
 		ThreadID: fmt.Sprintf("thread %d", n), Agent: []string{"support", "sales"}[n%2], RunID: "r",
@@ -55,7 +55,7 @@ func watch(t testing.TB, l *stream.Log) *threads.Index {
 	return x
 }
 
-// pages lists all threads, some at a time.
+// pages lists all threads in pages of the given size.
 func pages(t testing.TB, x *threads.Index, of string, f threads.Filter, limit int) []string {
 	t.Helper()
 	ids := []string{}
@@ -117,7 +117,8 @@ func TestListsTheNewestFirst(t *testing.T) {
 	}
 }
 
-// A list that is loaded hears what changes, and nobody sees a thread twice that does not.
+// TestListChanges: a loaded list follows changes, and a listing contains an unchanged thread only
+// once.
 func TestListChanges(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -138,14 +139,14 @@ func TestListChanges(t *testing.T) {
 	await(t, x, []string{"thread 0", "thread 5", "thread 2", "thread 1"})
 	rest, err := x.List(tenant, threads.Filter{}, first.NextCursor, 10)
 	if err != nil || len(rest.Items) != 1 || rest.Items[0].ThreadID != "thread 1" {
-		t.Errorf("the page behind the first is %+v (%v)", rest.Items, err)
+		t.Errorf("page after the first: got %+v (%v)", rest.Items, err)
 	}
 	if !x.Current() {
 		t.Error("the list is not current")
 	}
 }
 
-// await waits until the list is as it should be.
+// await waits until the list has the wanted content.
 func await(t *testing.T, x *threads.Index, want []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -165,7 +166,7 @@ func await(t *testing.T, x *threads.Index, want []string) {
 	}
 }
 
-// What the log writes is what the list shows.
+// TestListsWhatTheLogWrites: the list shows the entries that the log writes.
 func TestListsWhatTheLogWrites(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)

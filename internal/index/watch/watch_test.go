@@ -20,7 +20,7 @@ type shelf struct {
 	mu       sync.Mutex
 	keys     map[string]string
 	revision uint64
-	changed  chan struct{} // has one element when something has
+	changed  chan struct{} // has one element after a change
 }
 
 func newShelf() *shelf { return &shelf{changed: make(chan struct{}, 1)} }
@@ -64,11 +64,11 @@ func (d *delivery) Done(_ context.Context, revision uint64) {
 	d.shelf.keys, d.shelf.revision = d.keys, revision
 }
 
-// stuck is a bucket on a server that does not answer: what the client library asks of it waits
-// until release, whatever the context says.
+// stuck is a bucket on a server that does not answer: calls of the client library block until
+// release, even if their context ends.
 type stuck struct {
 	jetstream.KeyValue
-	watches bool // a watch can be begun, and not be ended
+	watches bool // a watch can be started but not stopped
 	release chan struct{}
 }
 
@@ -90,7 +90,8 @@ func (w *stuckWatcher) Stop() error {
 	return w.KeyWatcher.Stop()
 }
 
-// A watch ends soon while the log does not answer: its process is to end.
+// TestStopWhileTheLogDoesNotAnswer: a watch stops promptly while the log does not answer, because
+// its process is shutting down.
 func TestStopWhileTheLogDoesNotAnswer(t *testing.T) {
 	log := streamtest.Open(t)
 	bucket, err := log.KeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "shelf"})
@@ -123,7 +124,7 @@ func TestStopWhileTheLogDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// until waits until the copy is as it is wanted.
+// until waits until the copy has the wanted content.
 func (s *shelf) until(t *testing.T, want map[string]string) {
 	t.Helper()
 	for {
@@ -159,7 +160,8 @@ func open(t *testing.T) (source Source, write func(key, value string) uint64) {
 	return Source{Log: l, Bucket: kv, Keys: "a.>"}, write
 }
 
-// A copy has what there is, and then what changes; of other keys it hears nothing.
+// TestACopyIsKept: a copy gets the existing entries and then the changes. It gets no entries of
+// other keys.
 func TestACopyIsKept(t *testing.T) {
 	t.Parallel()
 	source, write := open(t)
@@ -182,18 +184,18 @@ func TestACopyIsKept(t *testing.T) {
 	s.until(t, map[string]string{"a.1": "uno"})
 }
 
-func TestNobodyWaitsForEverUntilACopyIsLoaded(t *testing.T) {
+func TestWaitForACopyEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	source, _ := open(t)
-	source.Keys = "not a subject" // so that it is tried again and again
+	source.Keys = "not a subject" // so that the watch is retried repeatedly
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := Begin(ctx, source, newShelf().copy()); err == nil {
-		t.Error("it is loaded")
+		t.Error("the copy is reported as loaded")
 	}
 }
 
-// watched is a bucket of which the test has the ends of watches.
+// watched is a bucket whose watches the test can end.
 type watched struct {
 	jetstream.KeyValue
 	begun chan chan jetstream.KeyValueEntry
@@ -210,13 +212,13 @@ type watcher struct{ updates chan jetstream.KeyValueEntry }
 func (w watcher) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
 func (watcher) Stop() error                               { return nil }
 
-// A watch that ends, or tells nothing of what happens, is begun anew, and only then. Meanwhile the
-// copy is as it was, and does not say that it is further.
+// TestAWatchThatBreaksIsRenewed: a watch that ends, or that misses a change, is restarted, and only
+// then. Until the new watch has loaded, the copy keeps its content and its revision.
 func TestAWatchThatBreaksIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(end chan jetstream.KeyValueEntry, write func(key, value string) uint64){
-		"it ends":          func(end chan jetstream.KeyValueEntry, _ func(string, string) uint64) { close(end) },
-		"it tells nothing": func(_ chan jetstream.KeyValueEntry, write func(string, string) uint64) { write("a.1", "uno") },
+		"the watch ends":             func(end chan jetstream.KeyValueEntry, _ func(string, string) uint64) { close(end) },
+		"the watch delivers nothing": func(_ chan jetstream.KeyValueEntry, write func(string, string) uint64) { write("a.1", "uno") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +242,7 @@ func TestAWatchThatBreaksIsRenewed(t *testing.T) {
 			defer w.Stop()
 			select {
 			case <-bucket.begun:
-				t.Fatal("a watch of what does not change is renewed")
+				t.Fatal("a watch was restarted although nothing changed")
 			case <-time.After(10 * source.Check):
 			}
 			breaks(<-end, write)
@@ -253,13 +255,13 @@ func TestAWatchThatBreaksIsRenewed(t *testing.T) {
 			again <- entry
 			s.mu.Lock()
 			if s.revision != first || len(s.keys) != 1 || w.Current() {
-				t.Errorf("before it is loaded again there is %v up to %d", s.keys, s.revision)
+				t.Errorf("copy before the reload: got %v up to revision %d", s.keys, s.revision)
 			}
 			s.mu.Unlock()
 			again <- nil
 			s.until(t, map[string]string{"a.2": "two"})
 			if s.revision != second {
-				t.Errorf("it is so up to %d, want %d", s.revision, second)
+				t.Errorf("revision of the copy: got %d, want %d", s.revision, second)
 			}
 		})
 	}

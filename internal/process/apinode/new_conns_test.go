@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A connection without a request does not delay a shutdown; a request that is being answered does.
+// TestNewConnectionsDoNotDelayShutdown: a connection without a request does not delay a shutdown. A
+// request in progress does.
 func TestNewConnectionsDoNotDelayShutdown(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The kernel keeps little for a client that does not read.
-func TestWhatIsSentToNobodyIsBounded(t *testing.T) {
+// TestUnreadBytesAreBounded: the kernel buffers little for a client that does not read.
+func TestUnreadBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

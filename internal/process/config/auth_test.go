@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-func TestWhoCallsIsConfigured(t *testing.T) {
+func TestAuthModesAreConfigured(t *testing.T) {
 	t.Parallel()
 	plain := config.Auth{
 		Mode: config.AuthNone, AdminRole: "admin", Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups"},
@@ -44,7 +44,8 @@ func TestWhoCallsIsConfigured(t *testing.T) {
 	}
 }
 
-// Everybody may be let in only where nobody else can come from, or where somebody has said so.
+// TestAnonymousStaysOnThisMachine: anonymous access is allowed only on a loopback address, or where
+// the operator allows it explicitly.
 func TestAnonymousStaysOnThisMachine(t *testing.T) {
 	t.Parallel()
 	for addr, local := range map[string]bool{
@@ -68,7 +69,7 @@ func TestAnonymousStaysOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestAuthThatCannotBe(t *testing.T) {
+func TestInvalidAuthConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ variable, environ string }{
 		{"PERDURE_AUTH", "PERDURE_AUTH=ldap"},

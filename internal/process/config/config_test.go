@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// nowhere keeps a Temporal configuration file of the machine's user out of the tests.
+// nowhere is a path without a file. It keeps the user's Temporal configuration file out of the
+// tests.
 const nowhere = "TEMPORAL_CONFIG_FILE=testdata/none.toml"
 
 func load(t *testing.T, p config.Process, args []string, environ ...string) *config.Config {
@@ -100,7 +101,7 @@ func TestSoftBudgetsAreBelowHardOnes(t *testing.T) {
 	}
 }
 
-func TestFlagWinsAlsoWhereALibraryReads(t *testing.T) {
+func TestFlagOverridesTheVariableThatALibraryReads(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.Worker, []string{"--temporal-address=flag:1", "--replicas", "5"}, "TEMPORAL_ADDRESS=env:1", "PERDURE_REPLICAS=3")
 	if cfg.Temporal.HostPort != "flag:1" || cfg.Stream.Replicas != 5 {
@@ -162,7 +163,7 @@ func TestBadValueNamesItsVariable(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAtOnce(t *testing.T) {
+func TestAllMistakesAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	_, err := config.Load(config.Worker, nil, []string{nowhere, "PERDURE_REPLICAS=0", "PERDURE_LOG_LEVEL=x", "PERDURE_BUILD_ID=v1"}, io.Discard)
 	for _, name := range []string{"PERDURE_REPLICAS", "PERDURE_LOG_LEVEL", "PERDURE_DEPLOYMENT"} {
@@ -172,7 +173,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-func TestProfileThatIsNotThere(t *testing.T) {
+func TestMissingProfile(t *testing.T) {
 	t.Parallel()
 	_, err := config.Load(config.API, nil, []string{nowhere, "TEMPORAL_PROFILE=prod"}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "prod") {

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// natsServer starts a server that ends with the test.
+// natsServer starts a server that stops with the test.
 func natsServer(t *testing.T, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
@@ -43,7 +43,7 @@ func natsServer(t *testing.T, o *server.Options) *server.Server {
 	return s
 }
 
-// logbook collects a log and tells of each line.
+// logbook collects log lines and sends on a channel for each line.
 type logbook struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -79,7 +79,7 @@ func settings(natsURL, temporal string) *config.Config {
 	}
 }
 
-func TestServersMayComeUpLater(t *testing.T) {
+func TestDialWaitsForServersToStart(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	absent := serviceerror.NewNamespaceNotFound("prod")
@@ -98,7 +98,7 @@ func TestServersMayComeUpLater(t *testing.T) {
 		defer close(dialed)
 		connections, err = connect.Dial(t.Context(), cfg, "test", log.logger())
 	}()
-	<-log.lines // the first attempt has failed
+	<-log.lines // after the first attempt has failed
 	number, _ := net.LookupPort("tcp", port)
 	natsServer(t, &server.Options{Port: number})
 	<-dialed
@@ -111,7 +111,7 @@ func TestServersMayComeUpLater(t *testing.T) {
 	}
 	for _, words := range []string{"server=NATS", "server=Temporal", "namespace prod"} {
 		if !strings.Contains(log.String(), words) {
-			t.Errorf("the log does not say %q:\n%s", words, log)
+			t.Errorf("log does not contain %q:\n%s", words, log)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("got %v, want the servers", err)
 	}
 	if err != nil && strings.Contains(err.Error()+log.String(), "sesame") {
-		t.Errorf("credentials are told: %v\n%s", err, log)
+		t.Errorf("credentials appear in the error or the log: %v\n%s", err, log)
 	}
 	if !errors.Is(err, nats.ErrNoServers) || !strings.Contains(err.Error(), "connect to NATS: no connection after 300ms") {
 		t.Errorf("got %v", err)
@@ -159,7 +159,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestWhatTimeCannotMendFailsAtOnce(t *testing.T) {
+func TestPermanentErrorsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	guarded := natsServer(t, &server.Options{Port: server.RANDOM_PORT, Username: "u", Password: "p"})
 	tests := []struct {
@@ -182,7 +182,7 @@ func TestWhatTimeCannotMendFailsAtOnce(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if log.String() != "" {
-				t.Errorf("it was tried again:\n%s", log)
+				t.Errorf("retried after a permanent error:\n%s", log)
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestPasswordIsUsed(t *testing.T) {
 	cfg.NATS.User, cfg.NATS.Password = "u", "p"
 	connections, err := connect.Dial(t.Context(), cfg, "test", newLogbook().logger())
 	if err != nil {
-		t.Fatal(err) // also if the namespace may not be described: it may still be used
+		t.Fatal(err) // without permission to describe the namespace, the namespace may still be usable
 	}
 	connections.Close()
 }

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// frontend is as much of Temporal as connecting needs. Each function answers with an error or not.
+// frontend implements the part of Temporal's API that connecting uses. Each function returns an
+// error or nil.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	operatorservice.UnimplementedOperatorServiceServer
@@ -27,7 +28,7 @@ type frontend struct {
 	lastQuery  string
 }
 
-// serve returns the frontend's address. It ends with the test.
+// serve starts the frontend and returns its address. The frontend stops with the test.
 func (f *frontend) serve(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

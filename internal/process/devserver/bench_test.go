@@ -14,8 +14,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// BenchmarkStart measures a start over an existing directory, with the code warm.
-// The first start of a process takes about four times as long.
+// BenchmarkStart measures a start over an existing directory in a warm process. The first start of
+// a process takes about four times as long.
 func BenchmarkStart(b *testing.B) {
 	o := Options{Data: b.TempDir()}
 	for b.Loop() {
@@ -31,9 +31,9 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkWorkflow runs workflows of one activity and one local activity to
-// their end, one after the other and sixteen at a time, and reports the CPU time
-// of server, client and worker together.
+// BenchmarkWorkflow runs workflows of one activity and one local activity to completion, first
+// sequentially, then sixteen concurrently. It reports the CPU time of server, client and worker
+// together.
 func BenchmarkWorkflow(b *testing.B) {
 	s, err := Start(b.Context(), Options{Data: b.TempDir()})
 	if err != nil {

@@ -16,13 +16,13 @@ func TestUnusableDirectory(t *testing.T) {
 		prepare func(t *testing.T, dir string)
 		want    string
 	}{
-		"below a file":       {func(t *testing.T, dir string) { write(t, filepath.Dir(dir), "") }, "not a directory"},
-		"is a file":          {func(t *testing.T, dir string) { write(t, dir, "") }, "not a directory"},
-		"somebody else's":    {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "main.go"), "package x") }, `holds "main.go"`},
-		"newer format":       {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "format"), "perdure-data 2") }, "format"},
-		"damaged database":   {func(t *testing.T, dir string) { ours(t, dir, "temporal.db", strings.Repeat("not sqlite ", 1000)) }, "not a database"},
-		"another database":   {anotherDatabase, "no Temporal database"},
-		"nats is not a tree": {func(t *testing.T, dir string) { ours(t, dir, "nats", "") }, "NATS"},
+		"below a file":                {func(t *testing.T, dir string) { write(t, filepath.Dir(dir), "") }, "not a directory"},
+		"is a file":                   {func(t *testing.T, dir string) { write(t, dir, "") }, "not a directory"},
+		"another program's directory": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "main.go"), "package x") }, `holds "main.go"`},
+		"newer format":                {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "format"), "perdure-data 2") }, "format"},
+		"damaged database":            {func(t *testing.T, dir string) { ours(t, dir, "temporal.db", strings.Repeat("not sqlite ", 1000)) }, "not a database"},
+		"another database":            {anotherDatabase, "no Temporal database"},
+		"nats is not a tree":          {func(t *testing.T, dir string) { ours(t, dir, "nats", "") }, "NATS"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestHiddenFilesAreNotInTheWay(t *testing.T) {
 	}
 }
 
-// TestForgottenLockHolds drops the lock as a program does that keeps no Server.
+// TestForgottenLockHolds: the lock remains although the program keeps no reference to its Server.
 func TestForgottenLockHolds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func TestForgottenLockHolds(t *testing.T) {
 	}
 }
 
-func TestOwnerIsReadWithCare(t *testing.T) {
+func TestInvalidOwnersAreIgnored(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ line, want string }{
 		"complete":  {"1234 perdure dev\n", "data directory D is in use by process 1234 (perdure dev)"},
@@ -112,7 +112,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// ours writes a file into a directory that passes for a data directory.
+// ours writes a file into a directory so that it is recognized as a data directory.
 func ours(t *testing.T, dir, name, content string) {
 	t.Helper()
 	write(t, filepath.Join(dir, "format"), format)

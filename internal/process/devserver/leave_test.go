@@ -14,13 +14,13 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// overdue is when a workflow task of this test is handed out again. An activity of it would be
-// after 30 s, and one that waits for a worker that left goes elsewhere after 2 s.
+// overdue is the timeout after which Temporal dispatches a workflow task of this test again. For an
+// activity it would be 30 s. A task for the sticky queue of a worker that left is moved after 2 s.
 const overdue = 15 * time.Second
 
-// Workers leave one after another while workflows are started all the time. No task is lost with
-// one: none is handed to a poll that a leaving worker has given up, where it would wait until it is
-// overdue.
+// TestLeavingWorkersLoseNoTask: workers stop one after another while workflows are started
+// continuously. No task is lost: none is dispatched to a poll that a stopping worker has abandoned,
+// where it would remain until it is overdue.
 func TestLeavingWorkersLoseNoTask(t *testing.T) {
 	t.Parallel()
 	const leaves, atOnce = 20, 16
@@ -70,7 +70,7 @@ func TestLeavingWorkersLoseNoTask(t *testing.T) {
 	}
 }
 
-// runOne runs a workflow and tells how long it took.
+// runOne runs a workflow and returns how long it took.
 func runOne(ctx context.Context, c client.Client, id string) (time.Duration, error) {
 	began := time.Now()
 	o := workflowOptions(id)
@@ -83,7 +83,8 @@ func runOne(ctx context.Context, c client.Client, id string) (time.Duration, err
 	return time.Since(began), err
 }
 
-// startLeaver starts a worker as another process would. Its activities go through the task queue.
+// startLeaver starts a worker as a separate process would. Its activities go through the task
+// queue.
 func startLeaver(t *testing.T, s *Server) worker.Worker {
 	t.Helper()
 	w := worker.New(mustDial(t, s), taskQueue, worker.Options{

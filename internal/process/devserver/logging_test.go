@@ -18,7 +18,7 @@ func logTo(buf *bytes.Buffer, level slog.Leveler) Options {
 	return Options{Logger: slog.New(h), LogLevel: level}
 }
 
-func TestTemporalLogKeepsQuietBelowItsLevel(t *testing.T) {
+func TestTemporalLogOmitsLinesBelowItsLevel(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	l := newTemporalLog(logTo(&buf, slog.LevelWarn))
@@ -94,7 +94,7 @@ func TestNATSLogRemembersTheFirstFatal(t *testing.T) {
 	}
 }
 
-func TestNATSLogTellsThatTheDiskIsFull(t *testing.T) {
+func TestNATSLogReportsAFullDisk(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	l := newNATSLog(logTo(&buf, slog.LevelWarn))
@@ -102,7 +102,7 @@ func TestNATSLogTellsThatTheDiskIsFull(t *testing.T) {
 	if len(l.noRoom) != 0 {
 		t.Error("another error is taken for a full disk")
 	}
-	for range 2 { // told twice, known once, and nobody waits
+	for range 2 { // reported twice, sent once, without blocking
 		l.Errorf("write error: %v", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
 	}
 	if len(l.noRoom) != 1 {
@@ -110,7 +110,8 @@ func TestNATSLogTellsThatTheDiskIsFull(t *testing.T) {
 	}
 }
 
-// Whoever kills the process, as the pages say, is not warned of it when it starts again.
+// TestNATSLogTakesKillsLightly: the documentation allows killing the process, so the next start
+// does not warn about it.
 func TestNATSLogTakesKillsLightly(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
@@ -124,7 +125,7 @@ func TestNATSLogTakesKillsLightly(t *testing.T) {
 	for _, warning := range []string{"Stream state checksum did not match", "Recovering stream state from index errored: corrupt state file"} {
 		l.Warnf("Filestore [KV_PERDURE_tools] %s", warning)
 		if !strings.Contains(buf.String(), warning) {
-			t.Errorf("it does not warn of %q", warning)
+			t.Errorf("no warning about %q", warning)
 		}
 	}
 }

@@ -23,8 +23,8 @@ const (
 
 	taskQueue = "test"
 
-	// patience is how long a test waits for what must happen. Far below the
-	// heartbeat timeout of the activities used here.
+	// patience is how long a test waits for an expected event. It is far below the heartbeat
+	// timeout of the activities in these tests.
 	patience = 20 * time.Second
 )
 
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, temporalLeaks()...)
 }
 
-// runChild serves dir, starts a workflow, and says so on standard output when its
-// activity runs. It does not return: its parent kills it.
+// runChild starts a server over dir, starts a workflow, and prints a line when the workflow's
+// activity runs. It does not return: its parent kills the process.
 func runChild(dir string) int {
 	ctx := context.Background()
 	s, err := Start(ctx, Options{Data: dir})
@@ -69,14 +69,14 @@ func attemptWorkflow(ctx workflow.Context) (attempt int32, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Hour,
 		HeartbeatTimeout:    30 * time.Second,
-		// A backoff that would fail the test if it were waited for.
+		// The test would fail if it waited for this backoff.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Hour, MaximumInterval: time.Hour},
 	})
 	err = workflow.ExecuteActivity(ctx, "attempt").Get(ctx, &attempt)
 	return attempt, err
 }
 
-// signalWorkflow returns what it is told by the signal "tell".
+// signalWorkflow returns the value of the signal "tell".
 func signalWorkflow(ctx workflow.Context) (told string, err error) {
 	workflow.GetSignalChannel(ctx, "tell").Receive(ctx, &told)
 	return told, nil
@@ -109,7 +109,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// mustStart starts a server that is stopped with the test, if not before.
+// mustStart starts a server that stops with the test at the latest.
 func mustStart(t *testing.T, o Options) *Server {
 	t.Helper()
 	s, err := Start(testContext(t), o)
@@ -139,9 +139,9 @@ func mustDial(t *testing.T, s *Server) client.Client {
 	return c
 }
 
-// temporalLeaks returns the goroutines a stopped Temporal server leaves behind: its
-// connections between services, which it never closes, and its pool of database
-// connections, which lives as long as the process.
+// temporalLeaks returns the goroutines that remain after a Temporal server stops: its connections
+// between services, which it never closes, and its pool of database connections, which exists as
+// long as the process.
 func temporalLeaks() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreTopFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"),

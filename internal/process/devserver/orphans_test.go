@@ -54,7 +54,8 @@ func TestKilledWorkerIsReplacedAtOnce(t *testing.T) {
 	}
 	expectWorkerLost(t, s)
 
-	// The second attempt runs: the first one's orphan is stale and must not hurt it.
+	// While the second attempt runs, the first attempt's orphan is stale, and failing it must not
+	// affect the second attempt.
 	if n, err := FailOrphans(ctx, c, orphans); n != 0 || err != nil {
 		t.Errorf("FailOrphans with a stale list = %d, %v; want 0", n, err)
 	}
@@ -63,14 +64,14 @@ func TestKilledWorkerIsReplacedAtOnce(t *testing.T) {
 	if err := c.GetWorkflow(ctx, "thread/t/killed", "").Get(ctx, &attempt); err != nil || attempt != 2 {
 		t.Errorf("workflow = %d, %v; want 2", attempt, err)
 	}
-	// The workflow is closed.
+	// The workflow is closed by now.
 	if n, err := FailOrphans(ctx, c, orphans); n != 0 || err != nil {
 		t.Errorf("FailOrphans of a closed workflow = %d, %v; want 0", n, err)
 	}
 }
 
-// killChild runs a server over dir in another process until its activity runs,
-// tries to get in, and kills it.
+// killChild starts a server over dir in another process, waits until its activity runs, checks that
+// a second server is refused, and kills the process.
 func killChild(t *testing.T, dir string) {
 	t.Helper()
 	child := exec.CommandContext(testContext(t), os.Args[0])
@@ -85,11 +86,11 @@ func killChild(t *testing.T, dir string) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != "1\n" {
-		t.Errorf("child said %q, %v; want attempt 1", line, err)
+		t.Errorf("child's output: got %q, %v; want attempt 1", line, err)
 	}
 	_, err = Start(testContext(t), Options{Data: dir})
 	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != child.Process.Pid {
-		t.Errorf("Start beside the child: %v, want a LockedError with its pid %d", err, child.Process.Pid)
+		t.Errorf("Start while the child runs: got %v, want a LockedError with its pid %d", err, child.Process.Pid)
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -105,6 +106,6 @@ func expectWorkerLost(t *testing.T, s *Server) {
 	}
 	pending := desc.GetPendingActivities()
 	if len(pending) != 1 || pending[0].GetLastFailure().GetApplicationFailureInfo().GetType() != WorkerLost {
-		t.Errorf("pending activities = %v, want one whose last failure is %s", pending, WorkerLost)
+		t.Errorf("pending activities: got %v, want one activity whose last failure is %s", pending, WorkerLost)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/server/common/log"
 )
 
-// againWorkflow continues as new once, at once.
+// againWorkflow continues as new once, immediately.
 func againWorkflow(ctx workflow.Context, again bool) error {
 	if again {
 		return workflow.NewContinueAsNewError(ctx, againWorkflow, false)
@@ -21,7 +21,7 @@ func againWorkflow(ctx workflow.Context, again bool) error {
 }
 
 // TestContinuedWorkflowStartsAtOnce: Temporal adds no delay before the first task of a workflow
-// that continues one that is younger than a second, and a workflow ID can be used again at once.
+// that continues a workflow younger than a second. A workflow ID can be reused immediately.
 func TestContinuedWorkflowStartsAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -56,8 +56,9 @@ func TestContinuedWorkflowStartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestShippedDynamicConfig: the dynamic configuration for a Temporal cluster has what perdure dev
-// sets for the behavior of runs; what perdure dev sets for one process on SQLite is its own.
+// TestShippedDynamicConfig: the dynamic configuration for a Temporal cluster contains every setting
+// of perdure dev that affects the behavior of runs. Settings for one process on SQLite are in
+// perdure dev alone.
 func TestShippedDynamicConfig(t *testing.T) {
 	t.Parallel()
 	over := make(chan any)

@@ -35,8 +35,8 @@ func TestSchemaIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// TestFullTextFollowsTheRow pins the triggers that replace Temporal's: queries on
-// list attributes (build ids, pause reasons) are answered from the full-text index.
+// TestFullTextFollowsTheRow: the triggers that replace Temporal's keep the full-text index up to
+// date. Queries on list attributes (build IDs, pause reasons) are answered from that index.
 func TestFullTextFollowsTheRow(t *testing.T) {
 	t.Parallel()
 	_, db := openTestDB(t)

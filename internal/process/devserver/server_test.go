@@ -19,10 +19,10 @@ import (
 
 func unused(context.Context) (int32, error) { return 0, nil }
 
-func TestRestartKeepsEverything(t *testing.T) {
+func TestDataSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	// A path that is not its own URI.
+	// A path that has to be escaped in a URI.
 	dir := filepath.Join(t.TempDir(), "da ta%20#1?x=y")
 
 	s := mustStart(t, Options{Data: dir})
@@ -62,7 +62,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 	}
 }
 
-// publish stores one message on disk; it creates the stream.
+// publish stores one message on disk. It creates the stream if needed.
 func publish(t *testing.T, s *Server, data string) {
 	t.Helper()
 	js := mustJetStream(t, s)
@@ -186,7 +186,7 @@ func TestTakenPortNamesTheFlag(t *testing.T) {
 			if !ok || port.Port != taken || !strings.Contains(err.Error(), flag) {
 				t.Fatalf("Start = %v, want a PortError naming %s", err, flag)
 			}
-			// Nothing of the failed start is left in the way.
+			// The failed start holds no lock and no port.
 			mustStart(t, Options{Data: o.Data})
 		})
 	}

@@ -17,8 +17,8 @@ func TestConventionalNames(t *testing.T) {
 	}
 }
 
-// Estimates are told from what providers report by one attribute, in the counts of an attempt that
-// died as well.
+// TestEstimatesAreMarked: one attribute distinguishes estimated token counts from counts that the
+// provider reported. This holds for failed attempts as well.
 func TestEstimatesAreMarked(t *testing.T) {
 	reader := metric.NewManualReader()
 	before := otel.GetMeterProvider()

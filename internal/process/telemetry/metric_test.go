@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/metrics.md instead of comparing it")
 
-// The reference lists Perdure's metrics under the names that Prometheus shows.
+// TestMetricsReference: the reference lists Perdure's metrics under the names that Prometheus
+// shows.
 func TestMetricsReference(t *testing.T) {
 	before := otel.GetMeterProvider()
 	tel, err := Start(t.Context(), "test", func(string) string { return "" })
@@ -55,7 +56,7 @@ func TestMetricsReference(t *testing.T) {
 
 var labelsOfModelCalls = fmt.Sprint(modelCall)
 
-// shownName returns the name of a metric at /metrics, which has its description.
+// shownName returns the name under which /metrics shows the metric with the given description.
 func shownName(t *testing.T, tel *Telemetry, m Metric) string {
 	t.Helper()
 	w := httptest.NewRecorder()

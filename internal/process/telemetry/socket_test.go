@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// Each frame is a span, in the trace that the client began with its handshake.
+// TestFramesAreSpansOfTheClientsTrace: each WebSocket frame is a span in the trace that the client
+// started with its handshake.
 func TestFramesAreSpansOfTheClientsTrace(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// replayed returns the spans that a new process reports which replays a recorded history.
+// replayed returns the spans that a new process reports when it replays a recorded history.
 func replayed(t *testing.T, history string) []sdktrace.ReadOnlySpan {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -40,13 +40,13 @@ func replayed(t *testing.T, history string) []sdktrace.ReadOnlySpan {
 	return recorder.Ended()
 }
 
-// TestReplaysReportTheSameSpan: the span of a workflow has the same IDs in each process that
-// replays it, and what was reported before is not reported again.
+// TestReplaysReportTheSameSpan: the span of a workflow has the same IDs in every process that
+// replays it. Spans that were reported before are not reported again.
 func TestReplaysReportTheSameSpan(t *testing.T) {
 	t.Parallel()
 	var first []sdktrace.ReadOnlySpan
 	for range 2 {
-		spans := replayed(t, "agent-run-apply-held.json") // it has updates
+		spans := replayed(t, "agent-run-apply-held.json") // this history contains updates
 		if len(spans) != 1 || spans[0].Name() != "RunWorkflow:agent.run.v1" {
 			t.Fatalf("%d spans: %v", len(spans), spans)
 		}
@@ -58,8 +58,8 @@ func TestReplaysReportTheSameSpan(t *testing.T) {
 	}
 }
 
-// TestAnEvictedWorkflowIsNotReported: when a workflow leaves the worker's memory, the SDK finishes
-// its span, and the workflow has not returned.
+// TestAnEvictedWorkflowIsNotReported: when a workflow is evicted from the worker's cache, the SDK
+// finishes its span although the workflow has not returned. That span is not reported.
 func TestAnEvictedWorkflowIsNotReported(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
@@ -76,7 +76,7 @@ func TestAnEvictedWorkflowIsNotReported(t *testing.T) {
 	}
 }
 
-// TestSpansOfTemporalCarryNoBaggage: what goes into Temporal's headers is the trace context alone.
+// TestSpansOfTemporalCarryNoBaggage: Temporal's headers contain the trace context and no baggage.
 func TestSpansOfTemporalCarryNoBaggage(t *testing.T) {
 	t.Parallel()
 	tracer := &temporalTracer{tracer: sdktrace.NewTracerProvider().Tracer("test")}
@@ -101,7 +101,8 @@ func TestSpansOfTemporalCarryNoBaggage(t *testing.T) {
 	}
 }
 
-// TestNamesOfSchedulesAreNoNamesOfSpans: clients choose them, so that there would be any number.
+// TestNamesOfSchedulesAreNoNamesOfSpans: clients choose the names of schedules, so as span names
+// their number would be unbounded.
 func TestNamesOfSchedulesAreNoNamesOfSpans(t *testing.T) {
 	t.Parallel()
 	tracer := &temporalTracer{}

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// floor is a source whose tools are on a task queue; queue-less ones are on that of all workers.
+// floor is a source whose tools have the given task queues. A tool without one is on the queue of
+// all workers.
 type floor struct {
 	name, queue string
 	err         error
@@ -27,7 +28,8 @@ func sleepy(name, queue string) tools.Tool {
 	return tools.Func(name, "sleeps", func(context.Context, struct{}) (string, error) { return "", nil }, tools.TaskQueue(queue))
 }
 
-// A worker announces what it serves: its own tools, and of servers what others have to be told of.
+// TestOffers: a worker announces its own tools, and for servers the descriptions that other workers
+// need.
 func TestOffers(t *testing.T) {
 	t.Parallel()
 	r, err := tools.NewRegistry(sleepy("clock", ""), sleepy("drawer", "till"), sleepy("lamp", "attic"), sleepy("main", runs.TaskQueue))
@@ -60,7 +62,8 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// The queue of all workers is not one of tools alone.
+// TestTheQueueOfAllWorkersHasMoreThanTools: the queue of all workers also serves activities other
+// than tools.
 func TestTheQueueOfAllWorkersHasMoreThanTools(t *testing.T) {
 	t.Parallel()
 	if err := (Queues{Tools: []string{runs.TaskQueue}, ToolsOnly: true}).check(); err == nil {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// nameserver answers every question for an IPv4 address with the same one, and returns where it is.
+// nameserver starts a server that answers every query for an IPv4 address with the same address,
+// and returns the server's own address.
 func nameserver(t *testing.T, address netip.Addr) string {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -36,7 +37,7 @@ func nameserver(t *testing.T, address netip.Addr) string {
 	return conn.LocalAddr().String()
 }
 
-// reply returns a DNS message (RFC 1035): the question, and an answer to it if it asks for an A
+// reply returns a DNS message (RFC 1035): the question, and an answer if the question asks for an A
 // record.
 func reply(question []byte, address netip.Addr) []byte {
 	end := 12
@@ -55,7 +56,8 @@ func reply(question []byte, address netip.Addr) []byte {
 	return append(m, address.AsSlice()...)
 }
 
-// A name is worth what it stands for when it is dialed.
+// TestNamesOfPrivateAddressesAreRefused: the check applies to the address that a name resolves to
+// at dial time.
 func TestNamesOfPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"169.254.169.254", "127.0.0.1", "10.0.0.1"} {
@@ -70,7 +72,7 @@ func TestNamesOfPrivateAddressesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = transport.RoundTrip(req) //nolint:bodyclose // there is no answer
+		_, err = transport.RoundTrip(req) //nolint:bodyclose // it returns no response
 		var private *PrivateAddressError
 		if !errors.As(err, &private) || private.Address.String() != text {
 			t.Errorf("%s: got %v", text, err)

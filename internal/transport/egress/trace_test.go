@@ -17,12 +17,12 @@ const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 // inTrace returns a context with a trace and with baggage.
 func inTrace(ctx context.Context) context.Context {
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
-	otel.SetTextMapPropagator(both) // as in a program that embeds a worker and wants baggage
+	otel.SetTextMapPropagator(both) // as in a program that embeds a worker and propagates baggage
 	return both.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": "vendor=1", "baggage": "user=eve"})
 }
 
-// TestTraceContext: the first host gets the trace context, also after redirects to itself; no other
-// host gets it, and none gets baggage.
+// TestTraceContext: the first host gets the trace context, also after redirects to itself. Other
+// hosts do not get it, and no host gets baggage.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	var got []http.Header
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header) }))
@@ -62,10 +62,10 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 		header http.Header
 		want   [][2]string // traceparent and tracestate of each request
 	}{
-		"in a trace":               {inTrace(t.Context()), "/", nil, [][2]string{{parent, "vendor=1"}, {parent, "vendor=1"}, {}}},
-		"in none":                  {t.Context(), "/end", nil, [][2]string{{}}},
-		"with headers of its own":  {inTrace(t.Context()), "/end", http.Header{"Traceparent": {own}}, [][2]string{{own, ""}}},
-		"with a tracestate of old": {inTrace(t.Context()), "/end", http.Header{"Tracestate": {"old=1"}}, [][2]string{{parent, "vendor=1"}}},
+		"in a trace":                   {inTrace(t.Context()), "/", nil, [][2]string{{parent, "vendor=1"}, {parent, "vendor=1"}, {}}},
+		"in none":                      {t.Context(), "/end", nil, [][2]string{{}}},
+		"request with its own headers": {inTrace(t.Context()), "/end", http.Header{"Traceparent": {own}}, [][2]string{{own, ""}}},
+		"with a tracestate of old":     {inTrace(t.Context()), "/end", http.Header{"Tracestate": {"old=1"}}, [][2]string{{parent, "vendor=1"}}},
 	} {
 		sent := send(tt.ctx, tt.path, tt.header)
 		if len(sent) != len(tt.want) {

@@ -13,11 +13,11 @@ import (
 
 const patience = 30 * time.Second
 
-// client is an http.ResponseWriter whose client takes bytes at a rate, on a clock of its own.
+// client is an http.ResponseWriter whose client reads bytes at a rate, with a simulated clock.
 type client struct {
 	http.ResponseWriter
 	now       time.Time
-	rate      int       // bytes per second; 0 = it takes nothing
+	rate      int       // bytes per second; 0 = it reads nothing
 	deadline  time.Time // of the connection
 	deadlines []time.Time
 	pieces    []int
@@ -44,7 +44,7 @@ func (c *client) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// answered returns a response to a client that takes so many bytes per second.
+// answered returns a response to a client that reads the given number of bytes per second.
 func answered(rate int) (*response, *client) {
 	c := &client{ResponseWriter: httptest.NewRecorder(), now: time.Now(), rate: rate}
 	w := newResponse(c, patience)
@@ -52,8 +52,8 @@ func answered(rate int) (*response, *client) {
 	return w, c
 }
 
-// TestAClientThatReadsIsNotCut: a large answer takes as long as the client needs, however often
-// that is its patience.
+// TestAClientThatReadsIsNotCut: a large response may take as long as the client needs, also many
+// times the client's patience.
 func TestAClientThatReadsIsNotCut(t *testing.T) {
 	t.Parallel()
 	w, c := answered(2 * MinRate)
@@ -69,20 +69,21 @@ func TestAClientThatReadsIsNotCut(t *testing.T) {
 	}
 }
 
-// TestAClientBelowTheRateIsCut: it takes bytes within its patience each time, but too few.
+// TestAClientBelowTheRateIsCut: the client reads some bytes within each period of patience, but too
+// few.
 func TestAClientBelowTheRateIsCut(t *testing.T) {
 	t.Parallel()
 	w, c := answered(MinRate * 3 / 4)
 	begun := c.now
 	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
-		t.Fatalf("it ends with %v", err)
+		t.Fatalf("error of the response: got %v", err)
 	}
 	if took := c.now.Sub(begun); took < 2*patience || took > 3*patience {
-		t.Errorf("it was cut after %s", took)
+		t.Errorf("the client was cut after %s", took)
 	}
 }
 
-// TestAQuietStreamIsNotSlow: the rate counts while something waits for the client.
+// TestAQuietStreamIsNotSlow: the rate is measured only while data is pending for the client.
 func TestAQuietStreamIsNotSlow(t *testing.T) {
 	t.Parallel()
 	w, c := answered(10 * MinRate)
@@ -94,17 +95,17 @@ func TestAQuietStreamIsNotSlow(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNothingIsCut also for what is written next, at once.
+// TestAClientThatTakesNothingIsCut: later writes fail at once as well.
 func TestAClientThatTakesNothingIsCut(t *testing.T) {
 	t.Parallel()
 	w, c := answered(0)
 	begun := c.now
 	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
-		t.Fatalf("it ends with %v", err)
+		t.Fatalf("error of the response: got %v", err)
 	}
 	took := c.now.Sub(begun)
 	if took < patience || took > patience*5/4 {
-		t.Errorf("it was cut after %s", took)
+		t.Errorf("the client was cut after %s", took)
 	}
 	if _, err := w.Write([]byte("more")); !errors.Is(err, ErrSlow) || c.now.Sub(begun) != took {
 		t.Errorf("the next write ends with %v after %s", err, c.now.Sub(begun)-took)
@@ -114,7 +115,8 @@ func TestAClientThatTakesNothingIsCut(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerHasADeadline: also what net/http writes before and after the handler does.
+// TestEveryAnswerHasADeadline: the deadline also covers the bytes that net/http writes before and
+// after the handler.
 func TestEveryAnswerHasADeadline(t *testing.T) {
 	t.Parallel()
 	c := &client{ResponseWriter: httptest.NewRecorder(), rate: MinRate}
@@ -129,7 +131,7 @@ func TestEveryAnswerHasADeadline(t *testing.T) {
 	}
 }
 
-// TestWriterHoldsNoCopyOfALargeEvent: it is sent at once, in its place.
+// TestWriterHoldsNoCopyOfALargeEvent: a large event is sent at once and in order.
 func TestWriterHoldsNoCopyOfALargeEvent(t *testing.T) {
 	t.Parallel()
 	recorder := httptest.NewRecorder()

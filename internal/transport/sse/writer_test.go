@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/transport/sse"
 )
 
-// client records what it is sent, and when.
+// client records the bytes that it receives, with times.
 type client struct {
 	header http.Header
 	sent   bytes.Buffer
@@ -38,7 +38,7 @@ func (c *client) Write(b []byte) (int, error) {
 
 func (c *client) FlushError() error { return c.fails }
 
-// serve has a handler write to the client, as the api does.
+// serve runs a handler that writes to the client as the API does.
 func serve(t *testing.T, c *client, handle func(w *sse.Writer)) {
 	t.Helper()
 	live.Handler(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
@@ -50,11 +50,11 @@ func serve(t *testing.T, c *client, handle func(w *sse.Writer)) {
 	}), time.Minute).ServeHTTP(c, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 }
 
-// pass lets time pass on the clock of a synctest bubble.
+// pass advances the clock of a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// The writer's goroutine may wait for anything: the client is never sent nothing for longer than
-// the period.
+// TestKeepAlive: while the writer's goroutine waits for events, the client receives something at
+// least once per period.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient()
@@ -83,7 +83,8 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// A heartbeat also sends what was added and not flushed, and tears no frame apart.
+// TestKeepAliveSendsWholeFrames: a heartbeat also sends frames that were added and not flushed, and
+// never splits a frame.
 func TestKeepAliveSendsWholeFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient()

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// until waits until the board misses exactly these.
+// until waits until the board misses exactly the given tools.
 func until(t *testing.T, b *Board, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -73,7 +73,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	defer b.Stop()
 	if got := b.Missing([]string{"charge", "refund"}); !slices.Equal(got, []string{"refund"}) {
-		t.Errorf("at once, %q are missing", got)
+		t.Errorf("missing before any announcement: got %q", got)
 	}
 	if got := b.Known(); !slices.Equal(got.Tools, []string{"charge"}) || !slices.Equal(got.Programs, []string{"invoice", "order"}) {
 		t.Errorf("known are %+v", got)
@@ -92,8 +92,9 @@ func TestAnnouncements(t *testing.T) {
 	until(t, b, "charge", "refund")
 }
 
-// A worker that died takes nothing back.
-func TestWhatADeadWorkerSaidEnds(t *testing.T) {
+// TestAnnouncementsOfADeadWorkerExpire: a worker that dies does not withdraw its announcements.
+// They expire.
+func TestAnnouncementsOfADeadWorkerExpire(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	a := start(t, l, "w", "charge")
@@ -120,7 +121,8 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Arguments are wrong if no worker takes them, and unknown is not wrong.
+// TestArguments: arguments are invalid if no worker accepts them. Arguments of an unknown tool are
+// not reported as invalid.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -152,7 +154,7 @@ func TestArguments(t *testing.T) {
 	newer := startWith(t, l, "newer", tools.Spec{Name: "add", Parameters: schema("string")}, tools.Spec{Name: "refund"}, tools.Spec{Name: "charge"})
 	until(t, b)
 	if got := check("add", `{"a":"1"}`); got != " " {
-		t.Errorf("what a newer worker takes: %q", got)
+		t.Errorf("arguments that a newer worker accepts: got %q", got)
 	}
 	for _, a := range []*Announcement{one, again, newer} {
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
@@ -161,7 +163,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// What workers of a task queue have of a server, other workers can describe.
+// TestToolsElsewhere: workers of a task queue announce the tools of a server, and other workers can
+// describe them.
 func TestToolsElsewhere(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -171,7 +174,7 @@ func TestToolsElsewhere(t *testing.T) {
 	}
 	defer b.Stop()
 	if _, err := b.Offers("shop", "floor"); err == nil || b.Served("floor") {
-		t.Errorf("what nobody has: %v", err)
+		t.Errorf("a tool that no worker has: got %v", err)
 	}
 	buy := tools.Spec{
 		Name: "shop_buy", Description: "Buys.", Parameters: json.RawMessage(`{"type":"object"}`), TaskQueue: "floor", Sequence: "mcp:shop",
@@ -192,17 +195,17 @@ func TestToolsElsewhere(t *testing.T) {
 		t.Fatalf("%+v, %v", offers, err)
 	}
 	if got := offers[1].Tool.Spec(); !reflect.DeepEqual(got, sell) {
-		t.Errorf("it is described as %+v", got)
+		t.Errorf("description: got %+v", got)
 	}
 	if _, err := offers[0].Tool.Call(t.Context(), tools.Call{}); err == nil {
 		t.Error("it can be called here")
 	}
 	again, err := b.Offers("shop", "floor")
 	if err != nil || again[0] != offers[0] {
-		t.Errorf("asked again: %+v, %v", again, err)
+		t.Errorf("second lookup: got %+v, %v", again, err)
 	}
 	if !b.Served("floor") || !b.Served("cellar") || b.Served("attic") {
-		t.Error("it is not known which queues are served")
+		t.Error("the served queues are unknown")
 	}
 	for _, a := range []*Announcement{one, two, three} {
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {

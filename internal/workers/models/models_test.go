@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
-// ask calls a model at an address, and returns why that failed.
+// ask calls a model at an address, and returns the error.
 func ask(t *testing.T, model llm.Model) *llm.Error {
 	t.Helper()
 	for _, err := range model.Stream(t.Context(), &llm.Request{Model: "m"}) {
@@ -51,7 +51,7 @@ var variables = map[string]string{
 	"openai": "OPENAI_BASE_URL", "openai-responses": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "gemini": "GEMINI_BASE_URL",
 }
 
-// A developer is told at once of a server that was never there.
+// TestUnreachedHostsFailFast: a server that was never reachable is reported at once.
 func TestUnreachedHostsFailFast(t *testing.T) {
 	t.Parallel()
 	for provider, variable := range variables {
@@ -79,7 +79,8 @@ func TestUnreachedHostsFailFast(t *testing.T) {
 	}
 }
 
-// A server that is started again for a moment is no wrong configuration.
+// TestHostsThatHaveAnsweredAreTriedAgain: a server that restarts is not reported as a wrong
+// configuration.
 func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	answers := roundTripper(func(*http.Request) (*http.Response, error) {
@@ -120,7 +121,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func TestConfiguredSecretsAreNotTold(t *testing.T) {
+func TestErrorsDoNotContainSecrets(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -148,7 +149,8 @@ func TestRefusedRequestsAreFinalEverywhere(t *testing.T) {
 	}
 }
 
-// What every worker has is told to those who check definitions without one.
+// TestBuiltInNames: the names of built-in tools are available to programs that check definitions
+// without a worker.
 func TestBuiltInNames(t *testing.T) {
 	t.Parallel()
 	names := agents.BuiltIn()

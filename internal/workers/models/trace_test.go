@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// TestTraceContext: each provider is sent the trace context, and no baggage.
+// TestTraceContext: each provider gets the trace context and no baggage.
 func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
 	before := otel.GetTextMapPropagator()
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})

@@ -38,7 +38,8 @@ func start(t *testing.T, l *stream.Log, worker string, fails chan<- failed) *pre
 	return p
 }
 
-// A worker whose connection is gone is dead to the others, as one that was killed.
+// TestDeadWorkersAttemptsAreFailed: a worker that lost its connection is dead to the other workers,
+// in the same way as a killed one.
 func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
@@ -62,13 +63,13 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	if _, err := victim.Begin(t.Context(), []byte("last")); err != nil { // its note brings the end along
+	if _, err := victim.Begin(t.Context(), []byte("last")); err != nil { // its note contains the end
 		t.Fatal(err)
 	}
 	victimLog.Conn().Close()
 
 	seen := map[string]bool{}
-	for len(seen) < 3 { // what was not noted is asked for as well
+	for len(seen) < 3 { // attempts without a note are looked up as well
 		select {
 		case f := <-fails:
 			if f.worker != "7@victim.example:a b" || !slices.Contains([]string{"token", "last", "unnoted"}, string(f.token)) {
@@ -81,7 +82,8 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 	}
 }
 
-// A worker that stops in order leaves nothing behind that another would take for a death.
+// TestStoppedWorkerLeavesNoTrace: a worker that stops cleanly leaves no entry that another worker
+// would take for a death.
 func TestStoppedWorkerLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
@@ -105,6 +107,6 @@ func TestStoppedWorkerLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key := range keys.Keys() {
-		t.Errorf("%s is left", key)
+		t.Errorf("entry %s remains", key)
 	}
 }

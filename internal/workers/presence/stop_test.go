@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// What a worker has not ended when it stops is failed by itself: nobody has to find it dead first.
+// TestStoppingWorkerFailsWhatItLeaves: a stopping worker fails its unfinished attempts itself, so
+// that no other worker has to detect its death first.
 func TestStoppingWorkerFailsWhatItLeaves(t *testing.T) {
 	t.Parallel()
 	var left []string
@@ -35,18 +36,18 @@ func TestStoppingWorkerFailsWhatItLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Leave()
-	late() // whether Temporal hears of it is unknown
+	late() // whether Temporal received the report is unknown
 	if err := p.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(left)
 	if !slices.Equal(left, []string{"one cut", "one ended on the way out"}) {
-		t.Errorf("it failed %q, want what it left and what it may not have reported", left)
+		t.Errorf("failed attempts: got %q, want the unfinished ones and those whose report may be lost", left)
 	}
 }
 
-// The log, or Temporal, may be away when a worker is told to stop: it stops all the same, within
-// the time that its supervisor gives it.
+// TestWorkerStopsWithoutItsServers: the log or Temporal may be unreachable when a worker is asked
+// to stop. The worker stops within the time that its supervisor allows.
 func TestWorkerStopsWithoutItsServers(t *testing.T) {
 	t.Parallel()
 	const limit = 8 * time.Second

@@ -79,11 +79,11 @@ url: http://127.0.0.1:1/
 	}
 }
 
-func TestMistakesAreToldWithTheirLines(t *testing.T) {
+func TestMistakesNameTheirLines(t *testing.T) {
 	t.Parallel()
 	const request = "http: {method: GET, url: \"https://shop.example/\"}\n"
 	for _, tt := range []struct{ name, text, want string }{
-		{"all at once", "kind: tool\nname: a\nhttp:\n  method: GET\n  url: nowhere\n---\nkind: mcp\nname: b\nurl: nowhere\n", `all.yaml:5: http.url must begin with https:// or http://
+		{"all mistakes together", "kind: tool\nname: a\nhttp:\n  method: GET\n  url: nowhere\n---\nkind: mcp\nname: b\nurl: nowhere\n", `all.yaml:5: http.url must begin with https:// or http://
 all.yaml:9: url must begin with https:// or http:// and have a host`},
 		{"secret", "kind: tool\nname: a\nhttp:\n  method: GET\n  url: https://shop.example\n  headers: {A: \"${secret:GONE}\"}\n",
 			"all.yaml:6: http.headers cannot be sent: secret GONE is missing: the worker has no PERDURE_SECRET_GONE"},
@@ -120,8 +120,8 @@ func TestEveryWorkerHasItsTools(t *testing.T) {
 	}
 }
 
-// What goes to a task queue that the worker does not serve is only described: it needs no secrets,
-// and no server.
+// TestToolsOfOtherWorkers: a tool of a task queue that the worker does not serve is only described.
+// The worker needs neither its secrets nor its server.
 func TestToolsOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	folder, err := agents.ParseFile("all.yaml", []byte(`
@@ -161,7 +161,7 @@ taskQueue: floor
 		t.Errorf("the tool is %+v", s)
 	}
 	if _, err := set.Registry().Select([]string{"mcp:floor/*"}); err == nil {
-		t.Error("the server's tools are known to nobody")
+		t.Error("no worker knows the server's tools")
 	}
 	sweep, err := tools.Guard(tools.Func("floor_sweep", "Sweeps.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	if err != nil {
@@ -169,7 +169,7 @@ taskQueue: floor
 	}
 	set.LookElsewhere(func(server, queue string) ([]tools.Offer, error) {
 		if server != "floor" || queue != "floor" {
-			t.Errorf("asked for %s on %s", server, queue)
+			t.Errorf("looked up %s on %s", server, queue)
 		}
 		return []tools.Offer{{Name: "sweep", Tool: sweep}}, nil
 	})

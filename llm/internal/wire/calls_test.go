@@ -43,10 +43,10 @@ func TestCallIDs(t *testing.T) {
 	}{
 		"own ids go on from the conversation's":   {[]piece{{slot: 0, name: "f"}, {slot: 1, name: "f"}}, []string{"call_4", "call_5"}},
 		"an id of the conversation is taken":      {[]piece{{slot: 0, id: "call_0", name: "f"}}, []string{"call_4"}},
-		"an id may come before the name":          {[]piece{{slot: 0, id: "x"}, {slot: 0, name: "f"}}, []string{"x"}},
-		"an id after the name comes too late":     {[]piece{{slot: 0, name: "f"}, {slot: 0, id: "x"}}, []string{"call_4"}},
+		"an id before the name is used":           {[]piece{{slot: 0, id: "x"}, {slot: 0, name: "f"}}, []string{"x"}},
+		"an id after the name is ignored":         {[]piece{{slot: 0, name: "f"}, {slot: 0, id: "x"}}, []string{"call_4"}},
 		"the order is that of the server's index": {[]piece{{slot: 2, id: "c", name: "f"}, {slot: 0, id: "a", name: "f"}, {slot: 1, id: "b", name: "f"}}, []string{"a", "b", "c"}},
-		"a slot that is used again gets a place":  {[]piece{{slot: 0, id: "a", name: "f"}, {slot: 0, id: "b", name: "f"}, {slot: 1, id: "c", name: "f"}}, []string{"a", "b", "c"}},
+		"a reused slot gets a new index":          {[]piece{{slot: 0, id: "a", name: "f"}, {slot: 0, id: "b", name: "f"}, {slot: 1, id: "c", name: "f"}}, []string{"a", "b", "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

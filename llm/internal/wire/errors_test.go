@@ -71,7 +71,7 @@ func FuzzQuote(f *testing.F) {
 			t.Errorf("Quote(%q) is %q", message, got)
 		}
 		if len(prompt) >= minEcho && utf8.ValidString(prompt) && !strings.Contains("[…]", prompt) && strings.Contains(got, prompt) {
-			t.Errorf("Quote(%q) tells %q", message, prompt)
+			t.Errorf("Quote(%q) contains %q", message, prompt)
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestFromTransport(t *testing.T) {
 			t.Errorf("%v is %v, want %q", test.err, got, test.want)
 		}
 		if got.Err != nil && strings.Contains(got.Err.Error(), "secret") {
-			t.Errorf("the cause %q tells the URL", got.Err)
+			t.Errorf("the cause %q contains the URL", got.Err)
 		}
 	}
 }

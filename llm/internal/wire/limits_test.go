@@ -22,7 +22,7 @@ func TestLimits(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
 		body   string
-		want   string // what can be read
+		want   string // readable content
 		whole  bool
 	}{
 		"within":           {200, "12345678\n1234\n\n", "12345678\n1234\n\n", true},
@@ -60,7 +60,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A request that a connection takes with it is not sent again: the provider may bill it.
+// TestRequestIsSentOnce: a request that fails with its connection is not sent again, because the
+// provider may bill it.
 func TestRequestIsSentOnce(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
@@ -75,7 +76,7 @@ func TestRequestIsSentOnce(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := Limits{}.WithDefaults().Client(server.Client())
-	for i, broken := range []bool{false, true} { // the second on the connection of the first
+	for i, broken := range []bool{false, true} { // the second request uses the connection of the first
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("hello"))
 		if err != nil {
 			t.Fatal(err)

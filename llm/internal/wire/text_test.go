@@ -31,7 +31,8 @@ func TestUnquote(t *testing.T) {
 	}
 }
 
-// FuzzUnquote: where encoding/json knows the answer, it is ours after mending.
+// FuzzUnquote: wherever encoding/json accepts the text, the result is equal to json's after
+// mending.
 func FuzzUnquote(f *testing.F) {
 	for _, seed := range []string{`"a"`, `"\ud83d\ude00"`, `"\ud83dx"`, `"\ud83d\ud83d\ude00"`, "\"\xed\xa0\"", `"\u"`, `"\`} {
 		f.Add(seed)
@@ -39,7 +40,7 @@ func FuzzUnquote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		got, ok := Unquote(raw)
 		var want string
-		// Ill-formed bytes are another matter: json replaces each, and we keep them for the mender.
+		// Ill-formed bytes differ: json replaces each byte, and unquote keeps them for the mender.
 		if !utf8.ValidString(raw) || json.Unmarshal([]byte(raw), &want) != nil || raw != strings.TrimSpace(raw) || raw == "null" {
 			return
 		}
@@ -50,7 +51,7 @@ func FuzzUnquote(f *testing.F) {
 	})
 }
 
-// FuzzMender: pieces come out valid, and cutting text anywhere changes nothing.
+// FuzzMender: the pieces are valid, and the places where the text is cut do not change the result.
 func FuzzMender(f *testing.F) {
 	f.Add("a€b", 2, 3)
 	f.Add("\xed\xa0\xbd\xed\xb8\x80", 3, 4)
@@ -72,10 +73,10 @@ func FuzzMender(f *testing.F) {
 		}
 		got += cut.Flush()
 		if got != want {
-			t.Errorf("cut at %d and %d, %q comes out as %q, want %q", i, j, text, got, want)
+			t.Errorf("cut at %d and %d, %q: got %q, want %q", i, j, text, got, want)
 		}
 		if utf8.ValidString(text) && got != text {
-			t.Errorf("valid text %q comes out as %q", text, got)
+			t.Errorf("valid text %q: got %q", text, got)
 		}
 	})
 }

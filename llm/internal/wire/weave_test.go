@@ -37,7 +37,7 @@ func TestWeave(t *testing.T) {
 		"in a character":              {message(at(7, 0)), "[one zwö] * (a) (b) "},
 		"before the beginning":        {message(at(-1, -1)), "* [one zwö] (a) (b) "},
 		"backward":                    {message(at(4, 0), at(0, 0)), "[one ] * * [zwö] (a) (b) "},
-		"a block of somebody else":    {message(llm.Reasoning{Provider: "q", Data: json.RawMessage(`{}`)}), "[one zwö] (a) (b) "},
+		"a block of another provider": {message(llm.Reasoning{Provider: "q", Data: json.RawMessage(`{}`)}), "[one zwö] (a) (b) "},
 		"a block that cannot be read": {message(llm.Reasoning{Provider: "p", Data: json.RawMessage(`1`)}), "[one zwö] (a) (b) "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWeave(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("woven (-want +got):\n%s", diff)
 			}
-			for stop := range all { // a range that is broken off is not gone on with
+			for stop := range all { // an early exit ends the iteration
 				n := 0
 				for range elements {
 					if n++; n > stop {

@@ -31,7 +31,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestFillNamesWhatIsMissingAndTellsNothing(t *testing.T) {
+func TestFillNamesMissingSecretsWithoutValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"${secret:SHOP} ${secret:GONE}": "secret GONE is missing: the worker has no PERDURE_SECRET_GONE",
@@ -52,7 +52,7 @@ func TestFillNamesWhatIsMissingAndTellsNothing(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatWouldBeSentAsItIs(t *testing.T) {
+func TestParseRefusesMalformedReferences(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"${SHOP}", "${secret:shop}", "${secret:SHOP", "${secret:}", "a\r\nb", "${secret:A}\x00"} {
 		if _, key, err := secrets.ParseAll(map[string]string{"K": text}); err == nil || key != "K" {
