@@ -39,7 +39,7 @@ const three = `
   - {name: two, tool: note, args: {note: "two", fail: true}, onError: continue}
   - {name: three, tool: note, args: {note: "${steps.two.error.code}"}}`
 
-// TestDeathsBehindACall: a worker may die before, during or after the advance that follows a call.
+// TestDeathsAfterACall: a worker may die before, during or after the advance that follows a call.
 // No call is made again, and readers are shown the same as without a death. If the last attempt did
 // not advance, the call fails for the workflow.
 func TestDeathsAfterACall(t *testing.T) {
@@ -139,7 +139,7 @@ func TestACallWhoseAdvanceFails(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// TestCancelledBehindACall: a run that is cancelled, and whose worker dies, right after a call
+// TestCancelledAfterACall: a run that is cancelled, and whose worker dies, right after a call
 // compensates for that call too.
 func TestCancelledAfterACall(t *testing.T) {
 	t.Parallel()

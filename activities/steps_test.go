@@ -413,8 +413,8 @@ func TestCancelledWalksCompensate(t *testing.T) {
 	}
 }
 
-// TestHeldWalksGoOnBehindTheirQuestions: an interrupt of a held run ends with its step, however the
-// step ends. Later steps run.
+// TestHeldWalksContinueAfterTheirQuestions: an interrupt of a held run ends with its step, however
+// the step ends. Later steps run.
 func TestHeldWalksContinueAfterTheirQuestions(t *testing.T) {
 	t.Parallel()
 	const one = `

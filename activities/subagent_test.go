@@ -221,8 +221,8 @@ func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
 	}
 }
 
-// The depth of subagents counts agents. A branch of a pipeline has a lane of its own, but hands no
-// work on.
+// TestBranchesDoNotCountForTheDepthOfSubagents: the depth of subagents counts agents. A branch of a
+// pipeline has a lane of its own, but hands no work on.
 func TestBranchesDoNotCountForTheDepthOfSubagents(t *testing.T) {
 	t.Parallel()
 	e := setupSubagents(t, nil, []*agents.Definition{{Name: "b", Model: "test/b"}})

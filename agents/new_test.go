@@ -32,21 +32,21 @@ type charge struct {
 	ID string `json:"id"`
 }
 
-func told(instructions string) agents.AgentStep {
+func inline(instructions string) agents.AgentStep {
 	return agents.AgentStep{Instructions: instructions}
 }
 
 func pages() agents.Steps {
 	url := agents.Each("url", agents.Expr[[]string]("state.urls"))
 	page := agents.Call[string]("page", "fetch", agents.Args{"url": url})
-	summary := agents.Ask[string]("summary", told("You summarize."), page.String())
+	summary := agents.Ask[string]("summary", inline("You summarize."), page.String())
 	pages := agents.Map("pages", url, agents.Steps{page, summary}, agents.Branches{Concurrency: 20, OnError: agents.OnErrorContinue})
-	return agents.Steps{pages, agents.Ask[string]("report", told("You write reports."), agents.Collect(pages, summary).String())}
+	return agents.Steps{pages, agents.Ask[string]("report", inline("You write reports."), agents.Collect(pages, summary).String())}
 }
 
 func both() agents.Steps {
 	web := agents.Call[string]("web", "search_web", agents.Args{"q": "${input.text}"})
-	query := agents.Ask[string]("query", told("You write SQL."), "")
+	query := agents.Ask[string]("query", inline("You write SQL."), "")
 	rows := agents.Call[string]("rows", "run_sql", agents.Args{"sql": query})
 	return agents.Steps{
 		agents.Parallel("both", agents.Steps{web, agents.Sequence("db", agents.Steps{query, rows})}),
@@ -55,16 +55,16 @@ func both() agents.Steps {
 }
 
 func kind() agents.Steps {
-	kind := agents.Ask[string]("kind", told("Say refund, or other."), "")
+	kind := agents.Ask[string]("kind", inline("Say refund, or other."), "")
 	return agents.Steps{kind, agents.Route("triage", []agents.Case{
 		agents.When(agents.Equal(kind, "refund")).Then(agents.Call[string]("refund", "refund_order", nil)),
-		agents.Default(agents.Ask[string]("talk", told("You help."), "")),
+		agents.Default(agents.Ask[string]("talk", inline("You help."), "")),
 	})}
 }
 
 func critique() agents.Steps {
-	draft := agents.Ask[string]("draft", told("You write."), "${round == 1 ? input.text : 'Better: ' + steps.review.why}")
-	review := agents.Ask[reason]("review", told("You judge."), draft.String(), agents.Schema([]byte(`{"type": "object", "required": ["ok", "why"]}`)))
+	draft := agents.Ask[string]("draft", inline("You write."), "${round == 1 ? input.text : 'Better: ' + steps.review.why}")
+	review := agents.Ask[reason]("review", inline("You judge."), draft.String(), agents.Schema([]byte(`{"type": "object", "required": ["ok", "why"]}`)))
 	good := agents.Field(review, &review.Out.OK)
 	return agents.Steps{
 		agents.Loop("critique", 3, agents.Steps{draft, review}, agents.Until(good)),
@@ -106,7 +106,7 @@ func inGo() []agents.Steps {
 			agents.Ask[string]("plan", agents.AgentStep{Instructions: "You plan research.", Tools: []string{"search"}}, "Make a plan for: ${input.text}"),
 			agents.Ask[string]("polish", agents.AgentStep{Name: "writer"}, ""),
 		},
-		{agents.Ask[verdict]("verdict", told("You judge essays."), "Judge: ${input.text}", agents.Repairs(3))},
+		{agents.Ask[verdict]("verdict", inline("You judge essays."), "Judge: ${input.text}", agents.Repairs(3))},
 		{agents.Ask[facts](
 			"facts", agents.AgentStep{Instructions: "You extract facts.", Model: "openai/qwen3-32b"}, "", agents.Native(true),
 		)},
@@ -191,7 +191,7 @@ func TestWrongSteps(t *testing.T) {
 	for want, step := range map[string]agents.Stepper{
 		`steps[1].args.id is no template: ${no_such_field_of_steps_pay}: 1:1: undeclared reference to 'no_such_field_of_steps_pay'`:     agents.Call[string]("x", "pay", agents.Args{"id": agents.Field(pay, &other.Out.ID)}),
 		`steps[1].when looks at steps.later, and there is no such step`:                                                                 agents.Call[string]("x", "pay", nil, agents.When(agents.Expr[bool]("steps.later"))),
-		`steps[1].output.schema is no JSON Schema: of the type chan int: ForType(chan int): type chan int is unsupported by jsonschema`: agents.Ask[chan int]("x", told("y"), ""),
+		`steps[1].output.schema is no JSON Schema: of the type chan int: ForType(chan int): type chan int is unsupported by jsonschema`: agents.Ask[chan int]("x", inline("y"), ""),
 		`steps[1].args has no JSON form: json: unsupported type: chan int`:                                                              agents.Call[string]("x", "pay", agents.Args{"c": make(chan int)}),
 		`steps[1].set[0] has no JSON form: json: unsupported value: NaN`:                                                                agents.Set("x", []agents.Op{{Path: "/x", Value: math.NaN()}}),
 		`steps[1].retry.attempts must be 1 to 100, not 0`:                                                                               agents.Sequence("x", agents.Steps{other}, agents.Retry{}),
@@ -255,7 +255,7 @@ func TestAnswersOfGoTypes(t *testing.T) {
 		Note  *string         `json:"note"`
 		More  json.RawMessage `json:"more"`
 	}
-	s := agents.Ask[answer]("x", told("y"), "", agents.Refine(func(s *jsonschema.Schema) {
+	s := agents.Ask[answer]("x", inline("y"), "", agents.Refine(func(s *jsonschema.Schema) {
 		s.Properties["kind"].Enum = []any{"a", "b"}
 	})).Step
 	d, err := agents.New(agents.Definition{Name: "a", Model: "p/m"}, s)
@@ -289,14 +289,14 @@ steps:
 	if diff := cmp.Diff(encoded(t, parse(t, want)), encoded(t, d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := json.Marshal(agents.Ask[chan int]("x", told("y"), "").Step); err == nil {
+	if _, err := json.Marshal(agents.Ask[chan int]("x", inline("y"), "").Step); err == nil {
 		t.Error("an answer without a schema is written as any")
 	}
-	given := agents.Ask[answer]("x", told("y"), "", agents.Schema([]byte(`{"type":"object"}`))).Step
+	given := agents.Ask[answer]("x", inline("y"), "", agents.Schema([]byte(`{"type":"object"}`))).Step
 	if got := string(given.Output.Schema); got != `{"type":"object"}` {
 		t.Errorf("the schema that was given became %s", got)
 	}
-	for _, text := range []agents.Step{agents.Ask[string]("x", told("y"), "").Step, agents.Ask[any]("x", told("y"), "").Step} {
+	for _, text := range []agents.Step{agents.Ask[string]("x", inline("y"), "").Step, agents.Ask[any]("x", inline("y"), "").Step} {
 		if text.Output != nil {
 			t.Errorf("schema of any text: got %s, want none", text.Output.Schema)
 		}

@@ -45,7 +45,7 @@ func TestGuardRefuses(t *testing.T) {
 		"pending calls of the run before":   {"run; TS c; TE c; fin; run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"c"}}), RulePendingToolCalls},
 		"exactly the pending calls":         {"run; TS c; TE c; TS d; TE d; TR c; TS c; TE c; cc e<f", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "e"}}), ""},
 		"pending calls of a snapshot":       {"run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"shown"}}), ""},
-		"answered calls of a snapshot":      {"run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"told"}}), RulePendingToolCalls},
+		"answered calls of a snapshot":      {"run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"answered"}}), RulePendingToolCalls},
 		"pending calls that are not stated": {"run; TS c; TE c", finish(&Outcome{Type: OutcomeSuccess}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestGuardRefuses(t *testing.T) {
 				}
 			}
 			if strings.Contains(name, "snapshot") {
-				calls := []ToolCall{{ID: "old"}, {ID: "told"}, {ID: "shown"}}
-				shown := &MessagesSnapshot{Messages: []Message{{ID: "m", Role: RoleAssistant, ToolCalls: calls}, {ID: "r", Role: RoleTool, ToolCallID: "told"}}}
+				calls := []ToolCall{{ID: "old"}, {ID: "answered"}, {ID: "shown"}}
+				shown := &MessagesSnapshot{Messages: []Message{{ID: "m", Role: RoleAssistant, ToolCalls: calls}, {ID: "r", Role: RoleTool, ToolCallID: "answered"}}}
 				if err := g.Check(shown); err != nil {
 					t.Fatal(err)
 				}

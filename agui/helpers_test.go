@@ -68,7 +68,7 @@ const schemaURL = "https://ag-ui.com/spec/1.1/schema.json"
 var compiler = sync.OnceValues(func() (*jsonschema.Compiler, error) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "shared", "agui", "schema-1.1.json"))
 	if err != nil {
-		return nil, nil //nolint:nilerr // without the specification beside the repository there is nothing to hold events against
+		return nil, nil //nolint:nilerr // without the specification next to the repository, events are not checked
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

@@ -264,8 +264,8 @@ func FuzzDecodeInput(f *testing.F) {
 	})
 }
 
-// Members that a later protocol version may have added do not make an input invalid. StripInput
-// returns them, so that the server can log them.
+// TestStripInput: members that a later protocol version may have added do not make an input
+// invalid. StripInput returns them, so that the server can log them.
 func TestStripInput(t *testing.T) {
 	t.Parallel()
 	in, err := DecodeInput([]byte(`{"threadId":"t","runId":"r","protocolVersion":"1.7","later":{},` +

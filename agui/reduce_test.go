@@ -91,7 +91,7 @@ func TestReducerMessages(t *testing.T) {
 			`[{"id":"p","role":"assistant","toolCalls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"},"metadata":{"k":2}}]}]`,
 		},
 		{
-			"results stand behind the call, in order, and are not deduplicated", `[{"id":"p","role":"assistant","toolCalls":[{"id":"c","type":"function","function":{"name":"f","arguments":""}},{"id":"d","type":"function","function":{"name":"f","arguments":""}}]},` + user + `]`,
+			"results follow their call, in order, and are not deduplicated", `[{"id":"p","role":"assistant","toolCalls":[{"id":"c","type":"function","function":{"name":"f","arguments":""}},{"id":"d","type":"function","function":{"name":"f","arguments":""}}]},` + user + `]`,
 			[]string{`{"type":"TOOL_CALL_RESULT","messageId":"r1","toolCallId":"c","content":"1"}`, `{"type":"TOOL_CALL_RESULT","messageId":"r2","toolCallId":"d","content":[{"type":"text","text":"2"}],"subagentRunId":"s","metadata":{"k":1}}`, `{"type":"TOOL_CALL_RESULT","messageId":"r1","toolCallId":"c","content":"1"}`, `{"type":"TOOL_CALL_RESULT","messageId":"r3","toolCallId":"x","content":"3"}`},
 			`[{"id":"p","role":"assistant","toolCalls":[{"id":"c","type":"function","function":{"name":"f","arguments":""}},{"id":"d","type":"function","function":{"name":"f","arguments":""}}]},` +
 				`{"id":"r1","role":"tool","toolCallId":"c","content":"1"},{"id":"r2","role":"tool","toolCallId":"d","content":[{"type":"text","text":"2"}],"subagentRunId":"s","metadata":{"k":1}},{"id":"r1","role":"tool","toolCallId":"c","content":"1"},` + user + `,{"id":"r3","role":"tool","toolCallId":"x","content":"3"}]`,

@@ -29,8 +29,9 @@ func expiring(expires *atomic.Pointer[time.Time]) callers {
 	}
 }
 
-// A stream ends when the credentials of its request expire, also before its run ends. A client with
-// new credentials continues after its last event. The run is not cancelled.
+// TestStreamEndsWithItsCredentials: a stream ends when the credentials of its request expire, also
+// before its run ends. A client with new credentials continues after its last event. The run is not
+// cancelled.
 func TestStreamEndsWithItsCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]

@@ -77,8 +77,8 @@ func (n *node) asks(agent, thread, run string) string {
 	return last.Agent + " " + string(last.OnNewInput)
 }
 
-// After a handoff, an input for the first agent goes to the agent that has the thread. This holds for
-// that thread only, until a client names a third agent.
+// TestRunsAfterAHandoff: after a handoff, an input for the first agent goes to the agent that has
+// the thread. This holds for that thread only, until a client names a third agent.
 func TestRunsAfterAHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// neighbor is a run of another client, in the middle of a message. Whatever a test does to the node,
-// the viewer of this run receives all of its events, and no others.
+// neighbor is a run of another client, in the middle of a message. Whatever a test does to the
+// node, the viewer of this run receives all of its events, and no others.
 type neighbor struct {
 	viewer *watched
 	goOn   func()
@@ -350,8 +350,8 @@ func TestHostileRequests(t *testing.T) {
 	b.isUntouched()
 }
 
-// A node sends at most Config.Streams streams, over all transports together. A request beyond that is
-// refused, and starts no run.
+// TestANodeHasRoomForSoManyStreams: a node sends at most Config.Streams streams, over all
+// transports together. A request beyond that is refused, and starts no run.
 func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Streams = 2 })

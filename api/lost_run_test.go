@@ -172,8 +172,8 @@ func TestARunMayTakeItsTimeToBegin(t *testing.T) {
 	n.post(inputOf("r1", "hello"))
 }
 
-// A run whose own end is written while the node checks its workflow is not reported as ended by the
-// node.
+// TestARunThatEndsMeanwhileIsNotReported: a run whose own end is written while the node checks its
+// workflow is not reported as ended by the node.
 func TestARunThatEndsMeanwhileIsNotReported(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

@@ -23,8 +23,8 @@ func (o *inboxFixture) tells(call, id string, what inbox.EventType, decisions ..
 	}
 }
 
-// A decision that was never carried out, because the next run failed, is still in force. The audit
-// shows it to a client that decides later.
+// TestDecidedAndNotCarriedOut: a decision that was never carried out, because the next run failed,
+// is still in force. The audit shows it to a client that decides later.
 func TestDecidedAndNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
@@ -62,7 +62,8 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}
 }
 
-// The API makes no link for a decided interrupt. The page of an earlier link shows the decision.
+// TestNoLinksForWhatIsDecided: the API makes no link for a decided interrupt. The page of an
+// earlier link shows the decision.
 func TestNoLinksForWhatIsDecided(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)

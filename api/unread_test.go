@@ -66,8 +66,8 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// TestAnAnswerThatNobodyReadsIsCut: a client that does not read its answer is disconnected,
-// whatever the answer is.
+// TestAnUnreadAnswerIsCut: a client that does not read its answer is disconnected, whatever the
+// answer is.
 func TestAnUnreadAnswerIsCut(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)

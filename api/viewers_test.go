@@ -71,9 +71,8 @@ func frames(body string) []string {
 	return all
 }
 
-// TestASlowViewerIsCutAndNobodyElse: a viewer that does not read is disconnected and counted. After
-// it reconnects it gets the missing events. Other viewers of the same run and node are not
-// affected.
+// TestOnlyASlowViewerIsCut: a viewer that does not read is disconnected and counted. After it
+// reconnects it gets the missing events. Other viewers of the same run and node are not affected.
 func TestOnlyASlowViewerIsCut(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))

@@ -187,8 +187,8 @@ func (n *node) serveOn(t *testing.T, wrap func(net.Listener) net.Listener, chang
 	return front.URL
 }
 
-// TestASlowClientIsCutAndNobodyElse: a client that does not read is disconnected. After it
-// reconnects it gets the missing events. Other clients of the same run and node are not affected.
+// TestOnlyASlowClientIsCut: a client that does not read is disconnected. After it reconnects it
+// gets the missing events. Other clients of the same run and node are not affected.
 func TestOnlyASlowClientIsCut(t *testing.T) {
 	t.Parallel()
 	n := setup(t)

@@ -57,7 +57,7 @@ func TestRunsShareASocket(t *testing.T) {
 	c.pings("the socket serves on")
 }
 
-// TestASocketGoesOnBehindACursor: after a disconnect at any event the next socket continues
+// TestASocketContinuesAfterACursor: after a disconnect at any event the next socket continues
 // exactly. Cursors of SSE are valid for sockets, and the other way round.
 func TestASocketContinuesAfterACursor(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Says something to an agent, and approves what it asks for.
+// Example says something to an agent, and approves what it asks for.
 func Example() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{URL: "http://127.0.0.1:8080", Token: os.Getenv("PERDURE_TOKEN")})

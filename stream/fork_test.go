@@ -85,8 +85,8 @@ func TestForkIsIndependent(t *testing.T) {
 	}
 }
 
-// TestForkLeavesQuestionsBehind: a fork has the messages and the state of its parent, and none of
-// its interrupts.
+// TestForkHasNoInterrupts: a fork has the messages and the state of its parent, and none of its
+// interrupts.
 func TestForkHasNoInterrupts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

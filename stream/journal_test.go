@@ -304,7 +304,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 	}
 }
 
-// TestAKeptStateIsTold: a client that sends no state, on a thread that has one, is shown the
+// TestAKeptStateIsShown: a client that sends no state, on a thread that has one, is shown the
 // thread's state before changes of it.
 func TestAKeptStateIsShown(t *testing.T) {
 	t.Parallel()

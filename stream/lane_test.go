@@ -208,9 +208,9 @@ func TestAnotherExecutionIsRefused(t *testing.T) {
 	}
 }
 
-// TestSupersededStepDoesNotBeginAnyMore: a tool's lane is another subject than the run's end. The
-// lane is superseded even before its step begins, so that no late attempt calls the tool after the
-// run's end.
+// TestSupersededStepDoesNotBegin: a tool's lane is another subject than the run's end. The lane is
+// superseded even before its step begins, so that no late attempt calls the tool after the run's
+// end.
 func TestSupersededStepDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -63,7 +63,7 @@ func TestCallsGoOn(t *testing.T) {
 	}
 }
 
-// TestPauseBehindACall: a pause during a call takes effect before the next call, however long the
+// TestPauseDuringACall: a pause during a call takes effect before the next call, however long the
 // pause lasts. A call that begins in a pausing run makes no advance.
 func TestPauseDuringACall(t *testing.T) {
 	t.Parallel()
@@ -103,8 +103,8 @@ func TestPauseDuringACall(t *testing.T) {
 	}
 }
 
-// TestLargeWalksDoNotRide: an advance that does not fit into the call's payload is made by its own
-// activity.
+// TestLargeAdvancesAreNotChained: an advance that does not fit into the call's payload is made by
+// its own activity.
 func TestLargeAdvancesAreNotChained(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0

@@ -252,8 +252,8 @@ func TestHandoffWithTheClientsCalls(t *testing.T) {
 	h.wantMade("a over b")
 }
 
-// TestWhatGoesOnBehindAHandoff: a run that decisions start after a handoff belongs to the target
-// agent, with that agent's limits.
+// TestRunAfterAHandoff: a run that decisions start after a handoff belongs to the target agent,
+// with that agent's limits.
 func TestRunAfterAHandoff(t *testing.T) {
 	t.Parallel()
 	h := setupHandoff(t, says(10, "over"))

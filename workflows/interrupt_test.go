@@ -270,7 +270,7 @@ func TestACancelIsTooLateForQuestions(t *testing.T) {
 	}
 }
 
-// TestTooManyWaitBehindQuestions: the queue of a waiting thread is bounded like the queue of a
+// TestQueueOfAWaitingThreadIsBounded: the queue of a waiting thread is bounded like the queue of a
 // running one, because it continues as one payload.
 func TestQueueOfAWaitingThreadIsBounded(t *testing.T) {
 	t.Parallel()

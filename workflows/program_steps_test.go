@@ -64,7 +64,7 @@ func TestProgramsDoSteps(t *testing.T) {
 	}
 }
 
-// TestWhatProgramsAreTold: the errors that a program receives for failed and invalid steps.
+// TestErrorsOfPrograms: the errors that a program receives for failed and invalid steps.
 func TestErrorsOfPrograms(t *testing.T) {
 	t.Parallel()
 	var n int

@@ -158,7 +158,7 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestTaskQueuesThatNobodyServes: a call to a task queue without workers waits, and then the run
+// TestTaskQueuesWithoutWorkers: a call to a task queue without workers waits, and then the run
 // fails. A call to a task queue with busy workers is sent again.
 func TestTaskQueuesWithoutWorkers(t *testing.T) {
 	t.Parallel()

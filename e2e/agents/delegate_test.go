@@ -63,7 +63,7 @@ func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 			}
 		}
 		if !slices.ContainsFunc(got, func(m kit.Message) bool { return m.Role == "assistant" && m.Content == w.finds[i] }) {
-			t.Errorf("the client does not have what the researcher has found about %d", i)
+			t.Errorf("the client lacks the researcher's result about %d", i)
 		}
 	}
 	if end := got[len(got)-1]; end.Content != w.answer {
@@ -71,8 +71,8 @@ func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	}
 }
 
-// Two tasks are delegated at once. Stock clients of both generations show both subagents as they
-// stream, and tell them apart. The next run has their results.
+// TestDelegation: two tasks are delegated at once. Stock clients of both generations show both
+// subagents as they stream, and tell them apart. The next run has their results.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -96,7 +96,7 @@ func TestDelegation(t *testing.T) {
 	})
 }
 
-// A cancel of the run stops its subagents in less than a second.
+// TestCancelReachesSubagents: a cancel of the run stops its subagents in less than a second.
 func TestCancelReachesSubagents(t *testing.T) {
 	// Not parallel: the test measures time.
 	for _, g := range kit.Generations {
@@ -119,7 +119,7 @@ func TestCancelReachesSubagents(t *testing.T) {
 			}
 			kit.WantCancelled(t, g, d)
 			if n := len(d.Events(0, "SUBAGENT_ERROR")); n != 2 {
-				t.Errorf("%d subagents were told to stop: %s", n, d.Types(0))
+				t.Errorf("subagents with a cancelled model call: got %d: %s", n, d.Types(0))
 			}
 			kept := 0
 			for _, m := range end.Messages {
@@ -134,7 +134,8 @@ func TestCancelReachesSubagents(t *testing.T) {
 	}
 }
 
-// The process is killed twice while subagents work. They continue, and no finished step runs again.
+// TestKillSubagents: the process is killed twice while subagents work. They continue, and no
+// finished step runs again.
 func TestKillSubagents(t *testing.T) {
 	p := kit.Setup(t)
 	var works []*delegatedRun

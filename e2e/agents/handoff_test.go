@@ -36,9 +36,9 @@ func handoffsIn(t *testing.T, events []kit.Event) (all []string) {
 	return all
 }
 
-// An agent hands its thread over in the middle of a run. The other agent answers in it and in later
-// runs, even if the client requests the first agent, until the thread is handed back or a third
-// agent is requested.
+// TestHandoff: an agent hands its thread over in the middle of a run. The other agent answers in it
+// and in later runs, even if the client requests the first agent, until the thread is handed back
+// or a third agent is requested.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -77,7 +77,8 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
-// Stock clients of both generations continue a thread that was handed over.
+// TestHandoffForStockClients: stock clients of both generations continue a thread that was handed
+// over.
 func TestHandoffForStockClients(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -92,8 +93,8 @@ func TestHandoffForStockClients(t *testing.T) {
 	})
 }
 
-// The triage example hands customers over to the right agent, which keeps them, and asks for
-// approval where it must.
+// TestExampleTriage: the triage example hands customers over to the right agent, which keeps them,
+// and asks for approval where it must.
 func TestExampleTriage(t *testing.T) {
 	t.Parallel()
 	p := kit.StartExample(t, "triage")
@@ -119,7 +120,7 @@ func TestExampleTriage(t *testing.T) {
 	p.CheckRecordedRuns(t, "triage")
 }
 
-// Two agents that hand a thread back and forth reach a limit.
+// TestHandoffsEnd: two agents that hand a thread back and forth reach a limit.
 func TestHandoffsEnd(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
@@ -132,7 +133,8 @@ func TestHandoffsEnd(t *testing.T) {
 	}
 }
 
-// The process is killed when clients see the handoff, and at moments around it.
+// TestHandoffThroughKills: the process is killed when clients see the handoff, and at moments
+// around it.
 func TestHandoffThroughKills(t *testing.T) {
 	p := startHandoffs(t)
 	for i, at := range []string{"STEP_STARTED", "TOOL_CALL_END", "TOOL_CALL_RESULT", "CUSTOM", "TEXT_MESSAGE_START"} {
@@ -148,7 +150,7 @@ func TestHandoffThroughKills(t *testing.T) {
 			t.Errorf("%d: killed at %s the last word is %+v", i, at, last)
 		}
 		if got := handoffsIn(t, f.Events); !slices.Equal(got, []string{"front>desk"}) {
-			t.Errorf("%d: killed at %s clients are told %q", i, at, got)
+			t.Errorf("%d: killed at %s: messages of the client: got %q", i, at, got)
 		}
 		again := in
 		said := kit.UserMessage(kit.Marked("hello"))
@@ -160,9 +162,9 @@ func TestHandoffThroughKills(t *testing.T) {
 	}
 }
 
-// A handoff waits for the approvals of its turn, parked and over a kill. Clients answer at the
-// agent that asked. Approvals of the handoff itself, and interrupts of the other agent, work as
-// well.
+// TestHandoffAndApprovals: a handoff waits for the approvals of its turn, parked and over a kill.
+// Clients answer at the agent that asked. Approvals of the handoff itself, and interrupts of the
+// other agent, work as well.
 func TestHandoffAndApprovals(t *testing.T) {
 	p := startHandoffs(t, "PERDURE_PARK_AFTER=100ms")
 	for _, ask := range []struct{ text, decision, hands, last string }{
@@ -181,7 +183,7 @@ func TestHandoffAndApprovals(t *testing.T) {
 		kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 		p.Kill()
 		p.Start(t)
-		all := p.FollowThread(t, in) // before the decision: a client that joins a run later is not told of its handoff
+		all := p.FollowThread(t, in) // before the decision: a client that joins a run later does not see its handoff
 		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, asked[0].ID, ask.decision); status != http.StatusOK {
 			t.Fatalf("%s: %d %v", ask.text, status, a)
 		}

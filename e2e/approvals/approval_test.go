@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Stock clients of both generations approve, edit, reject and answer tool calls, and see the
-// results. A call that needs no approval runs meanwhile.
+// TestApproval: stock clients of both generations approve, edit, reject and answer tool calls, and
+// see the results. A call that needs no approval runs meanwhile.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -43,15 +43,15 @@ func TestApproval(t *testing.T) {
 					t.Errorf("at the end the client has %+v", last)
 				}
 				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"2", tt.want}) && !slices.Equal(got, []string{tt.want, "2"}) {
-					t.Errorf("the model heard the results %q", got)
+					t.Errorf("the model received the results %q", got)
 				}
 			})
 		})
 	}
 }
 
-// An input that does not answer an interrupt does not give it up. An invalid answer is refused and
-// has no effect.
+// TestQuestionsStayOpen: an input that does not answer an interrupt does not give it up. An invalid
+// answer is refused and has no effect.
 func TestQuestionsStayOpen(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -98,13 +98,14 @@ func TestQuestionsStayOpen(t *testing.T) {
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if len(results) != 2 || results[0] != "7" || !strings.HasPrefix(results[1], "Whoever was asked") {
-		t.Errorf("the model heard %q", results)
+		t.Errorf("the model received %q", results)
 	}
 	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, kit.CarefulPath, then))
 }
 
-// Decisions arrive over REST while no client is connected, and the process is killed between
-// interrupt and decision. The thread continues, and clients that follow it see that.
+// TestApprovalWithoutItsClient: decisions arrive over REST while no client is connected, and the
+// process is killed between interrupt and decision. The thread continues, and clients that follow
+// it see that.
 func TestApprovalWithoutItsClient(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -128,7 +129,7 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	}
 	status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject"}`)
 	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "approve" {
-		t.Errorf("reject what is approved: %d %v", status, answer)
+		t.Errorf("reject of an approved call: got %d %v", status, answer)
 	}
 	for body, want := range map[string]int{`{"decision":"edit","args":{"expression":7}}`: 422, `{"decision":"edit","args":{"expressoin":"7"}}`: 422, `{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"answer"}`: 422, `[]`: 400} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, body); status != want {
@@ -152,7 +153,7 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if !slices.Equal(results, []string{"14", "21"}) {
-		t.Errorf("the model heard %q", results)
+		t.Errorf("the model received %q", results)
 	}
 	// The thread has continued. A repeated decision still gets the recorded one.
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
@@ -160,11 +161,12 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	}
 	status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, `{"decision":"approve"}`)
 	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "edit" {
-		t.Errorf("approve what was edited: %d %v", status, answer)
+		t.Errorf("approve of an edited call: got %d %v", status, answer)
 	}
 }
 
-// An approval expires. The model is told, and the thread continues by itself.
+// TestApprovalExpires: an approval expires. The model receives the expiry, and the thread continues
+// by itself.
 func TestApprovalExpires(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -178,10 +180,10 @@ func TestApprovalExpires(t *testing.T) {
 	f := kit.Shared.FollowThread(t, in)
 	f.UntilSuccess(t)
 	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, kit.InterruptsOf(t, asked.Events)[0].ID, `{"decision":"approve"}`); status != http.StatusGone {
-		t.Errorf("approve what has expired: %d %v", status, answer)
+		t.Errorf("approve of an expired interrupt: got %d %v", status, answer)
 	}
 	// The client answers after the expiry, and is shown the outcome.
 	late := in
@@ -192,11 +194,11 @@ func TestApprovalExpires(t *testing.T) {
 	if n := len(messages); n != 4 || messages[n-1].Content != done || kit.Outcome(events[len(events)-1]) != "success" {
 		t.Errorf("the client that was late has %+v", messages)
 	}
-	told := slices.IndexFunc(events, kit.IsCustom)
-	if told < 0 {
-		t.Fatal("the client that was late is not told what was decided")
+	notice := slices.IndexFunc(events, kit.IsCustom)
+	if notice < 0 {
+		t.Fatal("the late client does not get the recorded decision")
 	}
-	if got := kit.CustomValue[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
+	if got := kit.CustomValue[map[string]any](t, events[notice], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
 		t.Errorf("the late client got %v", got)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
@@ -204,8 +206,8 @@ func TestApprovalExpires(t *testing.T) {
 	}
 }
 
-// Another approver decides one of two interrupts before the client answers both. The first decision
-// counts, and the client is told.
+// TestApprovalDecidedOtherwise: another approver decides one of two interrupts before the client
+// answers both. The first decision counts, and the client gets it.
 func TestApprovalDecidedOtherwise(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -221,24 +223,24 @@ func TestApprovalDecidedOtherwise(t *testing.T) {
 		then.Resume = append(then.Resume, map[string]any{"interruptId": q.ID, "status": "resolved", "payload": map[string]any{"approved": true}})
 	}
 	events := kit.Shared.RunAgent(t, kit.CarefulPath, then)
-	var told []map[string]any
+	var decisions []map[string]any
 	for _, e := range events {
 		if kit.IsCustom(e) {
-			told = append(told, kit.CustomValue[map[string]any](t, e, "perdure.decision"))
+			decisions = append(decisions, kit.CustomValue[map[string]any](t, e, "perdure.decision"))
 		}
 	}
-	if len(told) != 1 || told[0]["interruptId"] != questions[0].ID || told[0]["decision"] != "reject" || told[0]["reason"] != "No." {
-		t.Errorf("the client got %v", told)
+	if len(decisions) != 1 || decisions[0]["interruptId"] != questions[0].ID || decisions[0]["decision"] != "reject" || decisions[0]["reason"] != "No." {
+		t.Errorf("the client got %v", decisions)
 	}
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if len(got) != 2 || got[0] != "18" || got[1] == "14" {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 }
 
-// Two people decide the same ten calls concurrently, in different orders. Each call has one
-// decision and is made once as decided.
+// TestTwoPeopleDecideAtOnce: two people decide the same ten calls concurrently, in different
+// orders. Each call has one decision and is made once as decided.
 func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -287,12 +289,12 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("the model heard %q, decided was %q", got, want)
+		t.Errorf("the model received %q, want the decisions %q", got, want)
 	}
 }
 
-// CopilotKit answers under the id of the run that asked, and adds a tool message with the person's
-// answer. Perdure does not take it as the result of the call.
+// TestApprovalUnderTheSameRunID: CopilotKit answers under the id of the run that asked, and adds a
+// tool message with the person's answer. Perdure does not take it as the result of the call.
 func TestApprovalUnderTheSameRunID(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -314,11 +316,11 @@ func TestApprovalUnderTheSameRunID(t *testing.T) {
 		t.Errorf("the client has %+v", messages)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"14"}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	kit.WantSameEvents(t, "the question again", asked.Events, kit.Shared.RunAgent(t, kit.CarefulPath, first))
 	kit.WantSameEvents(t, "the answer again", then.Events, kit.Shared.RunAgent(t, kit.CarefulPath, again))
-	behind := kit.Shared.FollowAfter(t, first, asked.Events)
-	behind.Finish(t)
-	kit.WantSameEvents(t, "behind the question", then.Events, behind.Events[len(asked.Events):])
+	later := kit.Shared.FollowAfter(t, first, asked.Events)
+	later.Finish(t)
+	kit.WantSameEvents(t, "after the question", then.Events, later.Events[len(asked.Events):])
 }

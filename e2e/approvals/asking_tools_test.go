@@ -29,7 +29,7 @@ tools: [ship, "mcp:web/*", "mcp:desk/ship"]
 ---
 kind: tool
 name: ship
-description: Ships something to where somebody says.
+description: Ships something to the address that the user gives.
 parameters: {type: object, required: [what], properties: {what: {type: string}}}
 http: {method: POST, url: "%s/ship"}
 ---
@@ -140,8 +140,8 @@ func setupShipping(t *testing.T) (*shippingServers, *kit.Perdure) {
 	return d, kit.SetupWith(t, fmt.Sprintf(shipperAgents, front.URL, front.URL+"/mcp", node, script))
 }
 
-// Remote tools ask, the process is killed, and the answers arrive: over REST, from a stock client
-// and from CopilotKit. Each tool receives its answer and ships once.
+// TestRemoteToolsAsk: remote tools ask, the process is killed, and the answers arrive: over REST,
+// from a stock client and from CopilotKit. Each tool receives its answer and ships once.
 func TestRemoteToolsAsk(t *testing.T) {
 	t.Parallel()
 	d, p := setupShipping(t)
@@ -159,13 +159,13 @@ func TestRemoteToolsAsk(t *testing.T) {
 			scriptQuestions(t, prompt, kit.Marked("Shipped."), kit.ModelCall{Name: tool, Arguments: fmt.Sprintf(`{"what":%q}`, what)})
 			asked, answer := ask(t, prompt)
 			if asked.Message != "Where to?" || asked.Reason != "input_required" {
-				t.Errorf("%s: asked is %+v", name, asked)
+				t.Errorf("%s: interrupts: got %+v", name, asked)
 			}
 			answers = append(answers, func(t *testing.T) {
 				t.Helper()
 				answer(t)
 				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{what + " goes to Ulm."}) {
-					t.Errorf("%s: the model heard %q", name, got)
+					t.Errorf("%s: the model received %q", name, got)
 				}
 				if n := d.count(what); n != 1 && tool != "desk_ship" {
 					t.Errorf("%s: shipped %d times", name, n)

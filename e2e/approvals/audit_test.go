@@ -24,9 +24,9 @@ approvals:
   - {tools: [calculate], expires: 3s}
 `
 
-// The log is down while a thread waits, and the interrupt expires meanwhile. When the log is back
-// the thread continues and ends before any notification is delivered. The audit has the expiry, and
-// the inbox lists nothing after a while.
+// TestAuditAfterLogOutage: the log is down while a thread waits, and the interrupt expires
+// meanwhile. When the log is back the thread continues and ends before any notification is
+// delivered. The audit has the expiry, and the inbox lists nothing after a while.
 func TestAuditAfterLogOutage(t *testing.T) {
 	t.Parallel()
 	c := kit.NewCluster(t)
@@ -54,7 +54,7 @@ func TestAuditAfterLogOutage(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
-	until(ctx, t, "the model hears nothing", func() bool {
+	until(ctx, t, "the model received nothing", func() bool {
 		got := kit.ToolResultsSent(t, prompt)
 		return len(got) == 1 && got[0] == "Nobody approved this call in time. It was not made."
 	})

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A turn calls client tools and one server tool. The server tool runs, the run ends with the client
-// calls, and the client's next input has their results, with stock clients of both generations.
+// TestClientTools: a turn calls client tools and one server tool. The server tool runs, the run
+// ends with the client calls, and the client's next input has their results, with stock clients of
+// both generations.
 func TestClientTools(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -45,7 +46,7 @@ func TestClientTools(t *testing.T) {
 		}
 		slices.Sort(heard)
 		if !slices.Equal(heard, slices.Sorted(slices.Values([]string{"42", blue, blue}))) {
-			t.Errorf("the model heard the results %q", heard)
+			t.Errorf("the model received the results %q", heard)
 		}
 	})
 }
@@ -75,8 +76,8 @@ func wantPending(t *testing.T, d *kit.ClientProcess, g kit.Generation, want []st
 	}
 }
 
-// If the client continues without the results, neither the client nor the model sees the calls
-// again.
+// TestClientToolsThatAreNotAnswered: if the client continues without the results, neither the
+// client nor the model sees the calls again.
 func TestClientToolsThatAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	first := kit.NewInput(kit.Marked("Ask me."))
@@ -96,7 +97,7 @@ func TestClientToolsThatAreNotAnswered(t *testing.T) {
 	}
 	for _, m := range kit.SharedModel.Calls(t, second.Messages[1].Content)[0].Body.Messages {
 		if m.Role == "tool" || strings.Contains(m.Text(), "pick_color") {
-			t.Errorf("the model heard %+v", m)
+			t.Errorf("the model received %+v", m)
 		}
 	}
 }

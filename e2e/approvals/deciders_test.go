@@ -23,11 +23,11 @@ import (
 // tenCalls is the number of calls that wait in a round.
 const tenCalls = 10
 
-// Ten calls of a turn wait for approval, and two people decide them over REST concurrently, in
-// different orders. They disagree on about every third call. Each call has one decision, which the
-// later approver is told, and is made once as decided, or not at all. Every tenth round kills the
-// process between two decisions. CHAOS_SEED chooses; with -chaos there are 200 rounds, or as many
-// as E2E_APPROVALS.
+// TestTenApprovals: ten calls of a turn wait for approval, and two people decide them over REST
+// concurrently, in different orders. They disagree on about every third call. Each call has one
+// decision, which the later approver gets, and is made once as decided, or not at all. Every
+// tenth round kills the process between two decisions. CHAOS_SEED chooses; with -chaos there are
+// 200 rounds, or as many as E2E_APPROVALS.
 func TestTenApprovals(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -240,14 +240,14 @@ func (q *decisionRound) verify(t *testing.T, total *tally) {
 	}
 }
 
-// recordedChoice returns the decision that counts, and checks that both people were told.
+// recordedChoice returns the decision that counts, and checks that both approvers got it.
 func (q *decisionRound) recordedChoice(i int, total *tally) (choice, error) {
 	a, b := q.answers[0][i], q.answers[1][i]
 	total.Calls++
 	if fmt.Sprint(q.choices[0][i]) == fmt.Sprint(q.choices[1][i]) {
 		total.Agreed++
 		if a.status != http.StatusOK || b.status != http.StatusOK || !a.Repeated && !b.Repeated {
-			return choice{}, fmt.Errorf("who agree are told %+v and %+v", a, b)
+			return choice{}, fmt.Errorf("approvers who agree: got the responses %+v and %+v", a, b)
 		}
 		total.Repeated++
 		return q.choices[0][i], nil
@@ -293,7 +293,7 @@ func (q *decisionRound) checkExecution(i int, stands choice, result string, tota
 		total.NotMade++
 	}
 	if !slices.Equal(got, want) || !strings.Contains(result, heard) {
-		return fmt.Errorf("%+v counts, and %v was charged; the model heard %q", stands, got, result)
+		return fmt.Errorf("recorded decision %+v; charged %v; the model received %q", stands, got, result)
 	}
 	return nil
 }

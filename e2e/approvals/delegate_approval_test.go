@@ -64,8 +64,8 @@ func (o *chiefRun) check(t *testing.T, want [3]string) {
 	}
 }
 
-// Interrupts of nested subagents are interrupts of the run. Stock clients answer them as usual, and
-// the subagents continue under the same ids.
+// TestSubagentsAsk: interrupts of nested subagents are interrupts of the run. Stock clients answer
+// them as usual, and the subagents continue under the same ids.
 func TestSubagentsAsk(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -109,7 +109,8 @@ func TestSubagentsAsk(t *testing.T) {
 	})
 }
 
-// The interrupts are answered one by one, in either order, with kills in between.
+// TestSubagentsAskThroughKills: the interrupts are answered one by one, in either order, with kills
+// in between.
 func TestSubagentsAskThroughKills(t *testing.T) {
 	p := kit.Setup(t)
 	for _, order := range [][]int{{0, 1}, {1, 0}} {

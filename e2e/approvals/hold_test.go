@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A held run stays open while the client executes its tool calls: over a kill, parked, and without
-// a connected client. The results are shown, and the next turn is in the same run.
+// TestHeldForTheClient: a held run stays open while the client executes its tool calls: over a
+// kill, parked, and without a connected client. The results are shown, and the next turn is in the
+// same run.
 func TestHeldForTheClient(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -58,7 +59,7 @@ func TestHeldForTheClient(t *testing.T) {
 		t.Errorf("%d results were shown", n)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue, green}) && !slices.Equal(got, []string{green, blue}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if a := kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], green), http.StatusOK, ""); a["repeated"] != true {
 		t.Errorf("the same result is answered with %v", a)
@@ -75,7 +76,8 @@ func count(events []kit.Event, of string) (n int) {
 	return n
 }
 
-// A held run asks in custom events. It continues when all interrupts are decided or expired.
+// TestHeldForPeople: a held run asks in custom events. It continues when all interrupts are decided
+// or expired.
 func TestHeldForPeople(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -101,17 +103,17 @@ func TestHeldForPeople(t *testing.T) {
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if len(got) != 3 || got[0] != "2" || got[1] != "21" || !strings.HasPrefix(got[2], "Nobody approved") {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, first.ID, `{"decision":"reject"}`); status != http.StatusConflict {
-		t.Errorf("reject what was edited: %d %v", status, a)
+		t.Errorf("reject of an edited call: got %d %v", status, a)
 	}
 	if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, second.ID, `{"decision":"approve"}`); status != http.StatusGone {
-		t.Errorf("approve what has expired: %d %v", status, a)
+		t.Errorf("approve of an expired interrupt: got %d %v", status, a)
 	}
 }
 
-// The cancel of a held run also cancels its interrupts.
+// TestHeldAndCancelled: the cancel of a held run also cancels its interrupts.
 func TestHeldAndCancelled(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -137,9 +139,9 @@ func TestHeldAndCancelled(t *testing.T) {
 	}
 }
 
-// A decision that arrives when readers already see the run as cancelled is refused. So is one that
-// arrives while notifications are being sent, when Temporal makes the worker repeat the end of the
-// run with the decision at hand.
+// TestDecisionAfterCancel: a decision that arrives when readers already see the run as cancelled is
+// refused. So is one that arrives while notifications are being sent, when Temporal makes the
+// worker repeat the end of the run with the decision at hand.
 func TestDecisionAfterCancel(t *testing.T) {
 	t.Parallel()
 	prompt, no := kit.Marked("Ask me."), false
@@ -163,7 +165,7 @@ func TestDecisionAfterCancel(t *testing.T) {
 	}
 }
 
-// A client starts a run, sends tool results and decides over one socket.
+// TestHeldOverASocket: a client starts a run, sends tool results and decides over one socket.
 func TestHeldOverASocket(t *testing.T) {
 	t.Parallel()
 	prompt, done, yes, no := kit.Marked("Ask me."), kit.Marked("Thank you."), true, false
@@ -204,11 +206,11 @@ func TestHeldOverASocket(t *testing.T) {
 	}
 	want := map[string]string{"2": fmt.Sprintf(`{"id":%q,"decision":"approve","cursor":"`, question.ID), "3": fmt.Sprintf(`{"toolCallId":%q,"cursor":"`, calls[0])}
 	if text != done || !strings.HasPrefix(acks["2"], want["2"]) || !strings.HasPrefix(acks["3"], want["3"]) {
-		t.Errorf("the model said %q, the answers are %v", text, acks)
+		t.Errorf("the model's text %q, the responses %v", text, acks)
 	}
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"7", "blue"}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 }

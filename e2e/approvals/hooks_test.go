@@ -8,10 +8,11 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// useLangGraphInterrupt is CopilotKit's hook for the custom event on_interrupt. A page answers it
-// with any value, mostly a text. react-core 1.54 sends the answer in a command without an interrupt
-// id, under a new run id. 1.74 sends it in resume, under the id of the run that asked, with a tool
-// message of its own. The tests use CopilotKit's runtime in between.
+// TestHooksForLegacyInterrupts: useLangGraphInterrupt is CopilotKit's hook for the custom event
+// on_interrupt. A page answers it with any value, mostly a text. react-core 1.54 sends the answer
+// in a command without an interrupt id, under a new run id. 1.74 sends it in resume, under the id
+// of the run that asked, with a tool message of its own. The tests use CopilotKit's runtime in
+// between.
 func TestHooksForLegacyInterrupts(t *testing.T) {
 	t.Parallel()
 	runtime := kit.StartCopilotKit(t, "default", kit.Shared.URL("/v1/agents/asker-legacy/runs"))
@@ -52,7 +53,7 @@ func TestHooksForLegacyInterrupts(t *testing.T) {
 					page, ends = runtime.Run(t, thread, run)
 				}
 				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{c.heard}) {
-					t.Errorf("%s, answered with %v: the model heard %q", c.question, c.payloads, got)
+					t.Errorf("%s, answered with %v: the model received %q", c.question, c.payloads, got)
 				}
 			}
 		})

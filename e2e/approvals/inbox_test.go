@@ -27,10 +27,10 @@ type receiver struct {
 	checker *standardwebhooks.Webhook
 	changed chan struct{} // buffered, size 1
 
-	mu    sync.Mutex
-	tries map[string]int    // by message id
-	told  map[string]string // type and thread of the accepted messages
-	wrong []error
+	mu       sync.Mutex
+	tries    map[string]int    // by message id
+	accepted map[string]string // type and thread of the accepted messages
+	wrong    []error
 }
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
@@ -41,7 +41,7 @@ func startReceiver(t *testing.T) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiver{checker: checker, changed: make(chan struct{}, 1), tries: map[string]int{}, told: map[string]string{}}
+	r := &receiver{checker: checker, changed: make(chan struct{}, 1), tries: map[string]int{}, accepted: map[string]string{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.take))
 	t.Cleanup(r.Close)
 	return r
@@ -69,7 +69,7 @@ func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	case len(r.tries) == 1 && r.tries[id] == 1:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	default:
-		r.told[id] = strings.TrimPrefix(message.Type, "approval.") + " " + message.Data.Approval.ThreadID
+		r.accepted[id] = strings.TrimPrefix(message.Type, "approval.") + " " + message.Data.Approval.ThreadID
 		w.WriteHeader(http.StatusNoContent)
 	}
 	select {
@@ -87,7 +87,7 @@ func (r *receiver) await(t *testing.T, want ...string) {
 	for {
 		r.mu.Lock()
 		var got []string
-		for _, what := range r.told {
+		for _, what := range r.accepted {
 			got = append(got, what)
 		}
 		wrong := r.wrong
@@ -107,9 +107,9 @@ func (r *receiver) await(t *testing.T, want ...string) {
 	}
 }
 
-// Two threads wait for approval. A person finds them in the inbox, follows its events over a
-// reconnect, and decides one in a batch and the other by a link. A webhook receives all of it. The
-// process is killed in between.
+// TestInbox: two threads wait for approval. A person finds them in the inbox, follows its events
+// over a reconnect, and decides one in a batch and the other by a link. A webhook receives all of
+// it. The process is killed in between.
 func TestInbox(t *testing.T) {
 	hook := startReceiver(t)
 	file := filepath.Join(t.TempDir(), "webhooks.yaml")
@@ -157,7 +157,7 @@ func TestInbox(t *testing.T) {
 		f := p.FollowThread(t, in[i])
 		f.UntilSuccess(t)
 		if got := kit.ToolResultsSent(t, in[i].Messages[0].Content); !slices.Equal(got, []string{fmt.Sprint(17 + i)}) {
-			t.Errorf("the model heard %q", got)
+			t.Errorf("the model received %q", got)
 		}
 	}
 	decided, _ := p.ReadInboxEvents(t, cursor, 2)

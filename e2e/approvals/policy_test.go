@@ -56,8 +56,8 @@ func decideAs(t *testing.T, p *kit.Endpoint, in kit.Input, d runs.Decision) runs
 	return taken.Results[0]
 }
 
-// An approval needs two people. The first vote is kept while the thread is parked and the process
-// is killed, whatever its channel, and no person votes twice.
+// TestQuorum: an approval needs two people. The first vote is kept while the thread is parked and
+// the process is killed, whatever its channel, and no person votes twice.
 func TestQuorum(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -101,17 +101,17 @@ func TestQuorum(t *testing.T) {
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"14"}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	// The thread has continued. The first vote is still known.
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
 		t.Errorf("approve at the end: %d %v", status, answer)
 	}
-	told := noticesOf(t, p.Endpoint, in)
-	if n := len(told); n < 3 || n > 5 || told[0].Event != runs.EventOpened || told[1].Event != runs.EventVoted || told[n-1].Event != runs.EventDecided { // votes may be told together
-		t.Errorf("told was %+v", told)
+	notices := noticesOf(t, p.Endpoint, in)
+	if n := len(notices); n < 3 || n > 5 || notices[0].Event != runs.EventOpened || notices[1].Event != runs.EventVoted || notices[n-1].Event != runs.EventDecided { // one notification may have several votes
+		t.Errorf("notifications: got %+v", notices)
 	}
-	for i, n := range told {
+	for i, n := range notices {
 		if n.Number != i+1 {
 			t.Errorf("notice %d is number %d", i, n.Number)
 		}
@@ -182,8 +182,8 @@ func decisionsOf(t *testing.T, path, id string) []inbox.Decision {
 	return nil
 }
 
-// An approval with remember covers waiting and later calls of the tool on the thread, also over a
-// kill. A changed rule asks again.
+// TestRemember: an approval with remember covers waiting and later calls of the tool on the thread,
+// also over a kill. A changed rule asks again.
 func TestRemember(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.InspectAtEnd(t)
@@ -204,7 +204,7 @@ func TestRemember(t *testing.T) {
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if !slices.Equal(results, []string{"10", "18"}) {
-		t.Errorf("the model heard %q", results)
+		t.Errorf("the model received %q", results)
 	}
 	p.Kill()
 	p.Start(t)
@@ -230,8 +230,8 @@ func TestRemember(t *testing.T) {
 	p.FollowAgent(t, panel, last).Finish(t)
 }
 
-// Nobody decides: the approvers are reminded, the request is escalated, and finally it expires,
-// also over kills. A decision by another person is refused.
+// TestRemindersAndEscalation: while no person decides, the approvers are reminded, then the request
+// is escalated, and finally it expires, also over kills. A decision by another person is refused.
 func TestRemindersAndEscalation(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -259,14 +259,14 @@ func TestRemindersAndEscalation(t *testing.T) {
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
-	told := noticesOf(t, p.Endpoint, in)
-	if n := len(told); n < 4 || told[0].Event != runs.EventOpened || told[n-1].Event != runs.EventExpired {
-		t.Errorf("told was %v", told)
+	notices := noticesOf(t, p.Endpoint, in)
+	if n := len(notices); n < 4 || notices[0].Event != runs.EventOpened || notices[n-1].Event != runs.EventExpired {
+		t.Errorf("notifications: got %v", notices)
 	}
-	if last := told[len(told)-1]; last.Calls[0].Escalations != 2 {
-		t.Errorf("it has expired with %+v", last.Calls[0])
+	if last := notices[len(notices)-1]; last.Calls[0].Escalations != 2 {
+		t.Errorf("expired interrupt: got %+v", last.Calls[0])
 	}
 }
 
@@ -290,7 +290,7 @@ func noticesOf(t *testing.T, p *kit.Endpoint, in kit.Input) []runs.Notification 
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var told []runs.Notification
+	var notices []runs.Notification
 	for execution := ""; ; {
 		history, err := kit.FetchHistory(t.Context(), c, "thread/default/"+in.ThreadID, execution)
 		if err != nil {
@@ -305,14 +305,14 @@ func noticesOf(t *testing.T, p *kit.Endpoint, in kit.Input) []runs.Notification 
 			if err := json.Unmarshal(scheduled.GetInput().GetPayloads()[0].GetData(), &n); err != nil {
 				t.Fatal(err)
 			}
-			if len(told) == 0 || told[len(told)-1].Number != n.Number {
-				told = append(told, n)
+			if len(notices) == 0 || notices[len(notices)-1].Number != n.Number {
+				notices = append(notices, n)
 			}
 		}
 		execution = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
 		if execution == "" {
-			slices.Reverse(told)
-			return told
+			slices.Reverse(notices)
+			return notices
 		}
 	}
 }

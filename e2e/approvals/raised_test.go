@@ -29,8 +29,8 @@ func questionCall(question string) kit.ModelCall {
 	return kit.ModelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
 }
 
-// Stock clients of both generations answer a question that a tool asks in the middle of its call.
-// Other calls run meanwhile.
+// TestAToolAsks: stock clients of both generations answer a question that a tool asks in the middle
+// of its call. Other calls run meanwhile.
 func TestAToolAsks(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -51,13 +51,13 @@ func TestAToolAsks(t *testing.T) {
 		got := kit.ToolResultsSent(t, prompt)
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"2", blue}) {
-			t.Errorf("the model heard the results %q", got)
+			t.Errorf("the model received the results %q", got)
 		}
 	})
 }
 
-// An answer that does not match the tool's schema is refused and has no effect. A cancelled
-// question is told to the tool.
+// TestAnswersToAToolFit: an answer that does not match the tool's schema is refused and has no
+// effect. The tool gets the cancellation of a question.
 func TestAnswersToAToolFit(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
@@ -99,14 +99,15 @@ func TestAnswersToAToolFit(t *testing.T) {
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"Whoever was asked gave no answer.", "blue"}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, asker, then))
 }
 
-// A question is answered over REST while no client is connected, the process is killed before and
-// after the answer, and the thread is parked. The tool gets the answer once. The inbox lists the
-// question. A call that needs approval asks after that, and each question is asked once.
+// TestAToolAsksWithoutItsClient: a question is answered over REST while no client is connected, the
+// process is killed before and after the answer, and the thread is parked. The tool gets the answer
+// once. The inbox lists the question. A call that needs approval asks after that, and each question
+// is asked once.
 func TestAToolAsksWithoutItsClient(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -149,14 +150,14 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{`The person who was asked declined to answer. They said: "no paint"`, `{"approved":true}`}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, second[0].ID, `{"decision":"answer","content":{"answer":"blue"}}`); status != http.StatusConflict {
 		t.Errorf("another answer at the end: %d %v", status, a)
 	}
 }
 
-// A held run asks in a custom event for each question, and ends once.
+// TestAToolAsksInAHeldRun: a held run asks in a custom event for each question, and ends once.
 func TestAToolAsksInAHeldRun(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
@@ -178,15 +179,15 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"to: How often?", "to: approve me: which color?"}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if n := count(f.Events, "TOOL_CALL_RESULT"); n != 2 {
 		t.Errorf("%d results were shown", n)
 	}
 }
 
-// A question of a subagent's tool is an interrupt of the run, and the subagent continues with the
-// answer.
+// TestAToolOfASubagentAsks: a question of a subagent's tool is an interrupt of the run, and the
+// subagent continues with the answer.
 func TestAToolOfASubagentAsks(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -206,13 +207,13 @@ func TestAToolOfASubagentAsks(t *testing.T) {
 			t.Errorf("at the end the client has %+v", last)
 		}
 		if got := kit.ToolResultsSent(t, task); !slices.Equal(got, []string{blue}) {
-			t.Errorf("the subagent heard %q", got)
+			t.Errorf("the subagent received %q", got)
 		}
 	})
 }
 
-// A client that knows only on_interrupt gets the question in that event, and answers by a command
-// under the same run id.
+// TestAToolAsksLegacyClients: a client that knows only on_interrupt gets the question in that
+// event, and answers by a command under the same run id.
 func TestAToolAsksLegacyClients(t *testing.T) {
 	t.Parallel()
 	prompt, done, blue := kit.Marked("Paint it."), kit.Marked("Painted."), kit.Marked("blue")
@@ -231,6 +232,6 @@ func TestAToolAsksLegacyClients(t *testing.T) {
 		t.Errorf("the run ends with %s", events[len(events)-1].Data)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 }

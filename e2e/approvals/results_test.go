@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Results of client tool calls arrive over REST one by one, also over a kill. The thread continues
-// by itself, and a late result is answered with the recorded one.
+// TestToolResults: results of client tool calls arrive over REST one by one, also over a kill. The
+// thread continues by itself, and a late result is answered with the recorded one.
 func TestToolResults(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -51,7 +51,7 @@ func TestToolResults(t *testing.T) {
 	f := p.FollowThread(t, in)
 	f.UntilText(t, done)
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue, green}) && !slices.Equal(got, []string{green, blue}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	again()
 
@@ -71,7 +71,8 @@ func TestToolResults(t *testing.T) {
 	}
 }
 
-// A result that was sent over REST and again in an input is in the conversation once.
+// TestToolResultsWithoutAnInput: a result that was sent over REST and again in an input is in the
+// conversation once.
 func TestToolResultsWithoutAnInput(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Ask me."), kit.Marked("Thank you.")
@@ -93,11 +94,11 @@ func TestToolResultsWithoutAnInput(t *testing.T) {
 		t.Errorf("the client has %+v", messages)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue, blue, blue}) {
-		t.Errorf("the model heard %q, want the results that were taken first", got)
+		t.Errorf("the model received %q, want the results that arrived first", got)
 	}
 }
 
-// An input without results gives the calls up.
+// TestToolResultsThatComeTooLate: an input without results gives the calls up.
 func TestToolResultsThatComeTooLate(t *testing.T) {
 	t.Parallel()
 	prompt := kit.Marked("Ask me.")
@@ -112,8 +113,8 @@ func TestToolResultsThatComeTooLate(t *testing.T) {
 	kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(kit.ToolCallIDs(asked.Events)[0], "blue"), http.StatusGone, "abandoned")
 }
 
-// Temporal's own tools can send a result as a signal. Its content goes to the log. Invalid, unknown
-// and repeated results have no effect.
+// TestToolResultsBySignal: Temporal's own tools can send a result as a signal. Its content goes to
+// the log. Invalid, unknown and repeated results have no effect.
 func TestToolResultsBySignal(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Ask me."), kit.Marked("Thank you.")
@@ -137,14 +138,14 @@ func TestToolResultsBySignal(t *testing.T) {
 	f := kit.Shared.FollowThread(t, in)
 	f.UntilText(t, done)
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue}) {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if a := kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(call, blue), http.StatusOK, ""); a["repeated"] != true {
 		t.Errorf("the same result over REST is answered with %v", a)
 	}
 }
 
-// An agent may require results, or queue inputs until it has them.
+// TestMissingToolResults: an agent may require results, or queue inputs until it has them.
 func TestMissingToolResults(t *testing.T) {
 	t.Parallel()
 	prompt := kit.Marked("Ask me.")
@@ -165,11 +166,12 @@ func TestMissingToolResults(t *testing.T) {
 	then.RunID, then.Messages = "run-2", append(kit.ShownMessages(t, in.Messages, asked.Events), kit.Message{ID: "m-1", Role: "tool", ToolCallID: calls[1], Content: "green"})
 	kit.Shared.RunAgent(t, "/v1/agents/strict/runs", then)
 	if got := kit.ToolResultsSent(t, prompt); len(got) != 2 {
-		t.Errorf("the model heard %q", got)
+		t.Errorf("the model received %q", got)
 	}
 }
 
-// Inputs to a queueing agent that waits for its client or an approver run afterwards.
+// TestInputsWaitForAnswers: inputs to a queueing agent that waits for its client or an approver run
+// afterwards.
 func TestInputsWaitForAnswers(t *testing.T) {
 	t.Parallel()
 	const queuing = "/v1/agents/queuing/runs"

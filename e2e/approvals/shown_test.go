@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A client that has decided sees the effect of its decision in every later request.
+// TestOwnDecisionsAreSeen: a client that has decided sees the effect of its decision in every later
+// request.
 func TestOwnDecisionsAreSeen(t *testing.T) {
 	t.Parallel()
 	c, err := client.New(client.Config{URL: kit.Shared.URL("")})

@@ -71,7 +71,7 @@ const hits, tries = 3, 12
 // if the fault affects the whole process.
 func (m *matrix) run(t *testing.T, tb *testbed, f fault) {
 	if f.isSlow && !*kit.Chaos {
-		t.Skip("it is slow; run it with make chaos")
+		t.Skip("this fault takes long; run it with make chaos")
 	}
 	var together, alone []phase
 	for _, ph := range phases {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The command run asks for approvals. A run that waits for another approver continues when the
-// decision arrives from another process.
+// TestCommandsDecide: the command run asks for approvals. A run that waits for another approver
+// continues when the decision arrives from another process.
 func TestCommandsDecide(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
@@ -48,8 +48,8 @@ func TestCommandsDecide(t *testing.T) {
 	}
 }
 
-// The server is killed in mid-stream and restarted. The command continues, and its output to a pipe
-// has nothing of the killed attempt.
+// TestCommandsOutliveTheServer: the server is killed in mid-stream and restarted. The command
+// continues, and its output to a pipe has nothing of the killed attempt.
 func TestCommandsOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)

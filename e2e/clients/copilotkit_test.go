@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A chat through CopilotKit with tools, a second turn, and an answer that begins and is retracted.
-// A browser that connects later sees the same.
+// TestCopilotKit: a chat through CopilotKit with tools, a second turn, and an answer that begins
+// and is retracted. A browser that connects later sees the same.
 func TestCopilotKit(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false

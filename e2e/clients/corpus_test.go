@@ -82,7 +82,7 @@ func corpus() map[string]scenario {
 			agent: "drafter", model: []kit.Fixture{slowAnswer(two), slowAnswer(text(60))},
 			shows: "CUSTOM STATE_DELTA TOOL_CALL_RESULT RUN_FINISHED",
 		},
-		"predicted state beside a given one": {
+		"predicted state with a given one": {
 			agent: "drafter", state: given, model: []kit.Fixture{slowAnswer(two), slowAnswer(text(60))},
 			shows: "CUSTOM STATE_DELTA TOOL_CALL_RESULT RUN_FINISHED",
 		},
@@ -170,9 +170,9 @@ func (s scenario) path() string {
 	return "/v1/agents/" + s.agent + "/runs"
 }
 
-// A viewer may connect at any moment and in any way, and may disconnect after any event and
-// continue. It always has what a reader has that reads the run after its end. The viewers are stock
-// clients of both generations.
+// TestCorpus: a viewer may connect at any moment and in any way, and may disconnect after any event
+// and continue. It always has what a reader has that reads the run after its end. The viewers are
+// stock clients of both generations.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	for name, s := range corpus() {
@@ -186,9 +186,9 @@ func TestCorpus(t *testing.T) {
 					if t.Failed() || missing(s.shows, live) == "" {
 						return
 					}
-					t.Logf("told again, since it did not show %s", missing(s.shows, live))
+					t.Logf("published again because the viewer did not show %s", missing(s.shows, live))
 				}
-				t.Error("it never showed what it is about")
+				t.Error("the viewer never showed the case's event")
 			})
 		})
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A stock WebSocket client follows a run over three sockets and two processes: the first socket is
-// cut, and the process of the second is killed. The reference client accepts all events as one
-// stream. Another socket, and SSE, show the same events.
+// TestSockets: a stock WebSocket client follows a run over three sockets and two processes: the
+// first socket is cut, and the process of the second is killed. The reference client accepts all
+// events as one stream. Another socket, and SSE, show the same events.
 func TestSockets(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// People decide and client tools answer in CopilotKit while the API, the worker or the whole
-// process is killed between question and answer.
+// TestCopilotKitWaits: people decide and client tools answer in CopilotKit while the API, the
+// worker or the whole process is killed between question and answer.
 func TestCopilotKitWaits(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) (at *kit.Endpoint, kill func()){
@@ -91,7 +91,7 @@ func decidesInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	}, kit.ByCall(end.Messages))
 	heard := slices.Sorted(slices.Values(kit.ToolResultsSent(t, prompt)))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 || !slices.Equal(heard, []string{"101", "101", "2"}) {
-		t.Errorf("the model was called %d times and heard %q", n, heard)
+		t.Errorf("model calls: got %d, with the messages %q", n, heard)
 	}
 }
 
@@ -121,6 +121,6 @@ func answersInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	}, kit.ByCall(end.Messages))
 	heard := slices.Sorted(slices.Values(kit.ToolResultsSent(t, prompt)))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 || !slices.Equal(heard, slices.Sorted(slices.Values([]string{"42", blue}))) {
-		t.Errorf("the model was called %d times and heard %q", n, heard)
+		t.Errorf("model calls: got %d, with the messages %q", n, heard)
 	}
 }

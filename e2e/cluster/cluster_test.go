@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Any API can read a run that another API has started, from the start or after any event, during
-// the run and afterwards.
+// TestClusterReadElsewhere: any API can read a run that another API has started, from the start or
+// after any event, during the run and afterwards.
 func TestClusterReadElsewhere(t *testing.T) {
 	t.Parallel()
 	readElsewhere(t, kit.SetupCluster(t))
@@ -32,18 +32,18 @@ func readElsewhere(t *testing.T, c *kit.Cluster) {
 	here.UntilContent(t, 5)
 	there := b.Follow(t, in)
 	there.UntilContent(t, 5)
-	behind := b.FollowAfter(t, in, here.Events[:5])
-	for _, f := range []*kit.Follower{here, there, behind} {
+	later := b.FollowAfter(t, in, here.Events[:5])
+	for _, f := range []*kit.Follower{here, there, later} {
 		f.Finish(t)
 	}
 	all := here.Events
 	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, all))
 	kit.WantSameEvents(t, "attached at the other api in mid-stream", all, there.Events)
-	kit.WantSameEvents(t, "behind event 4 in mid-stream", all, behind.Events)
+	kit.WantSameEvents(t, "after event 4 in mid-stream", all, later.Events)
 	for i := 0; i < len(all)-1; i += 10 {
 		f := b.FollowAfter(t, in, all[:i+1])
 		f.Finish(t)
-		kit.WantSameEvents(t, fmt.Sprintf("behind event %d of %d", i, len(all)), all, f.Events)
+		kit.WantSameEvents(t, fmt.Sprintf("after event %d of %d", i, len(all)), all, f.Events)
 	}
 	kit.WantSameEvents(t, "the same input again at the other api", all, b.Run(t, in))
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
@@ -54,8 +54,9 @@ func readElsewhere(t *testing.T, c *kit.Cluster) {
 // takeover bounds how long a run may pause when its worker dies. aim is the intended time.
 const takeover, aim = 5 * time.Second, 3 * time.Second
 
-// The worker with all model calls is killed, and then the worker that has taken over. Each time
-// every run continues at once on the remaining worker, over the same connection.
+// TestClusterWorkerKill: the worker with all model calls is killed, and then the worker that has
+// taken over. Each time every run continues at once on the remaining worker, over the same
+// connection.
 func TestClusterWorkerKill(t *testing.T) {
 	// Not parallel: the test measures time.
 	killWorkers(t, kit.SetupCluster(t))
@@ -80,9 +81,9 @@ func killWorkers(t *testing.T, c *kit.Cluster) {
 			r.UntilNextAttempt(t)
 		}
 		took := time.Since(killed)
-		t.Logf("kill %d: all of %d runs went on after %s", kill+1, len(runs), took.Round(time.Millisecond))
+		t.Logf("kill %d: all %d runs continued after %s", kill+1, len(runs), took.Round(time.Millisecond))
 		if took > takeover {
-			t.Errorf("kill %d: it took %s until all runs went on, the aim is %s", kill+1, took, aim)
+			t.Errorf("kill %d: all runs continued after %s, want at most %s", kill+1, took, aim)
 		}
 		busy = idle
 	}
@@ -94,7 +95,8 @@ func killWorkers(t *testing.T, c *kit.Cluster) {
 	}
 }
 
-// The API that serves the streams is killed. Its readers get exactly the rest from the other API.
+// TestClusterAPIKill: the API that serves the streams is killed. Its readers get exactly the rest
+// from the other API.
 func TestClusterAPIKill(t *testing.T) {
 	t.Parallel()
 	killAPI(t, kit.SetupCluster(t))
@@ -125,15 +127,15 @@ func killAPI(t *testing.T, c *kit.Cluster) {
 		p.moving.Finish(t)
 		p.steady.Finish(t)
 		if p.moving.Reconnects == 0 {
-			t.Error("no reader had to come back: the run was over")
+			t.Error("no reader reconnected: the run had already ended")
 		}
 		kit.WantSameEvents(t, "the reader that moved", p.steady.Events, p.moving.Events)
 		kit.WantMessages(t, append(slices.Clone(p.in.Messages), kit.AssistantMessage(p.want)), kit.ShownMessages(t, p.in.Messages, p.moving.Events))
 	}
 }
 
-// SIGTERM ends a busy API and a busy worker soon and cleanly. Their work ends there or continues on
-// other nodes, which also take new runs.
+// TestClusterTerminate: SIGTERM ends a busy API and a busy worker soon and cleanly. Their work ends
+// there or continues on other nodes, which also take new runs.
 func TestClusterTerminate(t *testing.T) {
 	// Not parallel: the test measures time. It usually takes a second or two. In rare cases a
 	// workflow task is lost with the worker and starts again after its timeout of five seconds.
@@ -144,17 +146,17 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
 	leaving := c.StartWorker(t)
-	type told struct {
+	type expectedRun struct {
 		reader *kit.Follower
 		want   string
 		calls  int
 	}
-	var runs []told
+	var runs []expectedRun
 	for i := range 8 {
-		in, r := kit.NewInput(kit.Marked("Slowly, please.")), told{want: kit.LongText(300), calls: 1}
+		in, r := kit.NewInput(kit.Marked("Slowly, please.")), expectedRun{want: kit.LongText(300), calls: 1}
 		script := []kit.Fixture{kit.SlowAnswer(r.want)}
 		if i%2 == 0 {
-			r = told{want: kit.Marked("This is it."), calls: 2}
+			r = expectedRun{want: kit.Marked("This is it."), calls: 2}
 			script = []kit.Fixture{kit.SlowAnswer(kit.LongText(8000)), kit.FastAnswer(r.want)}
 		}
 		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, script...)
@@ -193,11 +195,11 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	took := time.Since(stopped)
 	t.Logf("done elsewhere after %s", took.Round(time.Millisecond))
 	if took > bound {
-		t.Errorf("it took %s until what was left had been done elsewhere", took)
+		t.Errorf("another worker finished the open work after %s", took)
 	}
 }
 
-// A cancel at another API works as fast as one at the API of the run.
+// TestClusterCancelElsewhere: a cancel at another API works as fast as one at the API of the run.
 func TestClusterCancelElsewhere(t *testing.T) {
 	// Not parallel: the test measures time.
 	cancelElsewhere(t, kit.SetupCluster(t))

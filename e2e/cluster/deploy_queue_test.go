@@ -57,10 +57,10 @@ func setupQueueDeployment(t *testing.T) (d *deployment, opened chan string, goOn
 	return d, opened, goOn
 }
 
-// A version is deployed while a tool on its own queue is being called. The call ends on the old
-// worker, and the run moves to the new version between two turns. Its next call goes to the new
-// version's workers of the queue or, if these have no versions, to them. Each call is made once,
-// and the old workers can stop.
+// TestDeployToolsOfAQueue: a version is deployed while a tool on its own queue is being called. The
+// call ends on the old worker, and the run moves to the new version between two turns. Its next
+// call goes to the new version's workers of the queue or, if these have no versions, to them. Each
+// call is made once, and the old workers can stop.
 func TestDeployToolsOfAQueue(t *testing.T) {
 	t.Parallel()
 	for name, versioned := range map[string]bool{"versioned": true, "without versions": false} {

@@ -34,9 +34,9 @@ func (d *deployment) wantTrace(t *testing.T, what string, r *deployedRun, want .
 	}
 }
 
-// A version is deployed while another one works. New runs start on it. An active run moves to it
-// between two turns, and a run in its last turn does not move. A worker of the old version that
-// restarts changes nothing. An operator can roll back.
+// TestDeployVersion: a version is deployed while another one works. New runs start on it. An active
+// run moves to it between two turns, and a run in its last turn does not move. A worker of the old
+// version that restarts changes nothing. An operator can roll back.
 func TestDeployVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
@@ -45,11 +45,11 @@ func TestDeployVersion(t *testing.T) {
 	d.startVersion(t, "new", "v2")
 	fresh := d.startRun(t, kit.NoTurn)
 	fresh.finish(t)
-	d.wantTrace(t, "a run of the time behind the deploy", fresh, "v2: new")
+	d.wantTrace(t, "a run after the deploy", fresh, "v2: new")
 	d.startVersion(t, "old again", "v1")
 	again := d.startRun(t, kit.NoTurn)
 	again.finish(t)
-	d.wantTrace(t, "a run of the time behind that", again, "v2: new")
+	d.wantTrace(t, "a second run after the deploy", again, "v2: new")
 	late.finish(t)
 	d.wantTrace(t, "a run in its last turn", late, "v1: old")
 	early.finish(t)
@@ -92,7 +92,8 @@ func (d *deployment) rollBack(t *testing.T, build string) {
 	}
 }
 
-// Workers get versions while a run is active. The run continues on the first version.
+// TestDeployFirstVersion: workers get versions while a run is active. The run continues on the
+// first version.
 func TestDeployFirstVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
@@ -108,8 +109,8 @@ func TestDeployFirstVersion(t *testing.T) {
 	}
 }
 
-// A worker of the old version that stops finishes the calls that end in time, and hands the others
-// to another worker of its version, although a newer version is current.
+// TestDeployDrain: a worker of the old version that stops finishes the calls that end in time, and
+// hands the others to another worker of its version, although a newer version is current.
 func TestDeployDrain(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
@@ -133,8 +134,8 @@ func TestDeployDrain(t *testing.T) {
 	}
 }
 
-// A parked run has no version. It continues on the current version, even if all workers of its old
-// version are gone.
+// TestDeployParked: a parked run has no version. It continues on the current version, even if all
+// workers of its old version are gone.
 func TestDeployParked(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t, "PERDURE_PARK_AFTER=100ms")
@@ -152,12 +153,12 @@ func TestDeployParked(t *testing.T) {
 	r.finish(t)
 	got := d.trace(t, r.in)
 	if len(got) != 3 || got[0] != "v1: old" || got[2] != "v2: new" {
-		t.Errorf("the run was worked on by %q, want v1, some for what is parked, and v2", got)
+		t.Errorf("versions that executed the run: got %q, want v1, optional versions for the parked part, and v2", got)
 	}
 }
 
-// The last worker of a version dies during a run. The run waits, and continues when an operator
-// moves it to the current version.
+// TestDeployStranded: the last worker of a version dies during a run. The run waits, and continues
+// when an operator moves it to the current version.
 func TestDeployStranded(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The disk is full while runs stream. Requests are refused with a clear error, and readers keep
-// their connections and see nothing wrong. When there is room again, all runs continue, including
-// those requested meanwhile. With "perdure dev" they do so by themselves, and in a cluster after a
-// restart of NATS.
+// TestDiskFull: the disk is full while runs stream. Requests are refused with a clear error, and
+// readers keep their connections and see nothing wrong. When there is room again, all runs
+// continue, including those requested meanwhile. With "perdure dev" they do so by themselves, and
+// in a cluster after a restart of NATS.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	t.Run("Dev", func(t *testing.T) {
@@ -72,7 +72,7 @@ func fillDiskUnderRuns(t *testing.T, g *kit.API, disk string, revive func()) {
 	finishSteady(t, runs)
 	for _, r := range runs {
 		if n := r.readers[0].Reconnects; n > 0 {
-			t.Errorf("a reader had to come back %d times", n)
+			t.Errorf("reconnects of a reader: got %d", n)
 		}
 	}
 }

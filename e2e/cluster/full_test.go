@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The log is full, by its own limit and by that of its server. Runs wait, and continue when there
-// is room. Nothing that was acknowledged is lost.
+// TestLogFull: the log is full, by its own limit and by that of its server. Runs wait, and continue
+// when there is room. Nothing that was acknowledged is lost.
 func TestLogFull(t *testing.T) {
 	t.Parallel()
 	const little = "1000KiB"
@@ -51,7 +51,7 @@ func fillAndWiden(t *testing.T, c *kit.Cluster, widen func()) {
 	kit.AwaitReadyStatus(t, b, http.StatusServiceUnavailable)
 	resp, err := a.Get(t.Context(), "/readyz", "")
 	if r := kit.ReadProblem(t, resp, err); r.Code != "log_full" {
-		t.Errorf("/readyz says %+v", r)
+		t.Errorf("/readyz: got %+v", r)
 	}
 	widen()
 	kit.AwaitReadyStatus(t, a, http.StatusOK)

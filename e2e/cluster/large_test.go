@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The tests of the small cluster also hold in the shape of production: three NATS nodes with three
-// replicas and Temporal on PostgreSQL, with the deployed configuration. In addition, nodes of the
-// log may die.
+// TestLargeCluster: the tests of the small cluster also hold in the shape of production: three NATS
+// nodes with three replicas and Temporal on PostgreSQL, with the deployed configuration. In
+// addition, nodes of the log may die.
 func TestLargeCluster(t *testing.T) {
 	// Not parallel: the test measures time.
 	c := kit.NewCluster(t)
@@ -100,8 +100,8 @@ func finishSteady(t *testing.T, runs []steadyRun) {
 	}
 }
 
-// killLogNodes kills the leader of the log while streams are open, restarts it, and then the next leader dies. Runs
-// continue and end on the remaining two nodes.
+// killLogNodes kills the leader of the log while streams are open, restarts it, and then the next
+// leader dies. Runs continue and end on the remaining two nodes.
 func killLogNodes(t *testing.T, c *kit.Cluster, log []*kit.Server) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
@@ -187,6 +187,6 @@ func inspectLog(t *testing.T, c *kit.Cluster, fits func(*jetstream.ClusterInfo) 
 		}
 		<-time.After(20 * time.Millisecond) // poll interval
 	}
-	t.Fatalf("the log does not come to be as it should: %v", last)
+	t.Fatalf("the log does not reach the wanted state: %v", last)
 	return nil
 }

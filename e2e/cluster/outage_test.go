@@ -61,14 +61,14 @@ func (o *outage) checkAfter(t *testing.T) {
 	kit.WantMessages(t, append(slices.Clone(o.pending.Messages), kit.AssistantMessage(o.want)), kit.ShownMessages(t, o.pending.Messages, events))
 	kit.WantSameEvents(t, "the run that was asked for meanwhile, at the other api", events, o.b.Run(t, o.pending))
 	if n := len(kit.SharedModel.Calls(t, o.pending.Messages[0].Content)); n != 1 {
-		t.Errorf("the run requested meanwhile called the model %d times", n)
+		t.Errorf("model calls of the run requested during the outage: got %d", n)
 	}
 	untilContent(t, o.runs, 1)
-	t.Logf("all runs went on after %s", time.Since(back).Round(time.Millisecond))
+	t.Logf("all runs continued after %s", time.Since(back).Round(time.Millisecond))
 	finishSteady(t, o.runs)
 }
 
-// The log goes down and comes back, killed and frozen. Runs wait for it.
+// TestLogOutage: the log goes down and comes back, killed and frozen. Runs wait for it.
 func TestLogOutage(t *testing.T) {
 	t.Parallel()
 	c := kit.NewCluster(t)
@@ -122,13 +122,14 @@ func wantTakeover(t *testing.T, o *outage) {
 	killed := time.Now()
 	r.UntilNextAttempt(t)
 	if took := time.Since(killed); took > takeover {
-		t.Errorf("it took %s until the run of a dead worker went on", took)
+		t.Errorf("the run of a dead worker continued after %s", took)
 	}
 	_ = o.a.Cancel(t, r.In)
 	r.Reader.Finish(t)
 }
 
-// Temporal goes down and comes back. Runs continue as far as they can and then wait.
+// TestTemporalOutage: Temporal goes down and comes back. Runs continue as far as they can and then
+// wait.
 func TestTemporalOutage(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {

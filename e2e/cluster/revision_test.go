@@ -29,15 +29,15 @@ func revisionOf(t *testing.T, events []kit.Event) string {
 // instructions returns the instructions in each model call for a prompt.
 func instructions(t *testing.T, prompt string) []string {
 	t.Helper()
-	var told []string
+	var texts []string
 	for _, c := range kit.SharedModel.Calls(t, prompt) {
-		told = append(told, strings.TrimSpace(c.Body.Messages[0].Text()))
+		texts = append(texts, strings.TrimSpace(c.Body.Messages[0].Text()))
 	}
-	return told
+	return texts
 }
 
-// A definition is changed in the middle of a run. The model and the readers keep the revision with
-// which the run began. The thread's next run has the new one.
+// TestRevisionInMidRun: a definition is changed in the middle of a run. The model and the readers
+// keep the revision with which the run began. The thread's next run has the new one.
 func TestRevisionInMidRun(t *testing.T) {
 	t.Parallel()
 	const agent = "revised"
@@ -57,14 +57,14 @@ func TestRevisionInMidRun(t *testing.T) {
 	f.UntilContent(t, 2)
 	second := kit.Shared.Publish(t, agent, define(after))
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
-		t.Fatalf("the run was not in its first turn any more: %d model calls", n)
+		t.Fatalf("the run had left its first turn: %d model calls", n)
 	}
 	f.Finish(t)
 	if got, want := instructions(t, in.Messages[0].Content), []string{before, before}; !slices.Equal(got, want) {
 		t.Errorf("the model got %q, want %q", got, want)
 	}
 	if got := revisionOf(t, f.Events); got != first {
-		t.Errorf("readers are told of revision %s, want %s", got, first)
+		t.Errorf("revision for readers: got %s, want %s", got, first)
 	}
 	next := in.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("And now?")))
 	kit.SharedModel.AnswerWith(t, next.Messages[1].Content, kit.Marked("Now this."))
@@ -74,12 +74,12 @@ func TestRevisionInMidRun(t *testing.T) {
 		t.Errorf("in the next run the model got %q, want %q", got, after)
 	}
 	if got := revisionOf(t, g.Events); got != second {
-		t.Errorf("readers of the next run are told of revision %s, want %s", got, second)
+		t.Errorf("revision for readers of the next run: got %s, want %s", got, second)
 	}
 }
 
-// An edited file takes effect at the next start, but does not replace a definition that was
-// published over HTTP.
+// TestEditedFile: an edited file takes effect at the next start, but does not replace a definition
+// that was published over HTTP.
 func TestEditedFile(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -123,7 +123,8 @@ func TestEditedFile(t *testing.T) {
 	hears(file)
 }
 
-// A run whose agent needs tools that no worker has yet waits for such a worker.
+// TestToolsOfTheNextVersion: a run whose agent needs tools that no worker has yet waits for such a
+// worker.
 func TestToolsOfTheNextVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)

@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// All processes of a cluster get SIGTERM at the same time, with active runs and viewers. Each exits
-// cleanly. With the next processes the runs continue for the same viewers.
+// TestClusterTerminateAll: all processes of a cluster get SIGTERM at the same time, with active
+// runs and viewers. Each exits cleanly. With the next processes the runs continue for the same
+// viewers.
 func TestClusterTerminateAll(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
@@ -46,7 +47,8 @@ func TestClusterTerminateAll(t *testing.T) {
 	}
 }
 
-// An API and a worker exit cleanly although Temporal and the log do not respond.
+// TestClusterTerminateWithoutServers: an API and a worker exit cleanly although Temporal and the
+// log do not respond.
 func TestClusterTerminateWithoutServers(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)

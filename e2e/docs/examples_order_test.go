@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The desk example hands customers over to the right agent, and asks for approval where it must.
+// TestExampleDesk: the desk example hands customers over to the right agent, and asks for approval
+// where it must.
 func TestExampleDesk(t *testing.T) {
 	t.Parallel()
 	p := kit.StartExample(t, "desk")
@@ -96,8 +97,8 @@ func (s *orderStore) effects(t *testing.T) (effects []string) {
 	return effects
 }
 
-// The order example does every step once or, if it fails, compensates in reverse order. It does so
-// wherever it is killed together with its store.
+// TestExampleOrder: the order example does every step once or, if it fails, compensates in reverse
+// order. It does so wherever it is killed together with its store.
 func TestExampleOrder(t *testing.T) {
 	t.Parallel()
 	s := startOrderStore(t)
@@ -138,7 +139,7 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 		last := f.Events[len(f.Events)-1]
 		if strings.Contains(c.said, "Moon") {
 			if last.Type != "RUN_ERROR" || last.Member("code") != "tool_failed" {
-				t.Errorf("%s: it ends with %s", c.said, last.Data)
+				t.Errorf("%s: end of the run: got %s", c.said, last.Data)
 			}
 			continue
 		}
@@ -149,8 +150,8 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 	}
 }
 
-// The same agents in Go, in their own module with tools that are Go functions, have the same
-// outcome as the files, and the pages show them as well.
+// TestPipelinesOfAnotherModule: the same agents in Go, in their own module with tools that are Go
+// functions, have the same outcome as the files, and the pages show them as well.
 func TestPipelinesOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	if err := kit.Execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The report example has the same outcome with and without kills.
+// TestExampleReport: the report example has the same outcome with and without kills.
 func TestExampleReport(t *testing.T) {
 	t.Parallel()
 	p := kit.StartExample(t, "report", "bin/library", buildExample(t, "research/library"))
@@ -25,7 +25,7 @@ func checkReport(t *testing.T, p *kit.Endpoint, restart func(*testing.T)) {
 	f.Approve(t)
 	want := p.StateOf(t, calm)
 	if text, _ := want["published"].(string); !strings.HasPrefix(text, "Draft 2 (too short): Tea turns bitter") {
-		t.Errorf("it has published %q", text)
+		t.Errorf("published: got %q", text)
 	}
 	killed := kit.NewInput("tea")
 	f = p.FollowAgent(t, runs, killed)
@@ -37,6 +37,6 @@ func checkReport(t *testing.T, p *kit.Endpoint, restart func(*testing.T)) {
 	restart(t)
 	f.Approve(t)
 	if got := p.StateOf(t, killed); !reflect.DeepEqual(got, want) {
-		t.Errorf("killed it comes to %v, else to %v", got, want)
+		t.Errorf("outcome with a kill: got %v, want %v", got, want)
 	}
 }

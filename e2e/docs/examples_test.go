@@ -67,7 +67,8 @@ func (s bookshop) refunds(t *testing.T) (amounts []float64) {
 	return amounts
 }
 
-// The refund example asks for approval, everything is killed, and the approver answers.
+// TestExampleRefund: the refund example asks for approval, everything is killed, and the approver
+// answers.
 func TestExampleRefund(t *testing.T) {
 	t.Parallel()
 	const runs = "/v1/agents/refund/runs"
@@ -122,7 +123,8 @@ var showForm = map[string]any{"tools": []any{map[string]any{
 
 const booked = "I have booked a table for 4 on Friday, for Ada."
 
-// The form example asks with a form, everything is killed, and the user fills it in.
+// TestExampleForm: the form example asks with a form, everything is killed, and the user fills it
+// in.
 func TestExampleForm(t *testing.T) {
 	t.Parallel()
 	const runs = "/v1/agents/form/runs"
@@ -226,7 +228,8 @@ func (g *formClient) finish() error {
 	return g.cmd.Wait()
 }
 
-// The answers of the research example come from an MCP server program of the example.
+// TestExampleResearch: the answers of the research example come from an MCP server program of the
+// example.
 func TestExampleResearch(t *testing.T) {
 	t.Parallel()
 	const runs, fact = "/v1/agents/research/runs", "tannins dissolve more slowly"
@@ -247,6 +250,6 @@ func TestExampleResearch(t *testing.T) {
 	f.Finish(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; !strings.Contains(last.Content, fact) || len(messages) != 6 {
-		t.Errorf("who saw it killed has %+v", messages)
+		t.Errorf("viewer of the killed run: got %+v", messages)
 	}
 }

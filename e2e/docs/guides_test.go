@@ -27,8 +27,8 @@ var untestedCommands = map[string]string{
 	"npm ":               "the examples' clients, which examples_test.go runs",
 }
 
-// The shell blocks of the guides work as written: every command succeeds. The test creates what
-// they name: the thread t1 with an approval or a question of an agent.
+// TestGuideCommands: the shell blocks of the guides work as written: every command succeeds. The
+// test creates what they name: the thread t1 with an approval or a question of an agent.
 func TestGuideCommands(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{

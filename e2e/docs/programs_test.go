@@ -90,15 +90,15 @@ func called(t *testing.T, events []kit.Event) (calls []string) {
 	return calls
 }
 
-// An agent that is a workflow function, in its own module with tools and activities, asks in the
-// middle of its code. Its worker is killed, and the code continues in the run with the answer. If
-// the answer is no, ordinary code undoes what it has done.
+// TestProgramOfAnotherModule: an agent that is a workflow function, in its own module with tools
+// and activities, asks in the middle of its code. Its worker is killed, and the code continues in
+// the run with the answer. If the answer is no, ordinary code undoes what it has done.
 func TestProgramOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	w := startOwnWorker(t, "programs", nil, nil)
 	cheap := kit.NewInput("lamp")
 	if got := strings.Join(called(t, w.RunAgent(t, orders, cheap)), " "); got != `reserve {"number":"R-lamp"} ship R-lamp is on its way` {
-		t.Errorf("for a lamp it has called %s", got)
+		t.Errorf("calls for a lamp: got %s", got)
 	}
 	for _, c := range []struct{ decision, then string }{
 		{`{"decision":"approve"}`, "Approved. ship R-candlestick is on its way"},
@@ -118,7 +118,7 @@ func TestProgramOfAnotherModule(t *testing.T) {
 		f.AttachPath = "/v1/threads/" + in.ThreadID + "/events"
 		f.Until(t, kit.Event.Terminal)
 		if got := strings.Join(called(t, f.Events[seen:]), " "); got != c.then {
-			t.Errorf("%s: it has called %s", c.decision, got)
+			t.Errorf("%s: calls: got %s", c.decision, got)
 		}
 	}
 }

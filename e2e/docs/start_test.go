@@ -35,8 +35,8 @@ var (
 	newThreadID = regexp.MustCompile(`of thread (thread-\w+)`)
 )
 
-// The pages for new users work as written. Every command succeeds and prints what the page shows.
-// Every definition loads, or is a part of the example that the page names.
+// TestStartPages: the pages for new users work as written. Every command succeeds and prints what
+// the page shows. Every definition loads, or is a part of the example that the page names.
 func TestStartPages(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"README", "docs/start/first-agent", "docs/start/crash-it-yourself", "docs/start/first-approval", "docs/start/first-pipeline"} {

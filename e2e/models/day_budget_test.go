@@ -53,9 +53,10 @@ func dayOf(t *testing.T) string {
 	return time.Now().UTC().Format(time.DateOnly)
 }
 
-// A run of a tenant that has exceeded its soft budget asks before it starts, and so does each
-// further run. Runs of other tenants do not ask. The interrupt survives a kill. An approval that
-// sets a higher limit asks again at that limit. A rejection ends the run with the budget's code.
+// TestSoftBudgetOfADay: a run of a tenant that has exceeded its soft budget asks before it starts,
+// and so does each further run. Runs of other tenants do not ask. The interrupt survives a kill. An
+// approval that sets a higher limit asks again at that limit. A rejection ends the run with the
+// budget's code.
 func TestSoftBudgetOfADay(t *testing.T) {
 	t.Parallel()
 	today := dayOf(t)
@@ -111,6 +112,6 @@ func TestSoftBudgetOfADay(t *testing.T) {
 		t.Errorf("a run that may go on ends with %s", end[len(end)-1].Data)
 	}
 	if strings.Contains(p.Output.String(), "too dear") {
-		t.Error("what people say is in the output")
+		t.Error("the output contains message text")
 	}
 }

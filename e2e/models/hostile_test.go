@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A hostile model server or client gets a clear error or a correct run. The thread accepts the next
-// run, and a concurrent run of another client is not affected.
+// TestHostile: a hostile model server or client gets a clear error or a correct run. The thread
+// accepts the next run, and a concurrent run of another client is not affected.
 func TestHostile(t *testing.T) {
 	v := startHostileModel(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -182,7 +182,7 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		if !slices.ContainsFunc(f.Events, func(e kit.Event) bool {
 			return e.Type == "STATE_SNAPSHOT" && strings.Contains(string(e.Data), `{"a":9007199254740993}`)
 		}) {
-			t.Errorf("the state is not what it was: %d events", len(f.Events))
+			t.Errorf("the state changed after %d events", len(f.Events))
 		}
 	})
 	t.Run("headers that never end", func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The same conversation works with the APIs of all providers: reasoning, parallel tools, their
-// results, and a second turn.
+// TestProviders: the same conversation works with the APIs of all providers: reasoning, parallel
+// tools, their results, and a second turn.
 func TestProviders(t *testing.T) {
 	t.Parallel()
 	for agent, api := range map[string]string{"anthropic": "/v1/messages", "gemini": "streamGenerateContent"} {
@@ -55,7 +55,7 @@ func talkToProvider(t *testing.T, g kit.Generation, agent, api string) {
 	second := append(first[:2:2], "assistant", "call_a is 42", "call_b is 13")
 	third := append(second[:5:5], "assistant", "user")
 	if diff := cmp.Diff([][]string{first, second, third}, heard); diff != "" {
-		t.Errorf("the model hears (-want +got):\n%s", diff)
+		t.Errorf("the model received (-want +got):\n%s", diff)
 	}
 }
 

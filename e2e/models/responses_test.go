@@ -107,8 +107,8 @@ func (a modelRequest) items() string {
 	return strings.Join(kinds, " ")
 }
 
-// Reasoning over the Responses API streams to the client. With the tool results it returns to the
-// model, encrypted as it came, by way of the log.
+// TestResponses: reasoning over the Responses API streams to the client. With the tool results it
+// returns to the model, encrypted as it came, by way of the log.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, kit.SharedModel)
@@ -139,7 +139,7 @@ func TestResponses(t *testing.T) {
 			thoughts.WriteString(event.Delta)
 		}
 		if got := thoughts.String(); got != thought {
-			t.Errorf("what is shown of its thoughts is %q, want %q", got, thought)
+			t.Errorf("shown reasoning: got %q, want %q", got, thought)
 		}
 		if n := len(ends[0].Messages); n == 0 || ends[0].Messages[n-1].Content != answer {
 			t.Errorf("the run ends with %+v, want %q", ends[0].Messages, answer)

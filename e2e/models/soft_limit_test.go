@@ -46,8 +46,8 @@ func wantError(t *testing.T, f *kit.Follower, code string) {
 	}
 }
 
-// A run that exceeds a soft limit ends with an interrupt, which survives a kill. Once approved,
-// over any channel, the run continues from its usage, and the hard limit ends it.
+// TestSoftLimit: a run that exceeds a soft limit ends with an interrupt, which survives a kill.
+// Once approved, over any channel, the run continues from its usage, and the hard limit ends it.
 func TestSoftLimit(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
@@ -101,7 +101,8 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
-// A rejection ends the run with the limit's code. Its reason is in the conversation.
+// TestSoftLimitRejected: a rejection ends the run with the limit's code. Its reason is in the
+// conversation.
 func TestSoftLimitRejected(t *testing.T) {
 	t.Parallel()
 	prompt := kit.Marked("Toil.")
@@ -132,7 +133,8 @@ func TestSoftLimitRejected(t *testing.T) {
 	kit.WantOutcome(t, f, "success")
 }
 
-// A held run asks within the run, and its interrupt survives a kill. The approver may set a limit.
+// TestSoftLimitHeld: a held run asks within the run, and its interrupt survives a kill. The
+// approver may set a limit.
 func TestSoftLimitHeld(t *testing.T) {
 	p := kit.Setup(t)
 	prompt := kit.Marked("Toil.")
@@ -160,7 +162,8 @@ func TestSoftLimitHeld(t *testing.T) {
 	}
 }
 
-// A pipeline asks before its next agent, and before branches. A rejection makes it compensate.
+// TestSoftLimitOfSteps: a pipeline asks before its next agent, and before branches. A rejection
+// makes it compensate.
 func TestSoftLimitOfSteps(t *testing.T) {
 	t.Parallel()
 	for name, decisions := range map[string][]string{
@@ -200,7 +203,7 @@ func TestSoftLimitOfSteps(t *testing.T) {
 				if rejected := slices.Contains(decisions, "reject"); rejected {
 					wantError(t, f, "limit_turns")
 					if !undone {
-						t.Error("what was booked is booked")
+						t.Error("the booking was not compensated")
 					}
 				} else {
 					kit.WantOutcome(t, f, "success")

@@ -26,8 +26,9 @@ steps:
   - {name: sum, tool: calculate, args: {expression: "${steps.chat.n}+${steps.responses.n}+${steps.anthropic.n}+${steps.gemini.n}+${steps.words}"}}
 `
 
-// Each provider receives the schema of an answer in the form of its API, if the step says so, and
-// the agent receives it in words. The answers stream and become outputs.
+// TestProvidersAreHandedSchemas: each provider receives the schema of an answer in the form of its
+// API, if the step says so, and the agent receives it in words. The answers stream and become
+// outputs.
 func TestProvidersAreHandedSchemas(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, kit.SharedModel)
@@ -71,7 +72,7 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 			t.Errorf("%s is handed (-want +got):\n%s", step, diff)
 		}
 		if !strings.Contains(string(bodies[0]), "JSON that fits this JSON Schema") {
-			t.Errorf("%s is not told in words: %s", step, bodies[0])
+			t.Errorf("%s: the instructions are missing: %s", step, bodies[0])
 		}
 	}
 }

@@ -64,10 +64,10 @@ limits: {tokens: 1000000000}
 // widths are the maximal numbers of concurrent model calls of an agent's run.
 var widths = map[string]int64{"plain": 1, "handy": 1, "lead": 2, "fan": 3, "chatty": 1}
 
-// Runs report the usage that the model server has billed, over summaries, subagents, branches,
-// cancels and kills. Answers with a usage count exactly, each answer without one counts once as an
-// estimate, and refused requests do not count. The figures of runs, threads and the tenant's day
-// agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
+// TestUsageIsWhatWasBilled: runs report the usage that the model server has billed, over summaries,
+// subagents, branches, cancels and kills. Answers with a usage count exactly, each answer without
+// one counts once as an estimate, and refused requests do not count. The figures of runs, threads
+// and the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
 //
 // After a kill the log may have the note of a call although the server did not receive the request,
 // or refused it. Such a call is charged as an estimate of its input. A thread has at most as many
@@ -82,8 +82,8 @@ func TestUsageIsWhatWasBilled(t *testing.T) {
 	}
 }
 
-// Without kills, the metrics are what the model server has billed, too. A killed process loses the
-// metrics that were not collected.
+// TestMetricsAreWhatWasBilled: without kills, the metrics are what the model server has billed,
+// too. A killed process loses the metrics that were not collected.
 func TestMetricsAreWhatWasBilled(t *testing.T) {
 	t.Parallel()
 	a := setupAudit(t, false)

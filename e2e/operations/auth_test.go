@@ -17,9 +17,9 @@ import (
 
 const demo = "/v1/agents/demo/runs"
 
-// Tokens of an OpenID provider, then keys of a file on the same data. Tenants are separate with
-// both, and a tenant keeps its threads over a restart. Subjects are content: Temporal and the
-// output do not have them.
+// TestTenantsOfTokensAndOfKeys: tokens of an OpenID provider, then keys of a file on the same data.
+// Tenants are separate with both, and a tenant keeps its threads over a restart. Subjects are
+// content: Temporal and the output do not have them.
 func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	t.Parallel()
 	provider := kit.StartIssuer(t)
@@ -89,7 +89,7 @@ func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	}
 }
 
-// Without authentication the API accepts requests from this machine only.
+// TestNoAuthOnlyOnLoopback: without authentication the API accepts requests from this machine only.
 func TestNoAuthOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// One trace has the request, the workflow, its activities, the model and the tools. A process that
-// is killed in the middle of a run replays the workflow and does not export its spans again.
+// TestOneTraceAndNothingTwice: one trace has the request, the workflow, its activities, the model
+// and the tools. A process that is killed in the middle of a run replays the workflow and does not
+// export its spans again.
 func TestOneTraceAndNothingTwice(t *testing.T) {
 	t.Parallel()
 	c := &kit.Traces{Arrived: make(chan struct{})}

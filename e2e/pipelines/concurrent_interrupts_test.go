@@ -204,8 +204,8 @@ func setupQuartets(t *testing.T) (*kit.Perdure, *callHolder) {
 	return kit.SetupWith(t, fmt.Sprintf(quartetAgents, server.URL)), d
 }
 
-// Branches that wait for approval are approved in any order, and each continues while a sibling
-// works. The run stays open.
+// TestBranchesContinueConcurrently: branches that wait for approval are approved in any order, and
+// each continues while a sibling works. The run stays open.
 func TestBranchesContinueConcurrently(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
@@ -252,8 +252,8 @@ func TestBranchesContinueConcurrently(t *testing.T) {
 	})
 }
 
-// Nested branches and subagents, of a model or of a step, continue in the same way, also after
-// their process was killed.
+// TestSubagentsContinueConcurrently: nested branches and subagents, of a model or of a step,
+// continue in the same way, also after their process was killed.
 func TestSubagentsContinueConcurrently(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
@@ -309,8 +309,8 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 	}
 }
 
-// A decision that arrives together with a cancel, or right after it, holds if it was acknowledged:
-// in the conversation and for a client that repeats it.
+// TestBranchesOfACancelledRunAreAnswered: a decision that arrives together with a cancel, or right
+// after it, holds if it was acknowledged: in the conversation and for a client that repeats it.
 func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
@@ -364,8 +364,8 @@ func testUnansweredBranches(t *testing.T, q *quartet) {
 	q.wantEnd(t, q.p.FollowThread(t, q.in))
 }
 
-// More branches ask than a run can end with. The run stays open until enough of them are answered,
-// also over a kill, and ends with the rest.
+// TestManyBranchesAsk: more branches ask than a run can end with. The run stays open until enough
+// of them are answered, also over a kill, and ends with the rest.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
 	const twelve = `name: twelve
@@ -418,7 +418,8 @@ steps:
 	}
 }
 
-// The process is killed while branches ask. The questions stay open and the decisions hold.
+// TestBranchesAskOverACrash: the process is killed while branches ask. The questions stay open and
+// the decisions hold.
 func TestBranchesAskOverACrash(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
@@ -434,7 +435,8 @@ func TestBranchesAskOverACrash(t *testing.T) {
 	q.wantEnd(t, q.f)
 }
 
-// Branches update the same member of the state concurrently, also over a kill. No update is lost.
+// TestBranchesCount: branches update the same member of the state concurrently, also over a kill.
+// No update is lost.
 func TestBranchesCount(t *testing.T) {
 	t.Parallel()
 	p := kit.SetupWith(t, `name: counts
@@ -463,6 +465,6 @@ steps:
 	f.UntilSuccess(t)
 	state := p.StateOf(t, in)
 	if all, _ := state["all"].([]any); state["n"] != 3030.0 || len(all) != 30 {
-		t.Errorf("the state comes to %v and %v", state["n"], state["all"])
+		t.Errorf("final state: got %v and %v", state["n"], state["all"])
 	}
 }

@@ -149,7 +149,7 @@ func (s *journalServer) isFirstCall(req *request) bool {
 
 // task is the model's script in a prompt. Call is what the model first calls the tool keep with;
 // Hands is the agent that it calls in its place. Say is the answer, as text or JSON. Better is the
-// answer after the model was told that Say is invalid.
+// answer after the model received the error that Say is invalid.
 type task struct {
 	Order  string          `json:"order"`
 	Call   string          `json:"call"`

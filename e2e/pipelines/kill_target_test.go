@@ -68,9 +68,10 @@ func setupWorker(t *testing.T) *killTarget {
 	})
 }
 
-// A pipeline is killed when its viewer has read a number of its events. Its outcome and its steps
-// are those of an undisturbed run, and each tool call is made once. With -chaos each event has a
-// kill. Otherwise CHAOS_SEED chooses one event in each part of the pipeline.
+// TestPipelineKilledAtEachEvent: a pipeline is killed when its viewer has read a number of its
+// events. Its outcome and its steps are those of an undisturbed run, and each tool call is made
+// once. With -chaos each event has a kill. Otherwise CHAOS_SEED chooses one event in each part of
+// the pipeline.
 func TestPipelineKilledAtEachEvent(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -123,7 +124,8 @@ func (s *killTarget) runUndisturbed(t *testing.T, agent string) {
 	s.undisturbed[agent], s.events[agent] = e.result(t), len(e.reader.Events)
 }
 
-// cutByKill is the number of calls that a kill may interrupt: those of two branches, or the advance of their step.
+// cutByKill is the number of calls that a kill may interrupt: those of two branches, or the advance
+// of their step.
 const cutByKill = 2
 
 // runKilledAt runs an agent with a kill after its n-th event.

@@ -111,7 +111,7 @@ func (e *pipelineRun) result(t *testing.T) runResult {
 	late := e.readAgain(t)
 	ends := late[len(late)-1]
 	if last := f.Events[len(f.Events)-1]; string(last.Data) != string(ends.Data) {
-		t.Errorf("it ended with %s, and afterwards it has with %s", last.Data, ends.Data)
+		t.Errorf("end of the run: live reader got %s, later reader got %s", last.Data, ends.Data)
 	}
 	state, err := json.Marshal(f.Endpoint.StateOf(t, f.In))
 	if err != nil {
@@ -247,6 +247,6 @@ func (e *pipelineRun) checkFollower(t *testing.T) {
 	in := e.reader.In.Messages
 	watched := kit.WithoutEmptyReasoning(kit.ShownMessages(t, in, e.reader.Events, kit.RetractWarning))
 	if diff := cmp.Diff(kit.ShownMessages(t, in, e.readAgain(t)), watched); diff != "" {
-		t.Errorf("afterwards (-) it has other messages than those watched (+):\n%s", diff)
+		t.Errorf("messages of a later reader (-) and of the live reader (+):\n%s", diff)
 	}
 }

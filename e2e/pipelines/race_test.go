@@ -85,9 +85,9 @@ func postInput(t *testing.T, path string, in kit.Input) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Two requests arrive at the same time, and one may end what the other is about. What Perdure
-// acknowledges holds, in the conversation and for a client that repeats it. What it refuses has no
-// effect, and every request gets a response.
+// TestConcurrentRequests: two requests arrive at the same time, and one may end what the other is
+// about. What Perdure acknowledges holds, in the conversation and for a client that repeats it.
+// What it refuses has no effect, and every request gets a response.
 func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	for name, race := range map[string]func(t *testing.T) (outcomes string){
@@ -255,7 +255,7 @@ func raceSameAnswers(t *testing.T) string {
 		second, _ = postInput(t, kit.CarefulPath, approve)
 	})
 	if first != http.StatusOK || second != http.StatusOK || !hasMessage(t, in, `"14"`) {
-		t.Errorf("%d and %d; it was worked out: %t", first, second, hasMessage(t, in, `"14"`))
+		t.Errorf("statuses %d and %d; the call was made: %t", first, second, hasMessage(t, in, `"14"`))
 	}
 	return fmt.Sprint(first, " ", second)
 }

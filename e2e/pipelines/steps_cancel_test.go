@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A pipeline is cancelled in a step of each kind. It ends at once, or after the current call if
-// that call has a compensation. It starts no further step, and compensates each finished step once.
+// TestCancelInEachKindOfStep: a pipeline is cancelled in a step of each kind. It ends at once, or
+// after the current call if that call has a compensation. It starts no further step, and
+// compensates each finished step once.
 func TestCancelInEachKindOfStep(t *testing.T) {
 	t.Parallel()
 	h := newGates()
@@ -39,7 +40,7 @@ func TestCancelInEachKindOfStep(t *testing.T) {
 				select {
 				case <-h.gate(e.name).reached:
 				case <-e.reader.Ctx.Done():
-					t.Fatal("it does not come to its halt")
+					t.Fatal("the run does not reach its halt")
 				}
 			}
 			asked := time.Now()
@@ -83,7 +84,7 @@ func (e *pipelineRun) wantUndone(t *testing.T, want []string) {
 			got = append(got, what)
 		}
 		if d.what == "after" {
-			t.Error("it went on")
+			t.Error("the run continued")
 		}
 	}
 	slices.Sort(got)
@@ -93,8 +94,8 @@ func (e *pipelineRun) wantUndone(t *testing.T, want []string) {
 	}
 }
 
-// A pipeline is cancelled at any moment, also while it compensates for a failure. Each finished
-// step is compensated once, and nothing else.
+// TestCancelAtAnyMoment: a pipeline is cancelled at any moment, also while it compensates for a
+// failure. Each finished step is compensated once, and nothing else.
 func TestCancelAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)
@@ -116,14 +117,14 @@ func TestCancelAtAnyMoment(t *testing.T) {
 			t.Errorf("cancelled at event %d it ended with %s", n, last.Data)
 		}
 		if e.wantUndone(t, e.keptWork(t)); t.Failed() {
-			t.Fatalf("it was cancelled at event %d of %d", n, events)
+			t.Fatalf("cancelled at event %d of %d", n, events)
 		}
 	}
 	t.Logf("of %d events: %v", events, outcomes)
 }
 
-// A pipeline whose branches wait for approval is cancelled at any moment: before it ends with the
-// interrupts, and when it begins again.
+// TestCancelWhereBranchesAsk: a pipeline whose branches wait for approval is cancelled at any
+// moment: before it ends with the interrupts, and when it begins again.
 func TestCancelWhereBranchesAsk(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)

@@ -21,7 +21,7 @@ func (b *authorRun) check(t *testing.T, f *kit.Follower, kills int) {
 		t.Errorf("at the end the client has %+v", last)
 	}
 	again := 0
-	for _, prompt := range slices.Concat(b.planned, b.told, b.wrote) {
+	for _, prompt := range slices.Concat(b.planned, b.tales, b.wrote) {
 		n := len(kit.SharedModel.Calls(t, prompt))
 		if n == 0 {
 			t.Errorf("the model did not get the prompt %q", prompt)
@@ -33,8 +33,8 @@ func (b *authorRun) check(t *testing.T, f *kit.Follower, kills int) {
 	}
 }
 
-// The process is killed after every few events of concurrent pipelines. No finished step runs
-// again, and readers miss nothing.
+// TestKillSteps: the process is killed after every few events of concurrent pipelines. No finished
+// step runs again, and readers miss nothing.
 func TestKillSteps(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 8
@@ -72,7 +72,7 @@ func TestKillSteps(t *testing.T) {
 		f.Cut()
 		for n, e := range f.Events[1:] {
 			if e.ID <= f.Events[n].ID {
-				t.Errorf("run %d: event %s comes after %s", i, e.ID, f.Events[n].ID)
+				t.Errorf("run %d: event %s follows %s", i, e.ID, f.Events[n].ID)
 			}
 		}
 		question := kit.InterruptsOf(t, f.Events)[0]
@@ -89,8 +89,8 @@ func TestKillSteps(t *testing.T) {
 	}
 }
 
-// Three branches ask for approval, and are approved in any order. Each branch does what was
-// approved of it.
+// TestBranchesAsk: three branches ask for approval, and are approved in any order. Each branch does
+// what was approved of it.
 func TestBranchesAsk(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
@@ -129,7 +129,8 @@ func TestBranchesAsk(t *testing.T) {
 	}
 }
 
-// A cancel ends ten branches that stream in less than a second, with legal events.
+// TestCancelReachesBranches: a cancel ends ten branches that stream in less than a second, with
+// legal events.
 func TestCancelReachesBranches(t *testing.T) {
 	// Not parallel: the test measures time.
 	for _, g := range kit.Generations {
@@ -149,7 +150,7 @@ func TestCancelReachesBranches(t *testing.T) {
 			}
 			kit.WantCancelled(t, g, d)
 			if n := len(d.Events(0, "SUBAGENT_ERROR")); n != 10 {
-				t.Errorf("%d branches were told to stop: %s", n, d.Types(0))
+				t.Errorf("branches with a cancelled model call: got %d: %s", n, d.Types(0))
 			}
 		})
 	}

@@ -59,8 +59,8 @@ type itemResult struct {
 	Error       *struct{ Code string }
 }
 
-// A map of 500 items, 20 at a time, loses one of its two workers for good. The other worker does
-// the rest, and the journal has each tool call.
+// TestMapLosesAWorker: a map of 500 items, 20 at a time, loses one of its two workers for good. The
+// other worker does the rest, and the journal has each tool call.
 func TestMapLosesAWorker(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 500, 20
@@ -83,7 +83,7 @@ func TestMapLosesAWorker(t *testing.T) {
 	select {
 	case <-b.full:
 	case <-e.reader.Ctx.Done():
-		t.Fatalf("%d items do not come to the middle together", atOnce)
+		t.Fatalf("%d items do not reach the middle step together", atOnce)
 	}
 	t.Logf("in the middle after %s", time.Since(began).Round(time.Millisecond))
 	dies.Kill()
@@ -111,15 +111,15 @@ func TestMapLosesAWorker(t *testing.T) {
 		case i%2 == 1 && p.Error != nil && p.Error.Code == "tool_failed" && n <= 1:
 			unknown++
 		case i%2 == 1 && (p.Stamp == nil || p.Stamp.Kept != names[i] || n != 1):
-			t.Errorf("item %d, which may be stamped once, was after %d requests: %+v", i, n, p)
+			t.Errorf("item %d: stamp requests: got %d, want at most 1: %+v", i, n, p)
 		}
 	}
-	t.Logf("%d items were wrapped again, of %d it is unknown whether they were stamped", again, unknown)
+	t.Logf("%d items were wrapped again; for %d items the outcome of the stamp is unknown", again, unknown)
 	if again+unknown == 0 || again+unknown > atOnce {
 		t.Errorf("%d items were cut off by the kill", again+unknown)
 	}
 	if w.maxActive != atOnce {
-		t.Errorf("up to %d items were under way at once", w.maxActive)
+		t.Errorf("concurrent items: got up to %d", w.maxActive)
 	}
 	checkMapHistory(t, api.Endpoint, e.reader.In, items)
 }

@@ -19,7 +19,7 @@ func (e *pipelineRun) untilHalted(t *testing.T, h *gates) *gate {
 	select {
 	case <-at.reached:
 	case <-e.reader.Ctx.Done():
-		t.Fatal("it does not come to its halt")
+		t.Fatal("the run does not reach its halt")
 	}
 	return at
 }
@@ -38,7 +38,7 @@ func (e *pipelineRun) wantWork(t *testing.T, want ...string) {
 	}
 }
 
-// A held pipeline asks within its run, and has the same outcome.
+// TestHeldPipeline: a held pipeline asks within its run, and has the same outcome.
 func TestHeldPipeline(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)
@@ -55,13 +55,13 @@ func TestHeldPipeline(t *testing.T) {
 	s.runUndisturbed(t, "maker")
 	got, want := e.result(t), s.undisturbed["maker"]
 	if diff := cmp.Diff(want.State, got.State) + cmp.Diff(want.Work, got.Work) + cmp.Diff(want.Messages, got.Messages); diff != "" {
-		t.Errorf("the held run has another outcome (-asked +held):\n%s", diff)
+		t.Errorf("outcome of the held run (-asked +held):\n%s", diff)
 	}
 	e.checkFollower(t)
 }
 
-// A paused pipeline starts no step until it is resumed, also if it is parked and its process is
-// killed.
+// TestPausedPipeline: a paused pipeline starts no step until it is resumed, also if it is parked
+// and its process is killed.
 func TestPausedPipeline(t *testing.T) {
 	t.Parallel()
 	h := newGates()
@@ -80,7 +80,8 @@ func TestPausedPipeline(t *testing.T) {
 	e.checkFollower(t)
 }
 
-// Steering messages to a pipeline are in the conversation, and the next agents receive them.
+// TestSteeredPipeline: steering messages to a pipeline are in the conversation, and the next agents
+// receive them.
 func TestSteeredPipeline(t *testing.T) {
 	t.Parallel()
 	h := newGates()
@@ -96,21 +97,21 @@ func TestSteeredPipeline(t *testing.T) {
 	close(at.opened)
 	e.follow(t, nil)
 	kit.WantOutcome(t, e.reader, "success")
-	told := 0
+	shown := 0
 	for _, m := range kit.ShownMessages(t, e.reader.In.Messages, e.readAgain(t)) {
 		if m.Content == aside.Content {
-			told++
+			shown++
 		}
 	}
 	requests := s.requestsOf(e.name)
-	if last := requests[len(requests)-1]; told != 1 || !slices.Equal(last.heard, []string{e.name, aside.Content}) {
-		t.Errorf("the message is in the conversation %d times, and the model got %q", told, last.heard)
+	if last := requests[len(requests)-1]; shown != 1 || !slices.Equal(last.heard, []string{e.name, aside.Content}) {
+		t.Errorf("the message is in the conversation %d times, and the model got %q", shown, last.heard)
 	}
 	e.checkFollower(t)
 }
 
-// A run that is queued behind a pipeline starts without the pipeline's result. A run that
-// interrupts the pipeline makes it compensate first.
+// TestBusyPipeline: a run that is queued behind a pipeline starts without the pipeline's result. A
+// run that interrupts the pipeline makes it compensate first.
 func TestBusyPipeline(t *testing.T) {
 	t.Parallel()
 	h := newGates()
@@ -148,8 +149,8 @@ func TestBusyPipeline(t *testing.T) {
 	}
 }
 
-// An interrupt of a pipeline expires while the pipeline is parked and its process is killed. The
-// pipeline continues as its steps define.
+// TestPipelineInterruptsExpire: an interrupt of a pipeline expires while the pipeline is parked and
+// its process is killed. The pipeline continues as its steps define.
 func TestPipelineInterruptsExpire(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil, "PERDURE_PARK_AFTER=100ms")
@@ -163,8 +164,8 @@ func TestPipelineInterruptsExpire(t *testing.T) {
 	e.checkFollower(t)
 }
 
-// A group of each kind ends at its timeout, with all active work. Finished steps are compensated
-// when the run fails.
+// TestStepTimeouts: a group of each kind ends at its timeout, with all active work. Finished steps
+// are compensated when the run fails.
 func TestStepTimeouts(t *testing.T) {
 	t.Parallel()
 	h := newGates()
@@ -184,8 +185,8 @@ func TestStepTimeouts(t *testing.T) {
 	e.checkFollower(t)
 }
 
-// A pipeline that works for a call of a pipeline, or of an agent in it, asks for approval. The next
-// run continues inside of it, also over kills.
+// TestPipelineInPipelineAsks: a pipeline that works for a call of a pipeline, or of an agent in it,
+// asks for approval. The next run continues inside of it, also over kills.
 func TestPipelineInPipelineAsks(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)
@@ -210,8 +211,8 @@ func TestPipelineInPipelineAsks(t *testing.T) {
 	e.checkFollower(t)
 }
 
-// A thread is forked at the end of a pipeline's run, and after its interrupt. The fork's runs are
-// independent.
+// TestForkedPipeline: a thread is forked at the end of a pipeline's run, and after its interrupt.
+// The fork's runs are independent.
 func TestForkedPipeline(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)
@@ -227,7 +228,7 @@ func TestForkedPipeline(t *testing.T) {
 		f.follow(t, nil)
 		kit.WantOutcome(t, f.reader, "success")
 		if diff := cmp.Diff(before, s.p.StateOf(t, fork)); diff != "" {
-			t.Errorf("%s: the fork comes to something else:\n%s", name, diff)
+			t.Errorf("%s: the fork has another outcome:\n%s", name, diff)
 		}
 	}
 	if diff := cmp.Diff(before, s.p.StateOf(t, e.reader.In)); diff != "" {

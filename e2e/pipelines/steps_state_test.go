@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A decision with a state replaces the state, but not the outputs of earlier steps. The client gets
-// the outputs that it lacks.
+// TestAnswersKeepOutputs: a decision with a state replaces the state, but not the outputs of
+// earlier steps. The client gets the outputs that it lacks.
 func TestAnswersKeepOutputs(t *testing.T) {
 	t.Parallel()
 	const keeper = `name: keeper
@@ -28,16 +28,16 @@ steps:
 	in.Resume = []any{map[string]any{"interruptId": question.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
 	then := p.FollowAgent(t, "/v1/agents/keeper/runs", in)
 	first := then.Until(t, kit.OfType("STATE_SNAPSHOT"))
-	var told struct {
+	var event struct {
 		Snapshot struct {
 			Mine  int
 			Steps map[string]json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(first.Data, &told); err != nil {
+	if err := json.Unmarshal(first.Data, &event); err != nil {
 		t.Fatal(err)
 	}
-	if told.Snapshot.Mine != 8 || string(told.Snapshot.Steps["one"]) != "42" {
+	if event.Snapshot.Mine != 8 || string(event.Snapshot.Steps["one"]) != "42" {
 		t.Errorf("the client got %s", first.Data)
 	}
 	then.UntilSuccess(t)

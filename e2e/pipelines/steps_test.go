@@ -13,9 +13,9 @@ const author = "/v1/agents/author/runs"
 
 // authorRun is a run of the agent author.
 type authorRun struct {
-	in                   kit.Input
-	text, thanks         string
-	planned, told, wrote []string // prompts
+	in                    kit.Input
+	text, thanks          string
+	planned, tales, wrote []string // prompts
 }
 
 func newAuthorRun(t *testing.T) *authorRun {
@@ -31,7 +31,7 @@ func newAuthorRun(t *testing.T) *authorRun {
 	for _, sum := range []string{"2", "4", "6"} {
 		tale := kit.Marked("It is " + sum)
 		tales = append(tales, tale)
-		prompt(&b.told, fmt.Sprintf("Tell of %s in %s", sum, topic), tale)
+		prompt(&b.tales, fmt.Sprintf("Tell of %s in %s", sum, topic), tale)
 	}
 	list, err := json.Marshal(tales)
 	if err != nil {
@@ -42,8 +42,8 @@ func newAuthorRun(t *testing.T) *authorRun {
 	return b
 }
 
-// Stock clients of both generations see a pipeline of agents, tools, branches and an approval as
-// one thread: its steps, its interrupt and its state.
+// TestSteps: stock clients of both generations see a pipeline of agents, tools, branches and an
+// approval as one thread: its steps, its interrupt and its state.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -60,8 +60,8 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// A pipeline may be a step of another pipeline. Interrupts of its branches reach the client, and
-// its last message is the step's output.
+// TestNestedPipeline: a pipeline may be a step of another pipeline. Interrupts of its branches
+// reach the client, and its last message is the step's output.
 func TestNestedPipeline(t *testing.T) {
 	t.Parallel()
 	in, said := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")

@@ -25,7 +25,7 @@ import (
 const traced = `
 kind: tool
 name: keep
-description: Notes what it is told. Twice is once.
+description: Notes the text of its argument. A repeated call has no further effect.
 parameters: {type: object, required: [order, what], properties: {order: {type: string}, what: {type: string}}}
 http: {method: POST, url: "http://JOURNAL/tools/keep", timeout: 5m}
 idempotent: true
@@ -98,8 +98,9 @@ func intAttribute(s *tracepb.Span, key string) int64 {
 	return 0
 }
 
-// A run belongs to the trace of its request, with its model calls, subagents and tool calls, also
-// after a kill and in a queued run. Each span has a parent in the trace and names its run.
+// TestTraceOfARun: a run belongs to the trace of its request, with its model calls, subagents and
+// tool calls, also after a kill and in a queued run. Each span has a parent in the trace and names
+// its run.
 func TestTraceOfARun(t *testing.T) {
 	t.Parallel()
 	c := &kit.Traces{Arrived: make(chan struct{})}

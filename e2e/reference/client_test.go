@@ -122,8 +122,8 @@ func TestClientAgreesOnOurStreams(t *testing.T) {
 	}
 }
 
-// Random streams find unexpected differences. Each stream is one run of events that package agui
-// accepts. One in four has an event that may be illegal.
+// TestClientAgreesOnRandomStreams: random streams find unexpected differences. Each stream is one
+// run of events that package agui accepts. One in four has an event that may be illegal.
 func TestClientAgreesOnRandomStreams(t *testing.T) {
 	t.Parallel()
 	client := startReference(t, "v1", "replay.mjs")

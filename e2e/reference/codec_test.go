@@ -71,7 +71,7 @@ func TestBothWiresSayTheSame(t *testing.T) {
 		}
 		theirs := ref.encode(raw)
 		if theirs.Error != "" || len(theirs.Console) > 0 && !isNewer(raw) {
-			t.Errorf("%s: the reference says %s %q", raw, theirs.Error, theirs.Console)
+			t.Errorf("%s: the reference decodes %s %q", raw, theirs.Error, theirs.Console)
 		}
 		if !isNewer(raw) && !bytes.Equal(ours, theirs.Bytes) {
 			t.Errorf("%s: written as\n%s\nby the reference as\n%s", raw, hex.Dump(ours), hex.Dump(theirs.Bytes))
@@ -152,8 +152,8 @@ func dropEmpty(object map[string]any, names ...string) {
 	}
 }
 
-// The binary wire has no frame that a client ignores silently. An empty frame ends its run, and an
-// event of a later version makes it print a message.
+// TestNoFrameIsPassedOver: the binary wire has no frame that a client ignores silently. An empty
+// frame ends its run, and an event of a later version makes it print a message.
 func TestNoFrameIsPassedOver(t *testing.T) {
 	t.Parallel()
 	ref := codec{startReference(t, "proto", "codec.mjs")}

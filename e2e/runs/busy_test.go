@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Queued runs start in order, also over a kill, and each has the conversation of the earlier ones.
+// TestQueuedRuns: queued runs start in order, also over a kill, and each has the conversation of
+// the earlier ones.
 func TestQueuedRuns(t *testing.T) {
 	p := kit.Setup(t)
 	first := kit.NewInput(kit.Marked("Slowly, please."))
@@ -45,13 +46,13 @@ func TestQueuedRuns(t *testing.T) {
 		}
 	}
 	if want := []string{want[0].Content, long, want[2].Content, then, want[4].Content}; !slices.Equal(heard, want) {
-		t.Errorf("the model heard %q", heard)
+		t.Errorf("the model received %q", heard)
 	}
 	kit.WantSameEvents(t, "the second run, asked for again", readers[0].Events, p.Run(t, second))
 }
 
-// A run with onBusy interrupt cancels the active run at once. The cancelled run keeps what it has
-// said.
+// TestInterrupt: a run with onBusy interrupt cancels the active run at once. The cancelled run
+// keeps what it has said.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	first := kit.NewInput(kit.Marked("On and on."))
@@ -71,7 +72,7 @@ func TestInterrupt(t *testing.T) {
 	kit.WantMessages(t, []kit.Message{first.Messages[0], said, second.Messages[1], kit.AssistantMessage(stopped)}, kit.ShownMessages(t, second.Messages, next.Events))
 }
 
-// A paused run waits before its next step until it is resumed.
+// TestPauseAndResume: a paused run waits before its next step until it is resumed.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Use your tools, slowly."))
@@ -94,8 +95,8 @@ func TestPauseAndResume(t *testing.T) {
 	kit.PostThreadAction(t, kit.Shared.Endpoint, in, "pause", http.StatusConflict)
 }
 
-// A run with many turns continues as new, since they exceed the history of one execution. Readers
-// do not notice.
+// TestRunContinuesAsNew: a run with many turns continues as new, since they exceed the history of
+// one execution. Readers do not notice.
 func TestRunContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Again and again."))
@@ -127,7 +128,7 @@ func TestRunContinuesAsNew(t *testing.T) {
 	kit.WantSameEvents(t, "the second half", f.Events, again.Events)
 }
 
-// A steering message reaches the next model call, and all readers see it.
+// TestSteer: a steering message reaches the next model call, and all readers see it.
 func TestSteer(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Slowly, please."))

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A cancel in mid-stream takes effect in less than a second, keeps the text so far, and ends the
-// run as each client generation expects.
+// TestCancel: a cancel in mid-stream takes effect in less than a second, keeps the text so far, and
+// ends the run as each client generation expects.
 func TestCancel(t *testing.T) {
 	// Not parallel: the test measures time.
 	for _, g := range kit.Generations {
@@ -52,7 +52,7 @@ func wantThreadContinues(t *testing.T, g kit.Generation, thread string, had []ki
 	wantModelInput(t, calls[0], had[0].Content, had[1].Content, next.Content)
 }
 
-// A cancel of a finished run changes nothing.
+// TestCancelOfFinishedRun: a cancel of a finished run changes nothing.
 func TestCancelOfFinishedRun(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Quick?"))
@@ -64,7 +64,7 @@ func TestCancelOfFinishedRun(t *testing.T) {
 	kit.WantSameEvents(t, "after the cancel", all, kit.Shared.Run(t, in))
 }
 
-// A client that disconnects does not cancel its run.
+// TestDisconnectIsNotCancel: a client that disconnects does not cancel its run.
 func TestDisconnectIsNotCancel(t *testing.T) {
 	t.Parallel()
 	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(500)
@@ -76,7 +76,8 @@ func TestDisconnectIsNotCancel(t *testing.T) {
 	kit.WantMessages(t, append(in.Messages, kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, f.Events))
 }
 
-// A run that waits for the next attempt of its model call is cancelled as fast as one that streams.
+// TestCancelBetweenAttempts: a run that waits for the next attempt of its model call is cancelled
+// as fast as one that streams.
 func TestCancelBetweenAttempts(t *testing.T) {
 	in := kit.NewInput(kit.Marked("May I?"))
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.ErrorAnswer(500).Response})
@@ -101,7 +102,7 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	kit.WantMessages(t, in.Messages, kit.ShownMessages(t, in.Messages, f.Events))
 }
 
-// A cancel right after the first event takes effect.
+// TestCancelAtOnce: a cancel right after the first event takes effect.
 func TestCancelAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 10 {

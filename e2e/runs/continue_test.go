@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Runs that continue as new every few turns lose their workers at random moments: before, during
-// and after they continue. Each step counts once, and readers miss nothing.
+// TestContinuedRunsLoseTheirWorkers: runs that continue as new every few turns lose their workers
+// at random moments: before, during and after they continue. Each step counts once, and readers
+// miss nothing.
 func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 	t.Parallel()
 	const turns, kills, runs = 60, 5, 4
@@ -69,14 +70,14 @@ func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kill
 	for _, events := range [][]kit.Event{live.Events, again.Events} {
 		for i, e := range events[1:] {
 			if e.ID <= events[i].ID {
-				t.Errorf("event %s comes after %s", e.ID, events[i].ID)
+				t.Errorf("event %s follows %s", e.ID, events[i].ID)
 			}
 		}
 	}
-	behind := p.NewUnrecordedFollower(live.Ctx, in)
-	behind.Events = slices.Clone(again.Events[:1+rand.IntN(len(again.Events)-2)])
-	behind.Finish(t)
-	kit.WantSameEvents(t, "behind an event", again.Events, behind.Events)
+	later := p.NewUnrecordedFollower(live.Ctx, in)
+	later.Events = slices.Clone(again.Events[:1+rand.IntN(len(again.Events)-2)])
+	later.Finish(t)
+	kit.WantSameEvents(t, "after an event", again.Events, later.Events)
 	calls = len(kit.SharedModel.Calls(t, in.Messages[0].Content))
 	executions := p.ExecutionsOf(t, in)
 	t.Logf("%d executions, %d model calls", executions, calls)

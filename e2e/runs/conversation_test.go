@@ -23,7 +23,7 @@ func TestText(t *testing.T) {
 			t.Errorf("events %s, want %s", got, want)
 		}
 		if got := len(d.Events(0, "TEXT_MESSAGE_CONTENT")); got < 3 {
-			t.Errorf("the text arrived in %d events: it was not streamed", got)
+			t.Errorf("text events: got %d, want a streamed text", got)
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestServerTools(t *testing.T) {
 			calls:   []kit.ModelCall{{ID: "call_a", Name: "calculate", Arguments: `{"expression":"12*7"}`}},
 			results: []string{"84"},
 		},
-		"two at once": {
+		"two concurrent": {
 			calls: []kit.ModelCall{
 				{ID: "call_a", Name: "calculate", Arguments: `{"expression":"2**10"}`},
 				{ID: "call_b", Name: "calculate", Arguments: `{"expression":"1/4"}`},
@@ -113,12 +113,12 @@ func wantResultsSent(t *testing.T, calls []kit.Call, made []kit.ModelCall, shown
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("results that the model heard (-want +got):\n%s", diff)
+		t.Errorf("results that the model received (-want +got):\n%s", diff)
 	}
 }
 
-// A run that is posted right after the previous one, on the same thread, is accepted, and the model
-// gets the whole conversation.
+// TestFollowUp: a run that is posted right after the previous one, on the same thread, is accepted,
+// and the model gets the whole conversation.
 func TestFollowUp(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -154,11 +154,12 @@ func wantModelInput(t *testing.T, c kit.Call, texts ...string) {
 		got = append(got, m.Text())
 	}
 	if diff := cmp.Diff(texts, got); diff != "" {
-		t.Errorf("what the model heard (-want +got):\n%s", diff)
+		t.Errorf("messages to the model (-want +got):\n%s", diff)
 	}
 }
 
-// A client that has read RUN_FINISHED may post the next run at once, before the response ends.
+// TestFollowUpAfterTerminalEvent: a client that has read RUN_FINISHED may post the next run at
+// once, before the response ends.
 func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("First?"))
@@ -177,8 +178,8 @@ func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	}
 }
 
-// A client that was away while a run ended gets what it missed, in its place, and so does the
-// model.
+// TestClientWasAway: a client that was away while a run ended gets what it missed, in its place,
+// and so does the model.
 func TestClientWasAway(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -193,7 +194,7 @@ func TestClientWasAway(t *testing.T) {
 	})
 }
 
-// A message that is edited under its id removes the messages after it.
+// TestEdit: a message that is edited under its id removes the messages after it.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -227,7 +228,7 @@ func TestRegenerate(t *testing.T) {
 	})
 }
 
-// The offline agent needs no model server, and its tool calls are real.
+// TestDemoAgent: the offline agent needs no model server, and its tool calls are real.
 func TestDemoAgent(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -242,7 +243,7 @@ func TestDemoAgent(t *testing.T) {
 			ThreadID, RunID string
 		}
 		if err := json.Unmarshal(d.Events(0, "RUN_STARTED")[0], &started); err != nil || started.RunID != "run-1" {
-			t.Errorf("RUN_STARTED says %+v, %v", started, err)
+			t.Errorf("RUN_STARTED: got %+v, %v", started, err)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// The process is killed twice in mid-stream and restarted. All kinds of readers continue, see the
-// killed attempts retracted by legal events, and have the right messages in the end.
+// TestKill: the process is killed twice in mid-stream and restarted. All kinds of readers continue,
+// see the killed attempts retracted by legal events, and have the right messages in the end.
 func TestKill(t *testing.T) {
 	p := kit.Setup(t)
 	before := kit.NewInput(kit.Marked("Before?"))
@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 			r.UntilMidStream(t)
 		}
 		if took := time.Since(ready); took > 3*time.Second {
-			t.Errorf("kill %d: it took %s from readiness until all runs went on", kill+1, took)
+			t.Errorf("kill %d: all runs continued %s after readiness", kill+1, took)
 		}
 	}
 	for _, r := range runs {
@@ -49,8 +49,8 @@ func TestKill(t *testing.T) {
 	wantForeignCursor(t, p, before)
 }
 
-// The process is killed while runs begin, call tools and end. Each run ends right, and no finished
-// step runs again.
+// TestKillAnywhere: the process is killed while runs begin, call tools and end. Each run ends
+// right, and no finished step runs again.
 func TestKillAnywhere(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 15

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A permanent error of the model ends the run with a code and without the provider's text.
+// TestModelRefuses: a permanent error of the model ends the run with a code and without the
+// provider's text.
 func TestModelRefuses(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]string{400: "invalid_request", 401: "unauthorized", 404: "not_found"} {
@@ -37,7 +38,8 @@ func TestModelRefuses(t *testing.T) {
 	}
 }
 
-// A temporary error is retried in the same run, and clients see the attempt that succeeds.
+// TestModelRecovers: a temporary error is retried in the same run, and clients see the attempt that
+// succeeds.
 func TestModelRecovers(t *testing.T) {
 	t.Parallel()
 	breaksOff := kit.SlowAnswer(kit.LongText(400))
@@ -66,7 +68,7 @@ func TestModelRecovers(t *testing.T) {
 	}
 }
 
-// A thread takes the next run after a failed one.
+// TestFollowUpAfterFailure: a thread takes the next run after a failed one.
 func TestFollowUpAfterFailure(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -78,7 +80,7 @@ func TestFollowUpAfterFailure(t *testing.T) {
 	})
 }
 
-// A model that does not stop is ended by a limit, which the code names.
+// TestLimits: a model that does not stop is ended by a limit, which the code names.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for code, calls := range map[string]int{"limit_turns": 1, "limit_parallel_tools": 9} {
@@ -96,8 +98,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// If the model server is not reachable, a run of "perdure dev" ends with its first attempt. The
-// error names the server, the reason and what to check.
+// TestDeadModelServer: if the model server is not reachable, a run of "perdure dev" ends with its
+// first attempt. The error names the server, the reason and what to check.
 func TestDeadModelServer(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -126,8 +128,8 @@ func TestDeadModelServer(t *testing.T) {
 	}
 }
 
-// A misspelled tool name stops "perdure dev" at its start. A name that another worker may have
-// (--known) does not.
+// TestMisspelledNames: a misspelled tool name stops "perdure dev" at its start. A name that another
+// worker may have (--known) does not.
 func TestMisspelledNames(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Each turn adds the same number of bytes to a history, however long the conversation is.
+// TestHistorySize: each turn adds the same number of bytes to a history, however long the
+// conversation is.
 func TestHistorySize(t *testing.T) {
 	t.Parallel()
 	const turns = 2
@@ -47,7 +48,8 @@ func historySize(t *testing.T, in kit.Input) int {
 	return proto.Size(kit.Shared.History(t, in))
 }
 
-// Content that is too large for a history is not in it: prompts, answers and arguments.
+// TestLargeContent: content that is too large for a history is not in it: prompts, answers and
+// arguments.
 func TestLargeContent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.LongText(2 << 20))

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A run id with the same input attaches to the same run, during the run and afterwards.
+// TestAttach: a run id with the same input attaches to the same run, during the run and afterwards.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -41,7 +41,7 @@ func TestAttach(t *testing.T) {
 	})
 }
 
-// Clients that send the same input concurrently see the same run.
+// TestConcurrentAttach: clients that send the same input concurrently see the same run.
 func TestConcurrentAttach(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Once?"))
@@ -63,7 +63,8 @@ func TestConcurrentAttach(t *testing.T) {
 	}
 }
 
-// Different runs are sent to a thread concurrently. The thread accepts one at a time.
+// TestConcurrentInputs: different runs are sent to a thread concurrently. The thread accepts one at
+// a time.
 func TestConcurrentInputs(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Me?"))
@@ -91,7 +92,7 @@ func TestConcurrentInputs(t *testing.T) {
 	}
 }
 
-// Perdure compares inputs by value, not by their JSON text.
+// TestAttachWithOtherSpelling: Perdure compares inputs by value, not by their JSON text.
 func TestAttachWithOtherSpelling(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Once?"))
@@ -133,7 +134,7 @@ func TestRunIDReused(t *testing.T) {
 	f.Finish(t)
 	refuse("afterwards")
 	if n := len(kit.SharedModel.Calls(t, other.Messages[0].Content)); n != 0 {
-		t.Errorf("the model was called %d times for what was refused", n)
+		t.Errorf("model calls for a refused input: got %d", n)
 	}
 }
 
@@ -170,7 +171,7 @@ func TestBusyThread(t *testing.T) {
 	})
 }
 
-// Ids are any text of up to 1000 bytes. In a URL each id is one percent-encoded segment.
+// TestIDs: ids are any text of up to 1000 bytes. In a URL each id is one percent-encoded segment.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
@@ -186,14 +187,14 @@ func TestIDs(t *testing.T) {
 			in.RunID = id
 			all := kit.Shared.Run(t, in)
 			if got := all[0].Member("runId"); got != id {
-				t.Errorf("RUN_STARTED says run %q", got)
+				t.Errorf("RUN_STARTED has run %q", got)
 			}
 			if got := all[0].Member("threadId"); got != in.ThreadID {
-				t.Errorf("RUN_STARTED says thread %q, want %q", got, in.ThreadID)
+				t.Errorf("RUN_STARTED has thread %q, want %q", got, in.ThreadID)
 			}
 			f := kit.Shared.FollowAfter(t, in, all[:1])
 			f.Finish(t)
-			kit.WantSameEvents(t, "behind the first event", all, f.Events)
+			kit.WantSameEvents(t, "after the first event", all, f.Events)
 			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 				t.Errorf("cancel: %d, want 202", got)
 			}
@@ -201,7 +202,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Clients encode a segment in more than one way.
+// TestIDEncodings: clients encode a segment in more than one way.
 func TestIDEncodings(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Who?"))

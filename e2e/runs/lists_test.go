@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Stock clients of both generations send correct, missing, stale, trimmed, shortened and edited
-// message lists to one thread. Each ends with the server's conversation, and no message is lost.
+// TestRandomLists: stock clients of both generations send correct, missing, stale, trimmed,
+// shortened and edited message lists to one thread. Each ends with the server's conversation, and
+// no message is lost.
 func TestRandomLists(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -78,7 +79,8 @@ func randomList(random *rand.Rand, lists [][]kit.Message) []kit.Message {
 	return list
 }
 
-// A page that has lost its messages sends only the new one. The model gets the whole conversation.
+// TestAClientLostItsList: a page that has lost its messages sends only the new one. The model gets
+// the whole conversation.
 func TestAClientLostItsList(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -97,13 +99,13 @@ func TestAClientLostItsList(t *testing.T) {
 			want = append(want, m.Content)
 		}
 		if diff := cmp.Diff(want, heard); diff != "" {
-			t.Errorf("the conversation (-server +said):\n%s", diff)
+			t.Errorf("conversation (-server +client):\n%s", diff)
 		}
 	})
 }
 
-// CopilotKit regenerates an answer by cutting the page's list after the question and running again.
-// The superseded messages can be read and forked.
+// TestCopilotKitRegenerates: CopilotKit regenerates an answer by cutting the page's list after the
+// question and running again. The superseded messages can be read and forked.
 func TestCopilotKitRegenerates(t *testing.T) {
 	t.Parallel()
 	page, thread := kit.StartCopilotKit(t, "default", kit.Shared.URL(kit.AssistantPath)), kit.NewThread()

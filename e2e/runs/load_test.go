@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Many concurrent runs succeed, each with its own answer.
+// TestManyRuns: many concurrent runs succeed, each with its own answer.
 func TestManyRuns(t *testing.T) {
 	const runs, atOnce = 400, 50
 	var g errgroup.Group

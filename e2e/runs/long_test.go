@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A conversation of about 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one. The
-// client and the next model call have all of it, and each tool call runs once. The history has a
-// small record of each call whose size does not depend on the content.
+// TestLongRun: a conversation of about 200,000 tokens, then a turn of 300 tool calls, then 20 turns
+// of one. The client and the next model call have all of it, and each tool call runs once. The
+// history has a small record of each call whose size does not depend on the content.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	const calls, turns = 300, 20
@@ -51,8 +51,8 @@ func TestLongRun(t *testing.T) {
 	for _, m := range all {
 		weighed += len(m.Content)
 	}
-	told := kit.ShownMessages(t, next.Messages, f.Events)
-	if got, want := told[len(told)-1].Content, fmt.Sprintf("%d messages with %d characters", len(all)+1, weighed); got != want {
+	shown := kit.ShownMessages(t, next.Messages, f.Events)
+	if got, want := shown[len(shown)-1].Content, fmt.Sprintf("%d messages with %d characters", len(all)+1, weighed); got != want {
 		t.Errorf("the model got %s, want %s", got, want)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// An operator terminates a run's workflow before a worker has taken it. All readers are told, and
-// so is a client that sends the same input again. The thread takes the next run.
+// TestTerminatedBeforeItBegan: an operator terminates a run's workflow before a worker has taken
+// it. All readers get that error, and so does a client that sends the same input again. The thread
+// takes the next run.
 func TestTerminatedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)

@@ -32,8 +32,8 @@ func pauseRun(t *testing.T, p *kit.Perdure) *pausedRun {
 	return r
 }
 
-// A run that is paused for long is parked. It survives a kill, and can be resumed, cancelled or
-// interrupted like any other. Its readers keep reading.
+// TestParked: a run that is paused for long is parked. It survives a kill, and can be resumed,
+// cancelled or interrupted like any other. Its readers keep reading.
 func TestParked(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}

@@ -15,8 +15,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// SIGTERM stops the process soon and cleanly although streams are open. They end between two frames
-// and without a terminal event, so that clients reconnect. The run continues in the next process.
+// TestTerminate: SIGTERM stops the process soon and cleanly although streams are open. They end
+// between two frames and without a terminal event, so that clients reconnect. The run continues in
+// the next process.
 func TestTerminate(t *testing.T) {
 	p := kit.Setup(t)
 	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.Marked("This is it.")
@@ -47,7 +48,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// Only one process can use a data directory.
+// TestSecondProcess: only one process can use a data directory.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
@@ -73,7 +74,7 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
-// A user's mistake is reported in one line.
+// TestBadStart: a user's mistake is reported in one line.
 func TestBadStart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// A client whose connection is cut repeatedly, anywhere in a frame, has the right messages.
+// TestCutConnection: a client whose connection is cut repeatedly, anywhere in a frame, has the
+// right messages.
 func TestCutConnection(t *testing.T) {
 	t.Parallel()
 	for name, cuts := range map[string][]int{
@@ -36,7 +37,8 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// After each event id of a run come exactly the same bytes and ids as the first time.
+// TestExactContinuation: after each event id of a run come exactly the same bytes and ids as the
+// first time.
 func TestExactContinuation(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -57,7 +59,7 @@ func TestExactContinuation(t *testing.T) {
 			for i := range all[:len(all)-1] {
 				f := kit.Shared.FollowAfter(t, in, all[:i+1])
 				f.Finish(t)
-				kit.WantSameEvents(t, fmt.Sprintf("behind event %d", i), all, f.Events)
+				kit.WantSameEvents(t, fmt.Sprintf("after event %d", i), all, f.Events)
 			}
 			again := kit.Shared.Run(t, in)
 			kit.WantSameEvents(t, "the same input again", all, again)
@@ -65,7 +67,8 @@ func TestExactContinuation(t *testing.T) {
 	}
 }
 
-// Live readers that reconnect in mid-stream see what a reader without reconnects sees.
+// TestReadersAgree: live readers that reconnect in mid-stream see what a reader without reconnects
+// sees.
 func TestReadersAgree(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Slowly, please."))
@@ -88,7 +91,7 @@ func TestReadersAgree(t *testing.T) {
 	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, steady.Events))
 }
 
-// A reader at the end of a run gets 204, which makes an EventSource stop.
+// TestNothingAfterTheEnd: a reader at the end of a run gets 204, which makes an EventSource stop.
 func TestNothingAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Short?"))

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// An error of the reference clients names the test, the event and the reason.
+// TestVerifyStreams: an error of the reference clients names the test, the event and the reason.
 func TestVerifyStreams(t *testing.T) {
 	t.Parallel()
 	const (
@@ -32,7 +32,7 @@ func TestVerifyStreams(t *testing.T) {
 		"not to the end":         {events: []string{started, opens, says}},
 		"begins in the middle":   {events: []string{says, ends, finished}},
 		"no event of the schema": {[]string{started, `{"type":"TEXT_MESSAGE_START","messageId":1}`, finished}, []string{"event 1 does not fit"}},
-		"left open":              {[]string{started, opens, says, finished}, []string{"refuses the stream at event 3"}},
+		"open at the end":        {[]string{started, opens, says, finished}, []string{"refuses the stream at event 3"}},
 		"begun twice":            {[]string{started, opens, says, opens, ends, finished}, []string{"refuses the stream at event 3", "already in progress"}},
 		"warned of":              {[]string{started, opens, says, forgets, ends, finished}, []string{"console message at event 4", "TEXT_MESSAGE_END"}},
 		"wrong when compacted": {

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// Invalid input is refused before a workflow starts, with a problem that points at the member.
+// TestRefusals: invalid input is refused before a workflow starts, with a problem that points at
+// the member.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	const rest = `"messages":[{"id":"m","role":"user","content":"zq7content hello"}]`
@@ -90,7 +91,7 @@ func TestUnknownRoute(t *testing.T) {
 	}
 }
 
-// Agents are described without their instructions.
+// TestAgents: agents are described without their instructions.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/v1/agents", "/v1/agents/assistant"} {
@@ -109,7 +110,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// Pages served from this machine may call the API, other pages may not.
+// TestBrowser: pages served from this machine may call the API, other pages may not.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{"http://localhost:3000": "http://localhost:3000", "https://elsewhere.example": ""} {

@@ -16,8 +16,8 @@ func exchange(t *testing.T) (question, answer kit.Message) {
 	return question, answer
 }
 
-// Stock clients fork a thread. One client has the whole history, the other gets it from the fork.
-// Both can continue, also after the parent was deleted.
+// TestForksOfStockClients: stock clients fork a thread. One client has the whole history, the other
+// gets it from the fork. Both can continue, also after the parent was deleted.
 func TestForksOfStockClients(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -42,7 +42,7 @@ func TestForksOfStockClients(t *testing.T) {
 				if shown := len(d.Events(0, "MESSAGES_SNAPSHOT")); shown > 0 != (had == nil) {
 					t.Errorf("the client is shown the conversation %d times", shown)
 				}
-				wantModelTold(t, q4, q1, a1, q3, a3, q4)
+				wantModelMessages(t, q4, q1, a1, q3, a3, q4)
 				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, kit.Shared.MessagesOf(t, fork))
 			})
 		}
@@ -50,29 +50,29 @@ func TestForksOfStockClients(t *testing.T) {
 	})
 }
 
-// wantModelTold checks the messages of the model call with a question.
-func wantModelTold(t *testing.T, question kit.Message, want ...kit.Message) {
+// wantModelMessages checks the messages of the model call with a question.
+func wantModelMessages(t *testing.T, question kit.Message, want ...kit.Message) {
 	t.Helper()
 	calls := kit.SharedModel.Calls(t, question.Content)
 	if len(calls) != 1 {
 		t.Fatalf("the model was called %d times", len(calls))
 	}
-	var heard, told []string
+	var received, texts []string
 	for _, m := range calls[0].Body.Messages {
 		if m.Role != "system" {
-			heard = append(heard, m.Text())
+			received = append(received, m.Text())
 		}
 	}
 	for _, m := range want {
-		told = append(told, m.Content)
+		texts = append(texts, m.Content)
 	}
-	if !slices.Equal(heard, told) {
-		t.Errorf("the model heard %q, want %q", heard, told)
+	if !slices.Equal(received, texts) {
+		t.Errorf("the model received %q, want %q", received, texts)
 	}
 }
 
-// A fork that a console makes waits for its first run. It outlives its parent. The deleted parent
-// returns 404 and may begin anew.
+// TestForkOutlivesItsParent: a fork that a console makes waits for its first run. It outlives its
+// parent. The deleted parent returns 404 and may begin anew.
 func TestForkOutlivesItsParent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Answer me."))
@@ -101,7 +101,7 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	fork.Messages = []kit.Message{in.Messages[0], question}
 	kit.Shared.Threads.Add(fork.ThreadID)
 	kit.Shared.Run(t, fork)
-	wantModelTold(t, question, in.Messages[0], answer, question)
+	wantModelMessages(t, question, in.Messages[0], answer, question)
 	kit.WantMessages(t, []kit.Message{in.Messages[0], answer, question, then}, kit.Shared.MessagesOf(t, fork.ThreadID))
 	for ends := 0; ends < 2; {
 		e, err := reader.Next()
@@ -121,7 +121,8 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.AssistantMessage("Nobody.")}, kit.Shared.MessagesOf(t, in.ThreadID))
 }
 
-// Deleting a thread stops its work in any state, and the thread stays deleted.
+// TestDeleteStopsWhatRuns: deleting a thread stops its work in any state, and the thread stays
+// deleted.
 func TestDeleteStopsWhatRuns(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, in kit.Input) []*kit.Follower{
@@ -165,7 +166,7 @@ func TestDeleteStopsWhatRuns(t *testing.T) {
 			var left kit.InboxPage
 			kit.Shared.GetJSON(t, "/v1/approvals?thread="+in.ThreadID, &left)
 			if len(left.Items) > 0 {
-				t.Errorf("these approvals are left: %+v", left.Items)
+				t.Errorf("pending approvals: got %+v, want none", left.Items)
 			}
 		})
 	}

@@ -164,7 +164,8 @@ func endedWell(n int) func(scheduleView) bool {
 	}
 }
 
-// A schedule starts one run on a new thread for each of its times, also over a kill.
+// TestScheduleSurvivesKills: a schedule starts one run on a new thread for each of its times, also
+// over a kill.
 func TestScheduleSurvivesKills(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -224,7 +225,7 @@ func (s *testSchedule) pauseAndCancel(t *testing.T) {
 	})
 }
 
-// The overlap policies of a schedule apply to its runs.
+// TestScheduleOverlaps: the overlap policies of a schedule apply to its runs.
 func TestScheduleOverlaps(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -259,8 +260,8 @@ func TestScheduleOverlaps(t *testing.T) {
 	}
 }
 
-// Runs of a schedule with a threadId run one after another, and the model gets the whole
-// conversation.
+// TestScheduleOfAThread: runs of a schedule with a threadId run one after another, and the model
+// gets the whole conversation.
 func TestScheduleOfAThread(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -283,7 +284,7 @@ func TestScheduleOfAThread(t *testing.T) {
 	}
 }
 
-// A schedule with pauseOnFailure pauses after a failed run.
+// TestSchedulePausesOnFailure: a schedule with pauseOnFailure pauses after a failed run.
 func TestSchedulePausesOnFailure(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)

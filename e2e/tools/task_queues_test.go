@@ -125,9 +125,9 @@ func missingTools(t *testing.T, e *kit.Endpoint, agent string) []string {
 	return shown.Missing
 }
 
-// Calls of a tool with its own task queue go to the workers of that queue, which alone have its
-// secrets and MCP servers. Calls of a tool that is not parallel run one after another, concurrently
-// with other tools. Without a worker of the queue the run fails.
+// TestToolsOnTaskQueues: calls of a tool with its own task queue go to the workers of that queue,
+// which alone have its secrets and MCP servers. Calls of a tool that is not parallel run one after
+// another, concurrently with other tools. Without a worker of the queue the run fails.
 func TestToolsOnTaskQueues(t *testing.T) {
 	t.Parallel()
 	s := &drawerServer{rung: make(chan struct{})}
@@ -177,7 +177,7 @@ func TestToolsOnTaskQueues(t *testing.T) {
 		t.Fatalf("the run ends with %s", last.Data)
 	}
 	if got := kit.ToolResultsSent(t, hello); !slices.Equal(got, []string{"Hello, " + kit.Mark + "!"}) {
-		t.Errorf("the model heard %q of the greeting", got)
+		t.Errorf("the model received %q for the greeting", got)
 	}
 	if strings.Contains(fmt.Sprint(f.Events), kit.WorkerSecret) {
 		t.Error("the secret is shown")

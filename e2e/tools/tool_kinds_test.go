@@ -98,10 +98,10 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 		}
 	}
 	if want := `{"order":"` + kit.Mark + `","you":"Bearer [secret]"}`; heard["call_a"] != want {
-		t.Errorf("the model hears %q of the order, want %s", heard["call_a"], want)
+		t.Errorf("result of the order for the model: got %q, want %s", heard["call_a"], want)
 	}
 	if want := "Hello, " + kit.Mark + "!"; heard["call_b"] != want {
-		t.Errorf("the model hears %q of the greeting, want %s", heard["call_b"], want)
+		t.Errorf("the model received %q for the greeting, want %s", heard["call_b"], want)
 	}
 	progress := 0
 	for _, e := range followed.Events {

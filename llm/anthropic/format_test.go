@@ -53,7 +53,7 @@ func TestFormat(t *testing.T) {
 			if data, err = json.Marshal(params); err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(string(data), `"format":{"type":"json_schema"`); told != (test.schema != "") {
+			if sent := strings.Contains(string(data), `"format":{"type":"json_schema"`); sent != (test.schema != "") {
 				t.Errorf("sent is %s", data)
 			}
 			if effort := strings.Contains(string(data), `"effort":"low"`); effort != generationOf(test.model).adapts() {

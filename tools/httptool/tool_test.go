@@ -289,7 +289,7 @@ func TestFailedRequests(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no server", func(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewServer(nil)
 		server.Close()

@@ -77,9 +77,9 @@ func attemptWorkflow(ctx workflow.Context) (attempt int32, err error) {
 }
 
 // signalWorkflow returns the value of the signal "tell".
-func signalWorkflow(ctx workflow.Context) (told string, err error) {
-	workflow.GetSignalChannel(ctx, "tell").Receive(ctx, &told)
-	return told, nil
+func signalWorkflow(ctx workflow.Context) (value string, err error) {
+	workflow.GetSignalChannel(ctx, "tell").Receive(ctx, &value)
+	return value, nil
 }
 
 func newWorker(c client.Client, attempt func(context.Context) (int32, error)) worker.Worker {

@@ -53,9 +53,9 @@ func TestDataSurvivesARestart(t *testing.T) {
 	if err := c.SignalWorkflow(ctx, run.GetID(), run.GetRunID(), "tell", "hello"); err != nil {
 		t.Fatal(err)
 	}
-	var told string
-	if err := c.GetWorkflow(ctx, run.GetID(), run.GetRunID()).Get(ctx, &told); err != nil || told != "hello" {
-		t.Errorf("result = %q, %v; want hello", told, err)
+	var result string
+	if err := c.GetWorkflow(ctx, run.GetID(), run.GetRunID()).Get(ctx, &result); err != nil || result != "hello" {
+		t.Errorf("result = %q, %v; want hello", result, err)
 	}
 	if got := lastMessage(t, s); got != "kept" {
 		t.Errorf("last message = %q, want kept", got)

@@ -111,9 +111,9 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 		}
 	}
 	busy := &llm.Error{Code: llm.CodeUnavailable, Status: 503, Host: "never.example"}
-	var told *llm.Error
-	if !errors.As(j.classify(busy), &told) || !told.Retryable() {
-		t.Errorf("a server that answers 503 is final: %+v", told)
+	var failure *llm.Error
+	if !errors.As(j.classify(busy), &failure) || !failure.Retryable() {
+		t.Errorf("a server that answers 503 is final: %+v", failure)
 	}
 }
 

@@ -112,11 +112,11 @@ func FuzzDialect(f *testing.F) {
 			if said == nil {
 				continue
 			}
-			told, err := compile(string(said))
+			translated, err := compile(string(said))
 			if err != nil {
 				t.Fatalf("%s translates to %s: %v", schema, said, err)
 			}
-			if given.Validate(instance) == nil && told.Validate(instance) != nil {
+			if given.Validate(instance) == nil && translated.Validate(instance) != nil {
 				t.Errorf("%s fits %s, and not %s", value, schema, said)
 			}
 		}
