@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// amount is something that is measured, of which somebody may want another number.
+// amount is a quantity to measure. The user may set another number for it.
 type amount struct {
 	name  string
 	title string
-	full  int // how many
+	full  int // number in a full measurement
 	quick int
 }
 
@@ -23,7 +23,7 @@ func namesOf(amounts []amount) string {
 	return strings.Join(names, ",")
 }
 
-// parseAmounts reads "crowd=5000,parked": names, some with a number of their own.
+// parseAmounts reads "crowd=5000,parked": names, some with their own number.
 func parseAmounts(option, text string, amounts []amount, quick bool) (map[string]int, error) {
 	numbers := map[string]int{}
 	for field := range strings.SplitSeq(text, ",") {

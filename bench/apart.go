@@ -13,8 +13,8 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// startApart returns the production shape on one machine: api and worker as processes of their own,
-// and the servers that they talk to in a third.
+// startApart returns the production shape on one machine: the API and the worker as separate
+// processes, and their servers in a third process.
 func startApart(ctx context.Context, e *environment) (*running, error) {
 	r := &running{}
 	err := r.startApart(ctx, e)
@@ -59,18 +59,18 @@ func (r *running) startApart(ctx context.Context, e *environment) error {
 		r.processes = append(r.processes, p)
 	}
 	r.target = agentTarget("http://" + addr)
-	// A run that comes before the worker waits for it; only the api must be there.
+	// A run that arrives before the worker waits for it; only the API must be ready.
 	return r.processes[len(r.processes)-1].await(ctx, func() bool { return answers(ctx, r.target.base+"/readyz") })
 }
 
-// dial connects to its Temporal.
+// dial connects to the system's Temporal.
 func (r *running) dial(ctx context.Context) (client.Client, error) {
 	return client.DialContext(ctx, client.Options{
 		HostPort: r.temporal, Namespace: r.namespace, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 }
 
-// freePort finds an address that nobody listens on right now.
+// freePort returns an address on which no process listens at the moment.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // immediate
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// bench is one measurement of everything.
+// bench is one full measurement.
 type bench struct {
 	plan     *plan
 	progress io.Writer
@@ -23,7 +23,7 @@ type bench struct {
 	modelURL string
 }
 
-// prepare builds what is measured and starts the model.
+// prepare builds the measured programs and starts the model.
 func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err error) {
 	b := &bench{plan: p, progress: progress}
 	root, err := output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}", product)
@@ -54,16 +54,16 @@ func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err er
 // product is the module that is measured.
 const product = "github.com/perdure/perdure"
 
-// program is a command that a system needs, and its package in the module that is measured.
+// program is a command that a system needs, with its package in the measured module.
 type program struct{ name, pkg string }
 
-// programs are what each system needs built.
+// programs are the programs that each system needs.
 var programs = map[string][]program{
 	"dev":   {{"perdure", "./cmd/perdure"}},
 	"apart": {{"api", "./cmd/api"}, {"worker", "./cmd/worker"}, {"bench-servers", "./e2e/servers"}},
 }
 
-// build builds the programs; root is the directory of the module that is measured.
+// build builds the programs; root is the directory of the measured module.
 func (b *bench) build(ctx context.Context, root string) error {
 	systems := b.plan.Systems
 	if len(b.plan.Scales)+len(b.plan.Pipelines) > 0 && !slices.Contains(systems, "apart") {
@@ -91,7 +91,8 @@ func (b *bench) tell(format string, args ...any) {
 	fmt.Fprintf(b.progress, format+"\n", args...)
 }
 
-// measureAll measures every system as often as planned, and takes profiles at the end.
+// measureAll measures every system in the planned number of repetitions, and takes profiles at the
+// end.
 func (b *bench) measureAll(ctx context.Context) (*report, error) {
 	r := &report{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit, Machine: thisMachine(), Plan: b.plan, Repetitions: map[string][]measures{}}
 	for i := range b.plan.Repetitions {
@@ -125,7 +126,7 @@ func (b *bench) start(ctx context.Context, s system, pprof bool, settings ...str
 	})
 }
 
-// measure makes one repetition of one system.
+// measure makes one repetition for one system.
 func (b *bench) measure(ctx context.Context, s system) (m measures, err error) {
 	r, err := b.start(ctx, s, false)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// comparison is something that pipelines do, held against plain Temporal workflows that do the
-// same: with the same servers, in turns.
+// comparison compares pipelines with plain Temporal workflows that do the same work, on the same
+// servers, in turns.
 type comparison struct {
 	amount
 	run func(ctx context.Context, d *duel, n int) error
@@ -39,31 +39,31 @@ type versus struct {
 	Plain   float64 `json:"plain"`
 }
 
-// duel is where comparisons are made: api, worker and servers, and a worker of plain workflows
-// beside them.
+// duel is the setup of comparisons: API, worker and servers, and a worker of plain workflows.
 type duel struct {
 	*running
 	bench    *bench
 	temporal client.Client
 	plain    *process
 	rows     []versus
-	next     int // of the names that executions have
+	next     int // number in the name of the next execution
 }
 
-// outcome is what one execution has taken.
+// outcome is the cost of one execution.
 type outcome struct {
-	wall time.Duration // for its client
-	cpu  time.Duration // of the processes that carry it out, until it is closed
-	// bytes and events are those of the history of the workflow, of its children's not.
+	wall time.Duration // for the client
+	cpu  time.Duration // of the processes that execute it, until it is closed
+	// bytes and events are those of the workflow's history, without its children's histories.
 	bytes, events int64
-	// handed is from the last word of an agent to the first of the one that it hands work to.
+	// handed is the time from an agent's last word to the first word of the agent that it delegates
+	// to.
 	handed time.Duration
 }
 
-// side is one of two that do the same.
+// side is one of the two sides that do the same work.
 type side func(ctx context.Context) (outcome, error)
 
-// compareAll makes each comparison that is planned, on fresh data.
+// compareAll makes each planned comparison on fresh data.
 func (b *bench) compareAll(ctx context.Context) (map[string][]versus, error) {
 	all := map[string][]versus{}
 	for _, c := range comparisons {
@@ -107,8 +107,8 @@ func (b *bench) compare(ctx context.Context, c comparison, n int) (_ []versus, e
 	return d.rows, nil
 }
 
-// alternate has sides take turns, one execution at a time. The order is turned around with each
-// round. What the round before the first one takes does not count.
+// alternate executes the sides in turns, one execution at a time. The order is reversed in each
+// round. A first round, for warmup, does not count.
 func (d *duel) alternate(ctx context.Context, rounds int, sides ...side) ([][]outcome, error) {
 	all := make([][]outcome, len(sides))
 	for round := range rounds + 1 {
@@ -128,8 +128,8 @@ func (d *duel) alternate(ctx context.Context, rounds int, sides ...side) ([][]ou
 	return all, nil
 }
 
-// took carries something out and measures it. CPU time counts until the workflow has closed, which
-// it does behind what its client sees of it.
+// took executes something and measures it. CPU time counts until the workflow has closed, which
+// happens after its client has the result.
 func (d *duel) took(ctx context.Context, workflow string, processes []*process, do func(o *outcome) error) (o outcome, err error) {
 	before, err := cpuOfAll(processes)
 	if err != nil {
@@ -169,8 +169,8 @@ func middle(outcomes []outcome, of func(outcome) float64) float64 {
 	return median(values)
 }
 
-// mean is for CPU time, which is counted in steps of 10 ms: over many executions these add up to
-// what it was.
+// mean is for CPU time, which is counted in steps of 10 ms: over many executions the sum of the
+// steps is accurate.
 func mean(outcomes []outcome, of func(outcome) float64) float64 {
 	sum := 0.0
 	for _, o := range outcomes {
@@ -184,7 +184,7 @@ func (d *duel) note(what, unit string, perdure, plain float64) {
 	d.bench.tell("  %s: %.4g %s, plain %.4g: ×%.2g", what, perdure, unit, plain, perdure/plain)
 }
 
-// perdure makes a run of an agent.
+// perdure executes a run of an agent.
 func (d *duel) perdure(ctx context.Context, agent, state string, see func(event []byte) error) (outcome, error) {
 	d.next++
 	thread := fmt.Sprintf("duel-%d", d.next)
@@ -194,7 +194,7 @@ func (d *duel) perdure(ctx context.Context, agent, state string, see func(event 
 	})
 }
 
-// temporally executes a plain workflow, which answers with what it has done.
+// temporally executes a plain workflow, which returns the work that it has done.
 func (d *duel) temporally(ctx context.Context, workflow string, work plainWork, see func(o *outcome, done plainDone) error) (outcome, error) {
 	d.next++
 	id := fmt.Sprintf("plain-%d", d.next)

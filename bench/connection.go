@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// target is where runs are sent and what their answers look like.
+// target is the endpoint of runs, with the format of its answers.
 type target struct {
 	base    string // URL without a path
 	path    func(p pace) string
@@ -19,8 +19,8 @@ type target struct {
 	dialect dialect
 }
 
-// request returns the whole HTTP request for a run, on a connection that is closed behind it or
-// kept alive.
+// request returns the whole HTTP request for a run, on a connection that is kept alive or is closed
+// after the request.
 func (t target) request(p pace, id, connection string) []byte {
 	body := t.body(p, id)
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",
@@ -28,8 +28,8 @@ func (t target) request(p pace, id, connection string) []byte {
 }
 
 // connection is one keep-alive connection. It is used by one goroutine, which reads the socket
-// itself: net/http's client has two more goroutines per connection, and what they cost would count
-// as latency of the system.
+// itself: net/http's client has two more goroutines per connection, and their cost would count as
+// latency of the system.
 type connection struct {
 	target target
 	conn   net.Conn
@@ -41,7 +41,7 @@ type connection struct {
 // lineBytes bounds a line of a stream.
 const lineBytes = 64 << 10
 
-// patience is the longest that one run may take.
+// patience bounds the duration of one run.
 const patience = 30 * time.Second
 
 func dial(ctx context.Context, t target) (*connection, error) {
@@ -65,7 +65,7 @@ func (c *connection) close() {
 	_ = c.conn.Close()
 }
 
-// run makes one run and adds what was seen of it to the sample.
+// run executes one run and adds its timings to the sample.
 func (c *connection) run(p pace, id string, s *sample) error {
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err

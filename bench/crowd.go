@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// audience is the viewers of one run.
+// audience has the viewers of one run.
 type audience struct {
 	*site
 	watchers *watchers
 	all      []*viewer
-	deaf     []*viewer // those of them that stop reading for some time
+	deaf     []*viewer // the viewers that stop reading for some time
 
-	times []int64 // when the first viewer had the i-th event
-	lag   []int64 // of the others behind it, where they were there
+	times []int64 // times at which the first viewer received each event
+	lag   []int64 // delays of the other viewers after the first one, for viewers that were connected
 }
 
-// crowd measures many viewers of one run: first as they are, then while one in a hundred does not
-// read, until those come back.
+// crowd measures many viewers of one run: first while all of them read, then while one in a hundred
+// does not read, until those have reconnected.
 //
-//	attach ──► calm ──► some stop reading ──► they are cut ──► they come back ──► the run ends
+//	attach ──► calm ──► some stop reading ──► they are cut ──► they reconnect ──► the run ends
 func crowd(ctx context.Context, s *site, n int) error {
 	a, err := newAudience(s, n)
 	if err != nil {
@@ -72,7 +72,7 @@ func newAudience(s *site, n int) (*audience, error) {
 	return a, nil
 }
 
-// getEvents asks for the run of a bench's id.
+// getEvents requests the events of the run with the bench's ID.
 func getEvents(id string, after []byte) []byte {
 	request := fmt.Appendf(nil, "GET /v1/threads/thread-%s/runs/run-%s/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: text/event-stream\r\n", id, id)
 	if len(after) > 0 {
@@ -91,8 +91,8 @@ func (a *audience) seen(v *viewer, at int64) {
 	}
 }
 
-// attach opens all viewers, the one that starts the run first. The run goes on meanwhile: who comes
-// later reads what has passed.
+// attach connects all viewers, first the viewer that starts the run. The run continues meanwhile.
+// Viewers that connect later read its earlier events.
 func (a *audience) attach(ctx context.Context) error {
 	if err := a.watchers.openAll(ctx, a.all[:1], 0); err != nil {
 		return err
@@ -146,14 +146,14 @@ func (a *audience) calm(ctx context.Context) error {
 	return a.window(ctx, "all read", func() error { return a.watchers.watchFor(ctx, d) })
 }
 
-// cutPatience is the longest that viewers that do not read may keep their connection: until their
-// buffers are full, and then the api's patience.
+// cutPatience bounds how long viewers that do not read may stay connected: until their buffers are
+// full, plus the API's patience.
 const cutPatience = 90 * time.Second
 
-// cuts counts the viewers that the api has given up.
+// cuts is the API's counter of viewers that it has disconnected.
 const cuts = `perdure_viewers_ended_total{end="slow"}`
 
-// lose has some viewers stop reading, until all of them have been cut.
+// lose makes some viewers stop reading, until the API has disconnected all of them.
 func (a *audience) lose(ctx context.Context) error {
 	for _, v := range a.deaf {
 		if err := a.watchers.deafen(v); err != nil {
@@ -180,8 +180,8 @@ func (a *audience) lose(ctx context.Context) error {
 	return err
 }
 
-// finish lets those who did not read take what is left of their connection, and go on behind it,
-// until all have the whole run. All must have been shown the same.
+// finish lets the viewers that did not read drain their connection and reconnect after their last
+// event, until all have the whole run. All viewers must have received the same events.
 func (a *audience) finish(ctx context.Context) error {
 	for _, v := range a.deaf {
 		if err := a.watchers.listen(v); err != nil {
@@ -216,7 +216,7 @@ func (a *audience) finish(ctx context.Context) error {
 	return nil
 }
 
-// leave measures the api when all viewers have gone.
+// leave measures the API after all viewers have disconnected.
 func (a *audience) leave(ctx context.Context) error {
 	err := until(ctx, func() (bool, error) {
 		figures, err := scrape(ctx, a.metrics["api"])

@@ -1,5 +1,5 @@
-// Command bench measures what durability costs: the same runs against Perdure and against a plain
-// proxy that keeps nothing, in one go on one machine.
+// Command bench measures the cost of durability: the same runs against Perdure and against a plain
+// proxy that stores nothing, in one session on one machine.
 //
 //	           ┌──────────────────── direct ────────────────────┐
 //	client ◄───┼── proxy: AG-UI, nothing stored ────────────────┼──► model
@@ -7,7 +7,7 @@
 //	 process)  └── apart: api + worker + servers ───────────────┘     of its own)
 //
 //	go run .            full measurement, written to results
-//	go run . -quick     a look, some minutes, written nowhere
+//	go run . -quick     a short measurement of some minutes, not stored
 //	go run . -profile /tmp/p -systems proxy,dev
 //	go run . -systems "" -pipelines "" -scales crowd=1000,parked    only these, at scale
 //	go run . -systems "" -scales "" -pipelines steps,map=200        only pipelines
@@ -16,19 +16,19 @@
 //
 //   - Every token carries its index and the time at which the model sent it, on the one monotonic
 //     clock that all processes of a machine share. The client needs no other knowledge of the model.
-//   - Every run is checked: each token once and in order, one terminal event at the end. One run
-//     that is not so fails the bench; a number that includes failures would mean nothing.
-//   - Only one system is alive at a time. The order is turned around with each repetition, so that
-//     what else the machine does at the time does not always meet the same system.
-//   - What is published is the median over repetitions, of quantiles within one.
+//   - Every run is checked: each token once and in order, one terminal event at the end. One invalid
+//     run fails the bench, because a number that includes failures has no meaning.
+//   - Only one system runs at a time. The order is reversed in each repetition, so that other load
+//     of the machine does not always affect the same system.
+//   - Reports have the median over repetitions, of quantiles within one repetition.
 //
-// Pipelines are held against plain Temporal workflows, which a process of their own carries out on
-// the same servers: one execution at a time, in turns. Those do the same work and keep nothing that
-// anybody could watch.
+// Pipelines are compared with plain Temporal workflows, which a separate process executes on the
+// same servers: one execution at a time, in turns. They do the same work, but their progress cannot
+// be watched.
 //
-// A scale is a load of which the number is the point: viewers of one run, runs that stream at once,
-// parked runs. Each is measured once, on api, worker and servers of its own, and fails where one
-// viewer is not shown exactly what all others are.
+// A scale is a load with a number: viewers of one run, concurrent runs, parked runs. Each is
+// measured once, with its own API, worker and servers. It fails if one viewer does not receive
+// exactly the events that all others receive.
 //
 // It needs Linux: it reads /proc.
 package main

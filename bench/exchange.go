@@ -15,16 +15,16 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// errUnknown is an answer 503: the same again is safe.
+// errUnknown is an answer 503. The same request can be repeated safely.
 var errUnknown = errors.New("it is unknown whether that took effect")
 
-// callers keep their connections, as those of a load balancer do.
+// callers keep their connections alive, as a load balancer does.
 var callers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * parkedAtOnce}}
 
 const (
-	// longRun is the longest that a run of steps may take.
+	// longRun bounds the duration of a run of steps.
 	longRun = 5 * time.Minute
-	// eventBytes bounds an event: a snapshot has all that a run came to.
+	// eventBytes bounds an event: a snapshot has the whole outcome of the run.
 	eventBytes = 4 << 20
 )
 
@@ -34,8 +34,8 @@ func runBody(thread, state string) []byte {
 		thread, thread, state)
 }
 
-// runToEnd makes a run and reads it to its end, which must be no error. see, if given, is shown
-// each event as it comes.
+// runToEnd executes a run and reads it to its end, which must not be an error. see, if given, is
+// called with each event as it arrives.
 func (r *running) runToEnd(ctx context.Context, agent string, body []byte, see func(event []byte) error) (*agui.RunFinished, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longRun, errors.New("the run took too long"))
 	defer cancel()
@@ -97,7 +97,7 @@ func finishedOf(event []byte) (*agui.RunFinished, error) {
 	return end, nil
 }
 
-// post returns the stream that answers a request, which must be a success.
+// post sends a request and returns the stream of the response, which must be successful.
 func (r *running) post(ctx context.Context, path string, body []byte) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target.base+path, bytes.NewReader(body))
 	if err != nil {

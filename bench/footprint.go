@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// footprint is what a process takes at one moment.
+// footprint is the resource use of a process at one moment.
 type footprint struct {
 	rss        float64 // bytes
-	heap       float64 // bytes of it that Go has in use
+	heap       float64 // bytes that Go has in use
 	goroutines float64
 	cpu        time.Duration
 	at         time.Time
@@ -42,7 +42,7 @@ func (f footprint) cores(since footprint) float64 {
 	return (f.cpu - since.cpu).Seconds() / f.at.Sub(since.at).Seconds()
 }
 
-// noteFootprint measures a process and notes what it holds.
+// noteFootprint measures a process and records its memory.
 func (s *site) noteFootprint(ctx context.Context, name, when string) (footprint, error) {
 	f, err := s.footprint(ctx, name)
 	s.found(name+", RSS, "+when, f.rss/(1<<20), "MiB")
@@ -52,8 +52,8 @@ func (s *site) noteFootprint(ctx context.Context, name, when string) (footprint,
 	return f, err
 }
 
-// scrape reads metrics in Prometheus's text format. Those with labels are known by their whole
-// text; series of which only labels of the instrumentation differ are not expected.
+// scrape reads metrics in Prometheus's text format. A metric with labels is keyed by its whole
+// text. Series that differ only in the labels of the instrumentation are not expected.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	if url == "" {
 		return nil, nil
@@ -81,8 +81,8 @@ func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return figures, lines.Err()
 }
 
-// socketMemory returns what the kernel holds for all TCP connections of the machine, in bytes: what
-// was sent and has not been read is there, and in no process.
+// socketMemory returns the memory that the kernel uses for all TCP connections of the machine, in
+// bytes: sent data that has not been read is there, and in no process.
 func socketMemory() (float64, error) {
 	text, err := os.ReadFile("/proc/net/sockstat")
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// gauge measures what phases cost the processes of a system.
+// gauge measures the cost of phases for the processes of a system.
 type gauge struct {
 	running *running
-	bench   []int // ids of the client's and the model's processes
+	bench   []int // IDs of the client's and the model's processes
 }
 
-// phase makes the runs of a phase, discards the first of them, and adds what the others tell.
+// phase executes the runs of a phase, discards the first runs, and adds the results of the others.
 func (g *gauge) phase(ctx context.Context, l *load, ph phase, m measures) error {
 	if ph.warmup > 0 {
 		if _, err := l.drive(ctx, ph, ph.warmup); err != nil {
@@ -39,10 +39,10 @@ type reading struct {
 	at      time.Time
 	system  time.Duration // CPU time of the measured processes
 	bench   time.Duration // of the client and the model
-	machine time.Duration // of everything
+	machine time.Duration // of all processes
 }
 
-// span is what passed between two readings.
+// span is the difference between two readings.
 type span struct{ wall, system, others time.Duration }
 
 func (r reading) minus(o reading) span {
@@ -68,7 +68,7 @@ func (g *gauge) read() (r reading, err error) {
 	return r, nil
 }
 
-// memory adds what the system's processes hold together.
+// memory adds the total memory of the system's processes.
 func (g *gauge) memory(m measures) error {
 	if len(g.running.processes) == 0 {
 		return nil

@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// load makes runs against one system: each on a thread of its own, whose names never come again.
+// load makes runs against one system, each on its own thread. Names of threads are never reused.
 type load struct {
 	target target
 	next   atomic.Int64
 }
 
-// drive makes as many runs as a phase has, at most so many at a time, each goroutine one after the
-// other on its own connection. The first run that is not as it must be ends it.
+// drive makes as many runs as a phase has, with a bounded number at a time. Each goroutine makes
+// one run after another on its own connection. The first invalid run ends the load.
 func (l *load) drive(ctx context.Context, ph phase, runs int) (*sample, error) {
 	var left atomic.Int64
 	left.Store(int64(runs))
 	return l.driveWhile(ctx, ph, func() bool { return left.Add(-1) >= 0 })
 }
 
-// driveWhile goes on for as long as there is another run to make.
+// driveWhile continues as long as there is another run to make.
 func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*sample, error) {
 	var (
 		mu    sync.Mutex
@@ -46,7 +46,7 @@ func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*
 	return &total, g.Wait()
 }
 
-// user returns one client that makes a run after the other.
+// user returns one client that makes one run after another.
 func (l *load) user(ctx context.Context, p pace, another func() bool) (*sample, error) {
 	s := &sample{}
 	c, err := dial(ctx, l.target)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// machine is what a number means nothing without.
+// machine describes the hardware and software of a measurement.
 type machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
@@ -26,7 +26,8 @@ func thisMachine() machine {
 	}
 }
 
-// procField returns the first value of a field in a file of /proc, "unknown" if there is none.
+// procField returns the first value of a field in a file of /proc; "unknown" if the file has no
+// such field.
 func procField(file, name string) string {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
@@ -37,13 +38,14 @@ func procField(file, name string) string {
 	return "unknown"
 }
 
-// commitOf names the commit of the tree in a directory, and says if the tree has more than that.
+// commitOf returns the commit of the tree in a directory, and whether the tree has uncommitted
+// changes.
 func commitOf(ctx context.Context, dir string) (string, error) {
 	commit, err := output(ctx, dir, "git", "rev-parse", "--short", "HEAD")
 	if err != nil {
 		return "", err
 	}
-	// Results are not what is measured.
+	// Results are not part of the measured code.
 	changed, err := output(ctx, dir, "git", "status", "--porcelain", "--", ".", ":!bench/results")
 	if err != nil {
 		return "", err

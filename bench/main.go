@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// roles are what this program is when it starts itself as another process.
+// roles are the roles that this program can have when it starts itself as another process.
 var roles = map[string]func(context.Context) error{
 	"model": serveModel,
 	"proxy": serveProxy,

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// measure names one number.
+// measure is the name of one number.
 type measure string
 
 const (
@@ -25,12 +25,12 @@ const (
 	othersLoad  measure = "other_load_cores"
 )
 
-// table is what is shown of each measure, in order.
+// table has the shown form of each measure, in order.
 var table = []struct {
 	measure measure
 	title   string
 	digits  int
-	ratio   bool // whether a comparison with the proxy means something
+	ratio   bool // whether a comparison with the proxy is meaningful
 }{
 	{firstP50, "first token, p50, ms", 2, true},
 	{firstP99, "first token, p99, ms", 2, true},
@@ -49,7 +49,7 @@ var table = []struct {
 	{othersLoad, "other load on the machine, cores", 2, false},
 }
 
-// measures are the numbers of one repetition of one system; what does not apply is absent.
+// measures are the numbers of one repetition of one system. Numbers that do not apply are absent.
 type measures map[measure]float64
 
 func (m measures) add(ph phase, s *sample, used span, hasProcesses bool) {
@@ -81,7 +81,7 @@ func millis(microseconds []int64, q float64) float64 {
 	return float64(quantile(microseconds, q)) / 1000
 }
 
-// medians returns the medians of each measure over repetitions.
+// medians returns the median of each measure over repetitions.
 func medians(repetitions []measures) measures {
 	all := map[measure][]float64{}
 	for _, m := range repetitions {

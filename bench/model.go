@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// serveModel returns a model that speaks OpenAI's chat completions and knows nothing but to count.
+// serveModel returns a model that serves OpenAI's chat completions and counts.
 func serveModel(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", complete)
@@ -57,11 +57,10 @@ func (a *answer) speakAtOnce() {
 		a.token(i)
 	}
 	a.end()
-	_ = a.send() // a client that is gone needs no answer
+	_ = a.send() // a disconnected client needs no answer
 }
 
-// speakPaced keeps the pace from the start on: a token that is late does not make the next one
-// late.
+// speakPaced keeps the pace from the start: a late token does not delay the next one.
 func (a *answer) speakPaced(ctx context.Context) {
 	tick := time.NewTicker(a.speech.interval)
 	defer tick.Stop()

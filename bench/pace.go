@@ -2,28 +2,28 @@ package main
 
 import "time"
 
-// pace is how a model speaks. It is the model's name, and the agent's, so that one server speaks
-// all.
+// pace is the pace at which a model streams. It is the name of the model and of its agent, so that
+// one server can serve all paces.
 type pace string
 
 const (
 	instant pace = "instant" // all tokens at once
 	paced   pace = "paced"   // one token per 20 ms
 	slow    pace = "slow"    // five tokens a second, for a while
-	brief   pace = "brief"   // … for less
-	wide    pace = "wide"    // five large tokens a second: a client that stops reading is felt soon
-	wider   pace = "wider"   // … for less, and larger
-	handing pace = "handing" // all tokens at once, then a call of the agent that is instant; behind its result the same
-	asking  pace = "asking"  // some tokens, then a tool call that people decide about; behind its result all tokens at once
+	brief   pace = "brief"   // like slow, but shorter
+	wide    pace = "wide"    // five large tokens a second: backpressure of a client that stops reading shows soon
+	wider   pace = "wider"   // like wide, but shorter and larger
+	handing pace = "handing" // all tokens at once, then a call of the agent instant; after its result the same
+	asking  pace = "asking"  // some tokens, then a tool call that needs a decision; after its result all tokens at once
 )
 
-// speech is what a pace means.
+// speech is the definition of a pace.
 type speech struct {
 	tokens   int
-	interval time.Duration // between two of them; 0 = none
-	padding  int           // bytes that make a token larger
-	call     *call         // what it ends with, unless a call has been answered
-	agent    string        // what else its agent is defined by
+	interval time.Duration // between two tokens; 0 = none
+	padding  int           // bytes that enlarge a token
+	call     *call         // call at the end, unless a call has been answered
+	agent    string        // further members of the agent's definition
 }
 
 const (

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// parkedWarmup are the runs whose parking brings api and worker to the size that starting runs
-	// needs; only what is parked behind them is counted.
+	// parkedWarmup is the number of parked runs that bring the API and the worker to their working
+	// size. Only runs parked after them are counted.
 	parkedWarmup = 400
 	parkedAtOnce = 50
-	parkedParts  = 5   // of what is parked, between which it is looked what the runs cost
-	resumed      = 100 // runs that go on at the end
-	// parkedBound is the most that a parked run may add to a process, in bytes.
+	parkedParts  = 5   // parts of the parked runs; the cost is measured after each part
+	resumed      = 100 // runs that continue at the end
+	// parkedBound is the most bytes that a parked run may add to a process.
 	parkedBound = 10 << 10
 )
 
-// parked measures what a run costs that waits for a person: each calls a tool that people decide
-// about, ends with that question, and is parked. Some are decided in the end.
+// parked measures the cost of a run that waits for a person: each run calls a tool that needs a
+// decision, ends with that interrupt, and is parked. Some are decided at the end.
 func parked(ctx context.Context, s *site, n int) error {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -62,15 +62,15 @@ func parked(ctx context.Context, s *site, n int) error {
 	return lot.resume(ctx)
 }
 
-// lot is where runs are parked.
+// lot parks runs.
 type lot struct {
 	*site
 	temporal  client.Client
-	questions []string // ids of the interrupts that the runs ended with
+	questions []string // IDs of the interrupts that the runs ended with
 }
 
-// fill parks runs in some parts, and notes what those of the first part and of the last have cost:
-// a run must not cost more for the others that are parked.
+// fill parks runs in several parts, and records the cost of the first part and of the last one: a
+// run must not cost more because other runs are parked.
 func (l *lot) fill(ctx context.Context, n int) error {
 	begun := time.Now()
 	for part := range parkedParts {
@@ -104,7 +104,7 @@ func (l *lot) fillPart(ctx context.Context, part, n int) error {
 	return nil
 }
 
-// park starts runs, each of which ends with a question, and waits until all are parked.
+// park starts runs, each of which ends with an interrupt, and waits until all are parked.
 func (l *lot) park(ctx context.Context, n int) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parkedAtOnce)
@@ -131,7 +131,7 @@ func (l *lot) park(ctx context.Context, n int) error {
 
 func parkedID(i int) string { return fmt.Sprintf("parked-%d", i) }
 
-// ask makes a run, and returns the id of the interrupt that it ends with.
+// ask makes a run and returns the ID of the interrupt that it ends with.
 func (l *lot) ask(ctx context.Context, id string) (string, error) {
 	end, err := l.runToEnd(ctx, string(asking), l.target.body(asking, id), nil)
 	if err != nil {
@@ -143,13 +143,12 @@ func (l *lot) ask(ctx context.Context, id string) (string, error) {
 	return end.Outcome.Interrupts[0].ID, nil
 }
 
-// resume decides some of the questions, picked at random, and waits for the ends of the runs that
-// go on.
+// resume decides some of the interrupts, picked at random, and waits until the continued runs end.
 func (l *lot) resume(ctx context.Context) error {
 	var ended atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
-	for _, i := range rand.Perm(len(l.questions))[:min(resumed, len(l.questions))] { //nolint:gosec // any will do
+	for _, i := range rand.Perm(len(l.questions))[:min(resumed, len(l.questions))] { //nolint:gosec // a random sample
 		g.Go(func() error {
 			id := parkedID(i)
 			body := fmt.Appendf(nil, `{"threadId":"thread-%s","runId":"on-%s","protocolVersion":"1.0","messages":[],"tools":[],"context":[],"state":{},"forwardedProps":{},`+
@@ -171,7 +170,7 @@ func (l *lot) resume(ctx context.Context) error {
 	return err
 }
 
-// until waits for something that a server is asked for.
+// until waits for a condition of a server.
 func until(ctx context.Context, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()

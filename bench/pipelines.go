@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// fewSteps are those of the pipeline that is subtracted: what is left of the larger one is that
-	// of its further steps, without a run's beginning and end.
+	// fewSteps is the number of steps of the small pipeline that is subtracted: the difference to
+	// the larger pipeline is the cost of the further steps, without a run's start and end.
 	fewSteps = 10
 	maxSteps = 500 - fewSteps
-	// itemsAtOnce is how many items of a map are under way at a time.
+	// itemsAtOnce is how many items of a map are active at a time.
 	itemsAtOnce = 20
 	expression  = "6*7"
 )
 
-// Rounds of comparisons, fewer with -quick.
+// Rounds of comparisons; fewer with -quick.
 const (
 	stepRounds = 15
 	itemRounds = 5
@@ -39,7 +39,8 @@ func (p *plan) definitions() map[string]string {
 	}
 }
 
-// pipelineOf returns an agent of so many steps, each of which calls a tool that answers at once.
+// pipelineOf returns an agent with the given number of steps, each of which calls a tool that
+// answers at once.
 func pipelineOf(name string, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\ntools: [calculate]\nsteps:\n", name)
@@ -49,7 +50,7 @@ func pipelineOf(name string, n int) string {
 	return b.String()
 }
 
-// steps measures what one step adds to a run.
+// steps measures the cost that one step adds to a run.
 func steps(ctx context.Context, d *duel, n int) error {
 	pipeline := func(agent string, steps int) side {
 		return func(ctx context.Context) (outcome, error) { return d.walk(ctx, agent, "{}", "TOOL_CALL_RESULT", steps) }
@@ -80,7 +81,7 @@ func steps(ctx context.Context, d *duel, n int) error {
 	return nil
 }
 
-// items measures a map, whose items are child workflows.
+// items measures a map whose items are child workflows.
 func items(ctx context.Context, d *duel, n int) error {
 	expressions := strings.Repeat(fmt.Sprintf("%q,", expression), n)
 	state := fmt.Sprintf(`{"items":[%s]}`, strings.TrimSuffix(expressions, ","))
@@ -97,7 +98,7 @@ func items(ctx context.Context, d *duel, n int) error {
 	return nil
 }
 
-// walk makes a run of steps, which has to show an event so many times.
+// walk makes a run of steps, which has to show an event a given number of times.
 func (d *duel) walk(ctx context.Context, agent, state, event string, times int) (outcome, error) {
 	seen, wanted := 0, fmt.Appendf(nil, `"type":%q`, event)
 	o, err := d.perdure(ctx, agent, state, func(event []byte) error {

@@ -21,20 +21,20 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// Plain workflows do with Temporal's SDK alone, as it is by default, what pipelines are measured
-// with: the same tool, the same model, and nothing that anybody could watch or that would be there
-// later.
+// Plain workflows use only Temporal's SDK with its defaults, to do the work of the measured
+// pipelines: the same tool and the same model. Their progress cannot be watched, and their output
+// is not kept.
 
-// plainQueue is their task queue.
+// plainQueue is the task queue of plain workflows.
 const plainQueue = "plain"
 
-// plainWork is what a plain workflow is to do.
+// plainWork is the work of a plain workflow.
 type plainWork struct {
 	Count  int `json:"count"`
 	AtOnce int `json:"atOnce,omitempty"`
 }
 
-// plainDone is what it has done.
+// plainDone is the work that was done.
 type plainDone struct {
 	Count  int    `json:"count"`
 	Spoken spoken `json:"spoken,omitempty"`
@@ -88,7 +88,7 @@ func (p *plain) Calculate(ctx context.Context, expression string) (string, error
 	return result.Content, err
 }
 
-// Speak has the model speak.
+// Speak calls the model.
 func (p *plain) Speak(ctx context.Context) (s spoken, err error) {
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"Count."}]}`, instant)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.model+"/chat/completions", strings.NewReader(body))
@@ -112,7 +112,7 @@ func withOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 }
 
-// steps makes one call after the other.
+// steps makes one call after another.
 func (p *plain) steps(ctx workflow.Context, in plainWork) (done plainDone, err error) {
 	for range in.Count {
 		if _, err := p.item(ctx); err != nil {
@@ -129,7 +129,7 @@ func (p *plain) item(ctx workflow.Context) (value string, err error) {
 	return value, err
 }
 
-// items starts a child for each item, some at a time.
+// items starts a child for each item, with a bounded number at a time.
 func (p *plain) items(ctx workflow.Context, in plainWork) (done plainDone, err error) {
 	ended := workflow.NewSelector(ctx)
 	for begun := 0; done.Count < in.Count && err == nil; {
@@ -145,7 +145,7 @@ func (p *plain) items(ctx workflow.Context, in plainWork) (done plainDone, err e
 	return done, err
 }
 
-// handing speaks, has a child speak, and speaks again.
+// handing calls the model, starts a child that calls it, and calls it again.
 func (p *plain) handing(ctx workflow.Context, _ plainWork) (done plainDone, err error) {
 	for _, speak := range []func(workflow.Context) (spoken, error){p.speaking, handsOver, p.speaking} {
 		s, err := speak(ctx)
@@ -162,7 +162,7 @@ func handsOver(ctx workflow.Context) (s spoken, err error) {
 	return s, err
 }
 
-// speaking speaks. It is a workflow too.
+// speaking calls the model. It is a workflow too.
 func (p *plain) speaking(ctx workflow.Context) (s spoken, err error) {
 	err = workflow.ExecuteActivity(withOptions(ctx), p.Speak).Get(ctx, &s)
 	return s, err

@@ -15,18 +15,19 @@ type phase struct {
 	pace        pace
 	concurrency int
 	runs        int
-	warmup      int // runs before those that count
-	// spread is the time over which the first runs begin: people do not all press the key at once.
+	warmup      int // discarded runs at the start
+	// spread is the time over which the first runs begin, so that they do not begin at the same
+	// moment.
 	spread time.Duration
 }
 
-// plan is what is measured.
+// plan says what is measured.
 type plan struct {
 	Repetitions int      `json:"repetitions"`
 	Systems     []string `json:"systems"`
-	// Scales are how many of what is measured at scale, by name.
+	// Scales are the numbers of the loads that are measured at scale, by name.
 	Scales map[string]int `json:"scales,omitempty"`
-	// Pipelines are what of pipelines is held against plain workflows, and how much of it, by name.
+	// Pipelines are the comparisons of pipelines with plain workflows, with their sizes, by name.
 	Pipelines map[string]int `json:"pipelines,omitempty"`
 	phases    []phase
 	results   string // directory, "" = nowhere
@@ -36,9 +37,9 @@ type plan struct {
 
 // Names of the phases.
 const (
-	phaseFirst = "first" // time to first token, one run after the other
-	phaseLoad  = "load"  // runs per second and what they cost
-	phasePaced = "paced" // what is added to each token
+	phaseFirst = "first" // time to first token, one run after another
+	phaseLoad  = "load"  // runs per second and their cost
+	phasePaced = "paced" // latency added to each token
 )
 
 func fullPhases() []phase {
@@ -102,7 +103,7 @@ func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	return &p, nil
 }
 
-// order is that of the systems in one repetition.
+// order is the order of the systems in one repetition.
 func (p *plan) order(repetition int) []string {
 	names := slices.Clone(p.Systems)
 	if repetition%2 == 1 {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a process that the bench started. stop must be called.
+// process is a process that the bench has started. stop must be called.
 type process struct {
 	name   string
 	cmd    *exec.Cmd
@@ -52,8 +52,8 @@ func spawn(dir, name string, env []string, program string, args ...string) (*pro
 	return p, nil
 }
 
-// spawnRole starts this program in one of its roles, or another one that keeps to the rules of
-// serve, and returns what it said first.
+// spawnRole starts this program in one of its roles, or another program that follows the rules of
+// serve, and returns its first line of output.
 func spawnRole(ctx context.Context, dir, name string, env []string, program string, args ...string) (*process, string, error) {
 	p, err := spawn(dir, name, env, program, args...)
 	if err != nil {
@@ -72,7 +72,7 @@ func spawnRole(ctx context.Context, dir, name string, env []string, program stri
 	return p, line, nil
 }
 
-// startPatience is how long a process may take to be ready.
+// startPatience is how long a process may take until it is ready.
 const startPatience = time.Minute
 
 // await waits until a process is ready.
@@ -93,7 +93,7 @@ func (p *process) await(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// tail returns the end of what a process had to say.
+// tail returns the end of a process's output.
 func (p *process) tail() string {
 	text, err := os.ReadFile(p.log.Name())
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// profileTime is how long each phase goes on while it is profiled.
+// profileTime is how long each phase continues while it is profiled.
 const profileTime = 15 * time.Second
 
-// profile takes a CPU profile of perdure dev in each phase and of a pipeline's steps, and of a
-// crowd also one of memory. It comes after the measurement: profiling costs, and a phase has to
-// last.
+// profile takes a CPU profile of perdure dev in each phase and of a pipeline's steps, and for a
+// crowd a memory profile too. It runs after the measurement, because profiling has a cost and needs
+// longer phases.
 func (b *bench) profile(ctx context.Context) (err error) {
 	if err := os.MkdirAll(b.plan.profiles, 0o755); err != nil { //nolint:gosec // to be read by everybody
 		return err
@@ -48,7 +48,7 @@ func (b *bench) profile(ctx context.Context) (err error) {
 	return nil
 }
 
-// profileCrowd profiles what many viewers of one run cost, and what is held for them.
+// profileCrowd profiles the CPU time and the memory of many viewers of one run.
 func (b *bench) profileCrowd(ctx context.Context, r *running, n int) error {
 	a, err := newAudience(&site{running: r, bench: b, quick: b.plan.quick}, n)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *bench) profileCrowd(ctx context.Context, r *running, n int) error {
 	})
 }
 
-// profileOf keeps a load up for as long as the profile is taken.
+// profileOf keeps a load running while the profile is taken.
 func profileOf(ctx context.Context, pprof, file string, keep func(another func() bool) error) error {
 	var done atomic.Bool
 	taken := make(chan error, 1)
@@ -96,10 +96,10 @@ func profilePhase(ctx context.Context, pprof, file string, l *load, ph phase) er
 	})
 }
 
-// walkersAtOnce is how many pipelines are under way while they are profiled.
+// walkersAtOnce is how many pipelines are active while they are profiled.
 const walkersAtOnce = 4
 
-// profileSteps profiles what a pipeline's steps cost.
+// profileSteps profiles the steps of a pipeline.
 func (b *bench) profileSteps(ctx context.Context, r *running) error {
 	b.tell("profiling steps")
 	var next atomic.Int64

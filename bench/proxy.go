@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// serveProxy returns the handler that one would write without durability: it asks the model and
-// turns the answer into AG-UI events as it comes. It uses the product's own model client and
-// encoders, so that what differs is durability alone.
+// serveProxy returns a handler without durability: it calls the model and converts the answer into
+// AG-UI events as it streams. It uses the product's own model client and encoders, so that
+// durability is the only difference.
 func serveProxy(ctx context.Context) error {
 	model := models.FromEnv(models.Options{Getenv: os.Getenv, Silence: models.DefaultSilence})["openai"]
 	if model == nil {
@@ -55,7 +55,7 @@ func proxy(w http.ResponseWriter, r *http.Request, model llm.Model) error {
 	return nil
 }
 
-// proxied is one answer on its way.
+// proxied is one streaming answer.
 type proxied struct {
 	out  *sse.Writer
 	sent int
@@ -91,7 +91,7 @@ func (p *proxied) answer(ctx context.Context, in *agui.RunAgentInput, model llm.
 	return p.send(&agui.RunFinished{ThreadID: in.ThreadID, RunID: in.RunID})
 }
 
-// send writes and flushes each event: a proxy has nothing to wait for.
+// send writes and flushes each event: a proxy has no reason to wait.
 func (p *proxied) send(e agui.Event) error {
 	data, err := agui.Encode(e)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// report is all that was measured.
+// report has all results.
 type report struct {
 	Date        string                `json:"date"`
 	Commit      string                `json:"commit"`
@@ -19,7 +19,7 @@ type report struct {
 	Scales      map[string][]finding  `json:"scales,omitempty"`
 }
 
-// markdown returns the report for people.
+// markdown returns the report in Markdown.
 func (r *report) markdown() string {
 	var b strings.Builder
 	m := r.Machine
@@ -71,7 +71,7 @@ func (r *report) writeTable(b *strings.Builder) {
 	}
 }
 
-// cell shows a number and what it is in proportion to the proxy's.
+// cell shows a number and its ratio to the proxy's.
 func cell(m, proxy measures, name measure, digits int, ratio bool) string {
 	value, ok := m[name]
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// serve returns the life of a role: its first line of output says where it listens, and it ends
-// when its input does, so that it never outlives the process that started it.
+// serve returns the main function of a role: its first line of output is its address, and it exits
+// when its input closes, so that it never outlives the process that started it.
 func serve(ctx context.Context, h http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,10 +35,10 @@ func serve(ctx context.Context, h http.Handler) error {
 	return err
 }
 
-// abandoned is closed when this process's input ends.
+// abandoned is closed when this process's input closes.
 func abandoned() <-chan struct{} {
 	closed := make(chan struct{})
-	go func() { // ends with the process, at the latest
+	go func() { // exits with the process at the latest
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, bufio.NewReader(os.Stdin))
 	}()

@@ -1,10 +1,10 @@
 package main
 
-// sample is what the client saw of a number of runs. Times are in microseconds.
+// sample has the client's timings of a number of runs, in microseconds.
 type sample struct {
 	first  []int64 // per run, from the request to its first token
 	before []int64 // per run, from the request to when the model sent that token
-	added  []int64 // per token, from the model's sending to the client's receiving
+	added  []int64 // per token, from the model's send to the client's receipt
 	events int
 }
 

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// scale is a load of which the number is the point: how many of something one node carries, and
-// what each of them costs.
+// scale is a load with a number: how many of something one node can handle, and the cost of each.
 type scale struct {
 	amount
 	run func(ctx context.Context, s *site, n int) error
@@ -44,7 +43,7 @@ func (f finding) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%.*f %s", digits, f.Value, f.Unit))
 }
 
-// site is where a scale is measured: api, worker and servers as processes of their own.
+// site is the setup of a scale: API, worker and servers as separate processes.
 type site struct {
 	*running
 	bench    *bench
@@ -57,13 +56,13 @@ func (s *site) found(what string, value float64, unit string) {
 	s.bench.tell("  %s: %.4g %s", what, value, unit)
 }
 
-// quantiles notes the median and the 99th percentile of times in microseconds.
+// quantiles records the median and the 99th percentile of times in microseconds.
 func (s *site) quantiles(what string, times []int64) {
 	s.found(what+", p50", millis(times, 0.5), "ms")
 	s.found(what+", p99", millis(times, 0.99), "ms")
 }
 
-// measureScales measures each scale that is planned, on fresh data.
+// measureScales measures each planned scale on fresh data.
 func (b *bench) measureScales(ctx context.Context) (map[string][]finding, error) {
 	all := map[string][]finding{}
 	for _, sc := range scales {

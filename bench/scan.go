@@ -8,12 +8,12 @@ import (
 	"io"
 )
 
-// dialect is how a stream says what the bench looks for. Lines are searched, not decoded: decoding
-// would cost the client more than it costs some of the systems to write them.
+// dialect has the texts that the bench searches for in a stream. Lines are searched and not
+// decoded: decoding would cost the client more than writing costs some of the systems.
 type dialect struct {
-	token   []byte // stands before a token's text
-	end     []byte // is in the last event
-	failure []byte // is in the event of a run that failed
+	token   []byte // precedes a token's text
+	end     []byte // occurs in the last event
+	failure []byte // occurs in the event of a failed run
 }
 
 var (
@@ -21,18 +21,18 @@ var (
 	dialectOpenAI = dialect{token: []byte(`"content":"`), end: []byte(`data: [DONE]`), failure: []byte(`"error":`)}
 )
 
-// scan is the reading of one run's stream.
+// scan reads one run's stream.
 type scan struct {
 	dialect dialect
-	wanted  int   // tokens that the run has
+	wanted  int   // number of tokens of the run
 	started int64 // when the request was sent
-	since   int64 // tokens sent before are not measured: they were there when the reader came
+	since   int64 // tokens sent before this time are not measured: they existed before the reader connected
 	sample  *sample
 	tokens  int
 	ended   bool
 }
 
-// errRun says that a run was not as it must be.
+// errRun means that a run was invalid.
 var errRun = errors.New("bad run")
 
 // read reads a stream to its end and checks it.
@@ -94,7 +94,7 @@ func (s *scan) token(sent, at int64) {
 	s.tokens++
 }
 
-// other judges an event that has no token.
+// other checks an event without a token.
 func (s *scan) other(line []byte) error {
 	switch {
 	case bytes.Contains(line, s.dialect.failure):

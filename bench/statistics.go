@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// quantile returns the smallest value that is at least as large as a share q of all (nearest rank),
-// 0 of none.
+// quantile returns the smallest value that is at least as large as a share q of all values (nearest
+// rank); 0 if there are none.
 func quantile(values []int64, q float64) int64 {
 	if len(values) == 0 {
 		return 0
@@ -16,7 +16,7 @@ func quantile(values []int64, q float64) int64 {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// median returns the middle value, or the mean of the two in the middle; NaN of none.
+// median returns the middle value, or the mean of the two in the middle; NaN if there are none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

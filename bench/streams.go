@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// streams measures many runs that stream at once, each with the one viewer that started it. What is
-// added to each token is measured while all of them speak.
+// streams measures many concurrent runs, each with the viewer that started it. The latency added to
+// each token is measured while all of them stream.
 func streams(ctx context.Context, s *site, n int) error {
 	w, err := newWatchers(s.target.base)
 	if err != nil {
@@ -18,7 +18,7 @@ func streams(ctx context.Context, s *site, n int) error {
 	if s.quick {
 		p, spread = brief, 5*time.Second
 	}
-	outside := &sample{} // before all speak, and after
+	outside := &sample{} // before all runs stream, and after
 	viewers := make([]*viewer, n)
 	for i := range viewers {
 		viewers[i] = &viewer{
@@ -58,7 +58,7 @@ func streams(ctx context.Context, s *site, n int) error {
 	return nil
 }
 
-// together measures while all runs speak: until the first of them ends.
+// together measures while all runs stream: until the first of them ends.
 func (s *site) together(ctx context.Context, w *watchers, viewers []*viewer) error {
 	names := []string{"api", "worker", "servers"}
 	before := map[string]footprint{}

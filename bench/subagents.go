@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// subagents measures what it takes that an agent hands work to another. On both sides a model
-// speaks, another one after it, and the first one again; each token says when it was sent.
+// subagents measures the time in which an agent delegates work to another agent. On both sides one
+// model streams, then another one, and then the first one again; each token has the time at which
+// it was sent.
 func subagents(ctx context.Context, d *duel, n int) error {
 	all, err := d.alternate(ctx, n, d.handOver, func(ctx context.Context) (outcome, error) {
 		return d.temporally(ctx, "handing", plainWork{}, func(o *outcome, done plainDone) (err error) {
@@ -25,7 +26,7 @@ func subagents(ctx context.Context, d *duel, n int) error {
 	return nil
 }
 
-// handOver makes a run of an agent that hands work to another.
+// handOver makes a run of an agent that delegates work to another agent.
 func (d *duel) handOver(ctx context.Context) (outcome, error) {
 	var s spoken
 	o, err := d.perdure(ctx, string(handing), "{}", func(event []byte) error {
@@ -41,11 +42,11 @@ func (d *duel) handOver(ctx context.Context) (outcome, error) {
 	return o, err
 }
 
-// spoken is what models have said, one after the other.
+// spoken has the outputs of the models, in order.
 type spoken []speaking
 
-// speaking is when one of them sent its first token and its last, in microseconds of the machine's
-// clock.
+// speaking has the times at which a model sent its first and its last token, in microseconds of the
+// machine's clock.
 type speaking struct {
 	First  int64 `json:"first"`
 	Last   int64 `json:"last"`
@@ -77,8 +78,8 @@ func (s *spoken) listen(line []byte, d dialect) error {
 	return nil
 }
 
-// handed is from the last token of the first to the first one of the second. All three have to have
-// said all.
+// handed is the time from the last token of the first output to the first token of the second. All
+// three outputs must be complete.
 func (s spoken) handed() (time.Duration, error) {
 	if len(s) != 3 {
 		return 0, fmt.Errorf("%w: %d models have spoken", errRun, len(s))

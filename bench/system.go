@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// system is one way from the model to the client.
+// system is one path from the model to the client.
 type system struct {
 	name  string
 	title string
@@ -40,14 +40,14 @@ func systemOf(name string) system {
 	return systems[slices.IndexFunc(systems, func(s system) bool { return s.name == name })]
 }
 
-// environment is what systems are started in.
+// environment is the environment in which systems are started.
 type environment struct {
-	bin   string // directory of built programs
+	bin   string // directory of the built programs
 	self  string // this program
-	dir   string // for data and logs; of its own for each start
+	dir   string // for data and logs; a new one for each start
 	model string // base URL of the model server, up to and including /v1
 	pprof bool
-	// settings are variables for the system's processes, NAME=value.
+	// settings are environment variables for the system's processes, NAME=value.
 	settings []string
 	// pipelines are definitions of agents by name.
 	pipelines map[string]string
@@ -57,15 +57,16 @@ func (e *environment) modelEnv() []string {
 	return append(slices.Clone(e.settings), "OPENAI_BASE_URL="+e.model, "OPENAI_API_KEY=bench")
 }
 
-// running is a system that takes runs. Its processes are what is measured, in the order in which
-// they were started.
+// running is a system that accepts runs. Its processes are measured, in the order in which they
+// were started.
 type running struct {
 	target    target
 	processes []*process
-	pprof     string // URL of its profiles, if it has them
-	// metrics are URLs by the name of the process that serves them.
+	pprof     string // URL of its profiles, if any
+	// metrics has the URLs of metrics, by the name of the process that serves them.
 	metrics map[string]string
-	// temporal and namespace are where its workflows are, of a system that has servers of its own.
+	// temporal and namespace are the address and the namespace of its workflows, for a system with
+	// its own servers.
 	temporal, namespace string
 }
 
@@ -81,7 +82,7 @@ func (r *running) stop() error {
 	return errors.Join(errs...)
 }
 
-// tails returns the end of what each process had to say, to explain a failure.
+// tails returns the end of each process's output, to explain a failure.
 func (r *running) tails() string {
 	var b strings.Builder
 	for _, p := range r.processes {
@@ -90,7 +91,7 @@ func (r *running) tails() string {
 	return b.String()
 }
 
-// startDirect returns the client that reads the model itself: there is nothing to start.
+// startDirect returns a client that reads the model directly: there is nothing to start.
 func startDirect(_ context.Context, e *environment) (*running, error) {
 	return &running{target: target{
 		base: e.model,
@@ -102,7 +103,7 @@ func startDirect(_ context.Context, e *environment) (*running, error) {
 	}}, nil
 }
 
-// agentTarget returns an AG-UI endpoint; its agents are called like the model that they use.
+// agentTarget returns an AG-UI endpoint. Its agents have the names of the models that they use.
 func agentTarget(base string) target {
 	return target{
 		base: base,
@@ -175,7 +176,7 @@ func (e *environment) writeAgents() (string, error) {
 	return agents, nil
 }
 
-// answers reports whether a URL is answered with success.
+// answers reports whether a request to a URL succeeds.
 func answers(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// A token's text is "<index>.<time sent>" and a blank, the time in microseconds of the machine's
-// clock; one that is to be large has a point and padding before the blank. No character of it is
+// A token's text is "<index>.<time sent>" and a blank, with the time in microseconds of the
+// machine's clock. A large token has a point and padding before the blank. No character of it is
 // escaped in JSON.
 
 func appendToken(buf []byte, index int, sent int64, padding int) []byte {

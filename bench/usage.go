@@ -13,7 +13,7 @@ import (
 // tick is the unit of CPU times in /proc: 10 ms, whatever the kernel's own.
 const tick = time.Second / 100
 
-// cpuOf returns the CPU time that a process has used, those of its threads that ended included.
+// cpuOf returns the CPU time that a process has used, including its ended threads.
 func cpuOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -37,7 +37,7 @@ func cpuOfAll(processes []*process) (all time.Duration, err error) {
 }
 
 // parseStat reads utime and stime. The second field is the program's name in parentheses, which may
-// hold anything.
+// contain any character.
 func parseStat(text []byte) (time.Duration, error) {
 	i := bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[i+1:]))
@@ -49,7 +49,7 @@ func parseStat(text []byte) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// memoryOf returns what a process holds of memory and the most that it ever held, in bytes.
+// memoryOf returns the current and the peak memory of a process, in bytes.
 func memoryOf(pid int) (now, peak int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -75,7 +75,7 @@ func memoryOf(pid int) (now, peak int64, err error) {
 	return now, peak, nil
 }
 
-// cpuOfMachine returns the CPU time that everything on the machine has used.
+// cpuOfMachine returns the CPU time that all processes of the machine have used.
 func cpuOfMachine() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"hash/crc32"
 )
 
-// viewer is one client of an event stream, on one connection after the other. What it was shown is
-// kept as counts and a sum, so that thousands can be compared.
+// viewer is one client of an event stream, on one connection after another. It keeps counts and a
+// checksum of the received events, so that thousands of viewers can be compared.
 type viewer struct {
-	// ask is the request that begins, or goes on behind an event id.
+	// ask is the request that starts the stream, or continues after an event ID.
 	ask  func(after []byte) []byte
 	scan scan
 
 	fd       int
-	rest     []byte // of an event that has not come whole
-	answered bool   // the response has begun, and is a success
-	narrow   bool   // it will stop reading for some time
+	rest     []byte // of an incomplete event
+	answered bool   // the response has started and is successful
+	narrow   bool   // the viewer will stop reading for some time
 	cut      bool   // the connection ended before the run did
 	last     []byte // the last event's id
 	events   int
@@ -26,8 +26,8 @@ type viewer struct {
 
 var checksums = crc32.MakeTable(crc32.Castagnoli) // in hardware
 
-// take reads what came. Events are what stands between blank lines, with HTTP's own lines, which
-// end with CR LF, in front of some: a chunk never begins within a line.
+// take reads received bytes. Events are separated by blank lines. HTTP's own lines, which end with
+// CR LF, may precede an event: a chunk never begins within a line.
 func (v *viewer) take(data []byte, at int64, seen func(*viewer, int64)) error {
 	if !v.answered {
 		if !bytes.HasPrefix(data, []byte("HTTP/1.1 200 ")) {
@@ -77,12 +77,12 @@ func (v *viewer) event(text []byte, at int64) error {
 	return nil
 }
 
-// closed is told that the connection has ended.
+// closed handles the end of the connection.
 func (v *viewer) closed() {
 	v.rest, v.answered, v.cut = v.rest[:0], false, !v.scan.ended
 }
 
-// same tells how another viewer of the run differs from this one.
+// same describes how another viewer of the run differs from this one.
 func (v *viewer) same(o *viewer) error {
 	if v.events != o.events || v.sum != o.sum || !bytes.Equal(v.last, o.last) {
 		return fmt.Errorf("%w: one viewer had %d events up to %s (sum %x), another %d up to %s (sum %x)",

@@ -13,21 +13,21 @@ import (
 )
 
 // watchers are any number of viewers, all read by the goroutine that calls watch: thousands of
-// goroutines, or threads, would take from what is measured the CPU that it needs.
+// goroutines or threads would use CPU time that the measured system needs.
 type watchers struct {
-	// seen, if set, is told of each event.
+	// seen, if set, is called with each event.
 	seen func(v *viewer, at int64)
 
 	address unix.SockaddrInet4
 	poll    int
 	buffer  []byte
 	reading map[int]*viewer // by file descriptor
-	asking  int             // of them, those without an answer
+	asking  int             // number of viewers without an answer
 	ready   []unix.EpollEvent
 }
 
-// narrowBytes is the receive buffer of a viewer that will stop reading: the kernel must not read in
-// its place.
+// narrowBytes is the receive buffer of a viewer that will stop reading. It is small, so that the
+// kernel does not read in the viewer's place.
 const narrowBytes = 8 << 10
 
 func newWatchers(base string) (*watchers, error) {
@@ -86,21 +86,21 @@ func (w *watchers) open(v *viewer) (err error) {
 	return w.listen(v)
 }
 
-// listen lets a viewer read, as a new one does.
+// listen makes a viewer read, like a new viewer.
 func (w *watchers) listen(v *viewer) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(v.fd)} //nolint:gosec // descriptors are small
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.poll, unix.EPOLL_CTL_ADD, v.fd, &event))
 }
 
-// deafen lets a viewer read no more, until listen.
+// deafen makes a viewer stop reading until listen.
 func (w *watchers) deafen(v *viewer) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.poll, unix.EPOLL_CTL_DEL, v.fd, nil))
 }
 
-// moment is how long watch waits for something to read before it asks again whether it is done.
+// moment is how long watch waits for data before it calls done again.
 const moment = 20 * time.Millisecond
 
-// watch reads for all viewers until done says so.
+// watch reads for all viewers until done returns true.
 func (w *watchers) watch(ctx context.Context, done func() (bool, error)) error {
 	for {
 		if over, err := done(); over || err != nil {
@@ -121,7 +121,7 @@ func (w *watchers) watch(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// watchFor reads for all viewers for some time.
+// watchFor reads for all viewers for the given time.
 func (w *watchers) watchFor(ctx context.Context, d time.Duration) error {
 	end := time.Now().Add(d)
 	return w.watch(ctx, func() (bool, error) { return time.Now().After(end), nil })
@@ -147,8 +147,8 @@ func (w *watchers) read(v *viewer) error {
 	return os.NewSyscallError("close", unix.Close(v.fd))
 }
 
-// openAll opens viewers, at most one per pause and no faster than they are answered, and reads
-// meanwhile.
+// openAll connects viewers, at most one per pause and no faster than they are answered. It reads
+// for the connected viewers meanwhile.
 func (w *watchers) openAll(ctx context.Context, viewers []*viewer, pause time.Duration) error {
 	const asking = 64
 	begun, opened := time.Now(), 0

@@ -20,10 +20,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// LinkPath is the prefix of the routes of links. A link is a capability: its token lets anybody who
-// has it make one decision as one person, once. GET only shows the decision, because mail programs
-// and chats open links by themselves; POST decides. The path is a secret, so it is neither traced
-// nor logged.
+// LinkPath is the prefix of the routes of links. A link is a capability: its holder can make one
+// decision as one person, once. GET only shows the decision, because mail programs and chats open
+// links by themselves; POST decides. The path is a secret, so it is neither traced nor logged.
 const LinkPath = "/v1/links/"
 
 // linkLife is how long a link is valid by default. minLinkLife and maxLinkLife bound what a caller

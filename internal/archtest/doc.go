@@ -1,12 +1,12 @@
-// Package archtest holds the rules that keep the picture true: who imports whom, what the binaries
-// link, what the deployment files may say. It has no code of its own, only tests.
+// Package archtest has the rules that keep the architecture's picture true: which package imports
+// which, what the binaries link, and what the deployment files contain. It consists of tests only.
 //
-//	api   workflows   activities      know of each other only workflows' contract
+//	api   workflows   activities      import of each other only the contract of workflows
 //	  │       │        │  │  │
 //	  ▼       ▼        ▼  ▼  ▼
-//	stream  agents  tools llm …       know nobody above them
+//	stream  agents  tools llm …       import nothing above them
 //	      ▼
-//	    agui                          knows nobody
+//	    agui                          imports nothing
 //
-// A package that is new has to be given its place in layers_test.go.
+// A new package needs a place in layers_test.go.
 package archtest
