@@ -65,9 +65,9 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	}
 }
 
-// TestWhatTheWorkflowIsToldOfARule: the workflow receives numbers and times of a rule, and neither
+// TestTheWorkflowsPartOfARule: the workflow receives numbers and times of a rule, and neither
 // approvers nor conditions.
-func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
+func TestTheWorkflowsPartOfARule(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
 	e.agent.Approvals = []agents.Approval{{
@@ -107,8 +107,9 @@ func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 	return answer, err
 }
 
-// TestWhatIsRememberedIsNotAsked: a remembered approval covers later calls until the rule changes.
-func TestWhatIsRememberedIsNotAsked(t *testing.T) {
+// TestRememberedApprovalsCoverLaterCalls: a remembered approval covers later calls until the rule
+// changes.
+func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
 	tool, err := e.resume(w, runs.Decision{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: runs.RememberTool}, "")

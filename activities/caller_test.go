@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// TestRulesKnowWhoAsked: an approval rule may depend on the run's requester.
-func TestRulesKnowWhoAsked(t *testing.T) {
+// TestRulesSeeTheRequester: an approval rule may depend on the run's requester.
+func TestRulesSeeTheRequester(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		requester *auth.Principal

@@ -41,9 +41,9 @@ func writer() tools.Tool {
 	})
 }
 
-// TestThinkingGoesBackToWhoThoughtIt: blocks of reasoning are messages. They are sent back to their
-// provider, block by block, with the answer that they belong to.
-func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
+// TestReasoningIsSentBackToItsProvider: blocks of reasoning are messages. They are sent back to
+// their provider, block by block, with the answer that they belong to.
+func TestReasoningIsSentBackToItsProvider(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
 	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
@@ -80,9 +80,9 @@ func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 	e.agrees(events)
 }
 
-// TestAScriptIsToldItsThoughts: the scripted model reports how many of its reasoning blocks came
+// TestAScriptReceivesItsReasoning: the scripted model reports how many of its reasoning blocks came
 // back unchanged.
-func TestAScriptIsToldItsThoughts(t *testing.T) {
+func TestAScriptReceivesItsReasoning(t *testing.T) {
 	t.Parallel()
 	e := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
 		Expression string `json:"expression"`

@@ -36,7 +36,7 @@ func works(n int, _ *llm.Request) ([]llm.Chunk, error) {
 	return chunks, err
 }
 
-func TestRunSaysWhatItCost(t *testing.T) {
+func TestRunReportsItsCost(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	e.acts.Prices = prices(t)

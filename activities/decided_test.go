@@ -89,7 +89,7 @@ func (e *fixture) propose(d *stream.Decision) uint64 {
 	return p.Seq
 }
 
-func TestWhatWasDecidedIsDone(t *testing.T) {
+func TestDecisionsAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	approved := runs.DigestArgs(`{"a":1,"b":2}`)
 	for name, tt := range map[string]struct {

@@ -24,9 +24,9 @@ func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
 	return ""
 }
 
-// TestClientsAreToldWhichPartsAreDropped: parts that the model cannot read cause no failure.
+// TestClientsSeeDroppedParts: parts that the model cannot read cause no failure.
 // Clients are shown an event for each part once, with the model call that drops it.
-func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
+func TestClientsSeeDroppedParts(t *testing.T) {
 	t.Parallel()
 	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {
 		return tools.Result{Content: "here", Parts: []llm.Part{llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "iVBORw0KGgo="}}}, nil

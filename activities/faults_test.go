@@ -42,9 +42,9 @@ func TestAPanicIsContained(t *testing.T) {
 	}
 }
 
-// TestToolCallsAreToldApartWhateverTheirNumbers: some servers number tool calls from 1, and some
+// TestToolCallsAreDistinctWhateverTheirNumbers: some servers number tool calls from 1, and some
 // start the second before the first.
-func TestToolCallsAreToldApartWhateverTheirNumbers(t *testing.T) {
+func TestToolCallsAreDistinctWhateverTheirNumbers(t *testing.T) {
 	t.Parallel()
 	var got []string
 	note := tools.Func("note", "notes", func(_ context.Context, in struct {
@@ -242,9 +242,9 @@ func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 	}
 }
 
-// TestWhatIsRetriedHowOften: an outage of the log is retried without a bound, a provider only a few
+// TestRetryLimits: an outage of the log is retried without a bound, a provider only a few
 // times.
-func TestWhatIsRetriedHowOften(t *testing.T) {
+func TestRetryLimits(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
 	e.outage.Store(50)

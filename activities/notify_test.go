@@ -293,9 +293,9 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestTheAuditSaysWhatWasDecided: votes are counted for each proposal. The audit has the content of
+// TestTheAuditHasTheDecisions: votes are counted for each proposal. The audit has the content of
 // every decision: the arguments of an edit, the scope of an approval, and the approver.
-func TestTheAuditSaysWhatWasDecided(t *testing.T) {
+func TestTheAuditHasTheDecisions(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
 	c := &d.waits.Calls[0]

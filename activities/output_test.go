@@ -41,10 +41,10 @@ func outputRequestOf(req *llm.Request) outputRequest {
 	return r
 }
 
-// TestAgentsAreToldWhatToAnswer: an agent step with an output schema gets the schema in every call,
-// in the instructions and as the native format, wherever the agent and the step are defined. Other
-// agents get none.
-func TestAgentsAreToldWhatToAnswer(t *testing.T) {
+// TestAgentsReceiveTheirOutputSchema: an agent step with an output schema gets the schema in every
+// call, in the instructions and as the native format, wherever the agent and the step are defined.
+// Other agents get none.
+func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 	t.Parallel()
 	const number = `{"type":"integer"}`
 	words := wordsOfSchema + number + "\n</schema>"
@@ -136,9 +136,9 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 	}
 }
 
-// TestAgentsOfProgramsAreToldWhatToAnswer: agent steps of programs, which are only in the log, get
-// their output schema too.
-func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
+// TestAgentsOfProgramsReceiveTheirOutputSchema: agent steps of programs, which are only in the log,
+// get their output schema too.
+func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 	t.Parallel()
 	type count struct {
 		N int `json:"n"`

@@ -132,9 +132,9 @@ func TestAToolAsks(t *testing.T) {
 	}
 }
 
-// TestAToolHearsWhatCameOfItsQuestion: a question without an answer is an error of the call. Its
+// TestAToolGetsTheOutcomeOfItsQuestion: a question without an answer is an error of the call. Its
 // text says why.
-func TestAToolHearsWhatCameOfItsQuestion(t *testing.T) {
+func TestAToolGetsTheOutcomeOfItsQuestion(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[runs.DecisionKind]string{
 		runs.DecisionReject: `The person who was asked declined to answer. They said: "x"`,
@@ -213,9 +213,9 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 	}
 }
 
-// TestFinishAgainTellsWhenAToolAsked: a repeated Finish returns the time at which the tool's
-// question was announced. Reminders and the expiry count from then.
-func TestFinishAgainTellsWhenAToolAsked(t *testing.T) {
+// TestRepeatedFinishReturnsTheTimeOfTheQuestion: a repeated Finish returns the time at which the
+// tool's question was announced. Reminders and the expiry count from then.
+func TestRepeatedFinishReturnsTheTimeOfTheQuestion(t *testing.T) {
 	t.Parallel()
 	e, q, _ := raising(t, shop(new([]string)))
 	source, err := stream.QuestionSourceOf(q)

@@ -25,9 +25,9 @@ func nothing(name string, options ...tools.Option) tools.Tool {
 	return tools.Func(name, "does nothing", func(context.Context, struct{}) (string, error) { return name, nil }, options...)
 }
 
-// TestTheAnswerTellsWhereCallsGo: the workflow receives the task queue and the sequence of a call,
+// TestAnswersHaveTheQueuesOfCalls: the workflow receives the task queue and the sequence of a call,
 // and neither for ordinary calls.
-func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
+func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return call([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},

@@ -65,7 +65,7 @@ func calls(tool, arguments string) script {
 	}
 }
 
-func TestAToolSaysMoreThanItsResult(t *testing.T) {
+func TestAToolReportsMoreThanItsResult(t *testing.T) {
 	t.Parallel()
 	search := tools.Func("search", "searches", func(ctx context.Context, _ struct{}) (string, error) {
 		r := tools.Report(ctx)
@@ -107,7 +107,7 @@ func TestAToolSaysMoreThanItsResult(t *testing.T) {
 	}
 }
 
-func TestWhatAToolMayNotReport(t *testing.T) {
+func TestInvalidToolReports(t *testing.T) {
 	t.Parallel()
 	var after tools.Reporter
 	check := func(what string, err error) {
@@ -163,9 +163,9 @@ func TestWhatAToolMayNotReport(t *testing.T) {
 	e.agrees(events)
 }
 
-// TestWhatADeadAttemptReportedIsTakenBack: the reports of a dead attempt are retracted. The next
+// TestReportsOfADeadAttemptAreRetracted: the reports of a dead attempt are retracted. The next
 // attempt reports them again, with the same IDs.
-func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
+func TestReportsOfADeadAttemptAreRetracted(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the way there is down")
 	n := 0
@@ -229,10 +229,10 @@ func TestAResultWithParts(t *testing.T) {
 	}
 }
 
-// TestWhatAProviderDoesByItselfIsShown: activities of a provider are shown like a tool's reports:
+// TestActivitiesOfAProviderAreShown: activities of a provider are shown like a tool's reports:
 // at the position where they began, retracted with a dead attempt, and under the same ID in the
 // next one.
-func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
+func TestActivitiesOfAProviderAreShown(t *testing.T) {
 	t.Parallel()
 	searching := func(attempt int, hits string) []llm.Chunk {
 		return []llm.Chunk{

@@ -217,8 +217,8 @@ func TestATimeBeginsOneRun(t *testing.T) {
 	}
 }
 
-// TestAFiringGoesOnWithItsThread: a firing appends to the conversation of its thread.
-func TestAFiringGoesOnWithItsThread(t *testing.T) {
+// TestAFiringContinuesItsThread: a firing appends to the conversation of its thread.
+func TestAFiringContinuesItsThread(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
 	if _, err := f.fire(); err != nil {
@@ -235,9 +235,9 @@ func TestAFiringGoesOnWithItsThread(t *testing.T) {
 	}
 }
 
-// TestAFiringIsThatOfWhoHasTheThread: if a schedule's thread was handed off, its runs belong to the
+// TestAFiringAfterAHandoff: if a schedule's thread was handed off, its runs belong to the
 // target agent.
-func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
+func TestAFiringAfterAHandoff(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
 	if _, err := f.fire(); err != nil {
@@ -275,7 +275,7 @@ func TestAThreadMayRefuse(t *testing.T) {
 	}
 }
 
-func TestWhatAFiringFailsBy(t *testing.T) {
+func TestFailuresOfAFiring(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.Agent = "gone" })
 	failed := func(want string) {

@@ -199,9 +199,9 @@ func TestDelegationIsLimited(t *testing.T) {
 	}
 }
 
-// TestAToolGoesBeforeAnAgentOfItsName: a tool precedes a subagent of the same name, which a pattern
+// TestAToolPrecedesAnAgentOfItsName: a tool precedes a subagent of the same name, which a pattern
 // may match too.
-func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
+func TestAToolPrecedesAnAgentOfItsName(t *testing.T) {
 	t.Parallel()
 	tool := tools.Func("helper", "helps", func(context.Context, struct {
 		Task string `json:"task"`

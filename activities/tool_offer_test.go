@@ -67,9 +67,9 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestWhatARunLacksIsTold: live readers are shown what a run waits for, once. Later readers are
-// not.
-func TestWhatARunLacksIsTold(t *testing.T) {
+// TestLiveReadersSeeWhatARunWaitsFor: live readers are shown what a run waits for, once. Later
+// readers are not.
+func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {
 	t.Parallel()
 	d := setupDeploy(t, 4)
 	shown := d.views().Run(run, view.Options{})

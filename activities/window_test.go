@@ -44,7 +44,7 @@ func texts(req *llm.Request) string {
 	return b.String()
 }
 
-func TestModelIsToldWhatFitsItsWindow(t *testing.T) {
+func TestPromptFitsTheContextWindow(t *testing.T) {
 	t.Parallel()
 	var asked *llm.Request
 	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return say("ok") })

@@ -128,8 +128,8 @@ func inGo() []agents.Steps {
 	}
 }
 
-// TestGoSaysWhatYAMLSays: the page's examples in YAML and in Go have the same canonical form.
-func TestGoSaysWhatYAMLSays(t *testing.T) {
+// TestGoAndYAMLAgree: the page's examples in YAML and in Go have the same canonical form.
+func TestGoAndYAMLAgree(t *testing.T) {
 	t.Parallel()
 	examples, made := pageExamples(t)[1:], inGo()
 	if len(examples) != len(made) {

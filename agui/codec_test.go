@@ -178,7 +178,7 @@ func checkDecodeError(t *testing.T, in string, err error, pointer, detail string
 	}
 }
 
-func TestEncodeRefusesWhatNoClientMaySee(t *testing.T) {
+func TestEncodeRefusesInvalidEvents(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		event   Event

@@ -34,7 +34,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-func TestCompactKeepsWhatContentEventsCarry(t *testing.T) {
+func TestCompactKeepsContentAndMetadata(t *testing.T) {
 	t.Parallel()
 	content := func(delta string, m Metadata) Event {
 		return &TextMessageContent{BaseEvent: BaseEvent{Metadata: m}, MessageID: "m", Delta: delta}

@@ -215,9 +215,9 @@ func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
 	}
 }
 
-// TestRequesterStandsInTheLog: the log has an input with its requester. Events do not show the
+// TestTheLogHasTheRequester: the log has an input with its requester. Events do not show the
 // requester.
-func TestRequesterStandsInTheLog(t *testing.T) {
+func TestTheLogHasTheRequester(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	n.works()
@@ -237,7 +237,7 @@ func TestRequesterStandsInTheLog(t *testing.T) {
 	}
 }
 
-func TestDecisionsSayWhoseTheyAre(t *testing.T) {
+func TestDecisionsNameTheirAuthor(t *testing.T) {
 	t.Parallel()
 	s := setupTenants(t)
 	var decisions []runs.Decision

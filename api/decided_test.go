@@ -105,9 +105,9 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	check("from the audit")
 }
 
-// TestVotesSayWhatIsMissing: the answer to a vote that does not decide has the missing votes of
-// each proposal.
-func TestVotesSayWhatIsMissing(t *testing.T) {
+// TestVotesReturnTheMissingVotes: the answer to a vote that does not decide has the missing votes
+// of each proposal.
+func TestVotesReturnTheMissingVotes(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
 	id := o.asks("t1", "c1")[0]
@@ -148,9 +148,9 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// TestWaitingListsWhatIsOpen: a thread's summary does not list decided interrupts, even before the
-// thread continues.
-func TestWaitingListsWhatIsOpen(t *testing.T) {
+// TestWaitingListsOpenInterrupts: a thread's summary does not list decided interrupts, even before
+// the thread continues.
+func TestWaitingListsOpenInterrupts(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3")
@@ -248,9 +248,9 @@ func TestListDecided(t *testing.T) {
 	}
 }
 
-// TestRunsSayWhoCancelledThem: a cancelled run has the subject, the time and the reason of the
+// TestCancelledRunsHaveTheSubject: a cancelled run has the subject, the time and the reason of the
 // cancel.
-func TestRunsSayWhoCancelledThem(t *testing.T) {
+func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
 	o.temporal.cancel = func(string) error { return nil }

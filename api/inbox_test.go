@@ -345,9 +345,9 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPendingIsForgotten: an approval whose workflow has ended is listed until a caller
+// TestEndedApprovalsLeaveTheInbox: an approval whose workflow has ended is listed until a caller
 // tries to decide it.
-func TestWhatIsNotPendingIsForgotten(t *testing.T) {
+func TestEndedApprovalsLeaveTheInbox(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	left, stays := o.asks("t1", "c1"), o.asks("t2", "c1")
@@ -443,8 +443,8 @@ func (o *inboxFixture) said(workflow, call string) *stream.Decision {
 	return d
 }
 
-// TestWhoDecides: the log has the subject and the channel of each decision.
-func TestWhoDecides(t *testing.T) {
+// TestTheLogHasTheDeciders: the log has the subject and the channel of each decision.
+func TestTheLogHasTheDeciders(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2")

@@ -138,9 +138,9 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 	fast.Wait()
 }
 
-// TestWhatALaggingViewerCosts: the memory that a node holds for a viewer that does not read is
-// bounded, whatever the length of the run.
-func TestWhatALaggingViewerCosts(t *testing.T) {
+// TestMemoryOfALaggingViewerIsBounded: the memory that a node holds for a viewer that does not read
+// is bounded, whatever the length of the run.
+func TestMemoryOfALaggingViewerIsBounded(t *testing.T) {
 	const viewers, most = 240, 256 << 10
 	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")

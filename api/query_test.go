@@ -152,8 +152,8 @@ func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	}
 }
 
-// TestTheRootSaysWhatThisIs: GET / describes the server, without credentials.
-func TestTheRootSaysWhatThisIs(t *testing.T) {
+// TestTheRootDescribesTheServer: GET / describes the server, without credentials.
+func TestTheRootDescribesTheServer(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	for accept, want := range map[string]string{

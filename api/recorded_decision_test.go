@@ -62,9 +62,9 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}
 }
 
-// TestNoLinksForWhatIsDecided: the API makes no link for a decided interrupt. The page of an
+// TestNoLinksForDecidedInterrupts: the API makes no link for a decided interrupt. The page of an
 // earlier link shows the decision.
-func TestNoLinksForWhatIsDecided(t *testing.T) {
+func TestNoLinksForDecidedInterrupts(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	ids := o.asks("t1", "c1", "c2", "c3")
@@ -96,9 +96,9 @@ func TestNoLinksForWhatIsDecided(t *testing.T) {
 	}
 }
 
-// TestNoLinksForWhatWasCarriedOut: after the thread has continued, the run's record has the
+// TestNoLinksAfterTheThreadContinued: after the thread has continued, the run's record has the
 // decision.
-func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
+func TestNoLinksAfterTheThreadContinued(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	id := o.asks("t1", "c1")[0]

@@ -329,7 +329,7 @@ func TestCommandsOfSchedules(t *testing.T) {
 	}
 }
 
-func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
+func TestSchedulesListTheirFirings(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": "s s"})).schedule(t, http.StatusCreated)

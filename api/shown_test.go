@@ -37,9 +37,9 @@ func (o *inboxFixture) approves(thread, id string) string {
 	return answer.Cursor
 }
 
-// TestADecisionIsSeenByWhoWaitsForIt: a reader with the cursor of an acknowledged decision in
+// TestWaitForShowsAcknowledgedDecisions: a reader with the cursor of an acknowledged decision in
 // waitFor is not shown the interrupt again, however long the decision's effect takes.
-func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
+func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	for i := range 10 {
@@ -142,7 +142,7 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 	w.until("RUN_FINISHED")
 }
 
-func TestWhatCannotBeWaitedFor(t *testing.T) {
+func TestUnusableWaitForCursors(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
 	ids := o.asks("t", "c1")

@@ -141,9 +141,9 @@ func counted(t *testing.T, reader metric.Reader, name string, attr attribute.Key
 	return 0
 }
 
-// TestWhatAViewerCosts: a viewer costs the two goroutines of its net/http connection and little
+// TestCostOfAViewer: a viewer costs the two goroutines of its net/http connection and little
 // memory, whatever it was shown. After it disconnects nothing of it stays.
-func TestWhatAViewerCosts(t *testing.T) {
+func TestCostOfAViewer(t *testing.T) {
 	const viewers, slack, most = 300, 10, 50 << 10
 	n := setup(t)
 	steady, s := n.started(n.spoken(), "r1")

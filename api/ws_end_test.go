@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestWhatEndsASocket: a message that is not a frame ends the socket, with a close code for the
-// reason.
-func TestWhatEndsASocket(t *testing.T) {
+// TestInvalidFramesEndASocket: a message that is not a frame ends the socket, with a close code for
+// the reason.
+func TestInvalidFramesEndASocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, c := range []struct {

@@ -353,9 +353,9 @@ func TestCancelOverASocket(t *testing.T) {
 	c.want("ack", "2") // the run is over: no effect
 }
 
-// TestWhatAClientSaysLastCounts: closing a socket cancels no run. A cancel frame before the close
+// TestACancelBeforeTheCloseCounts: closing a socket cancels no run. A cancel frame before the close
 // does.
-func TestWhatAClientSaysLastCounts(t *testing.T) {
+func TestACancelBeforeTheCloseCounts(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	runs := n.spoken()

@@ -41,7 +41,7 @@ func scanFrames(frames []string) (*sample, error) {
 	return s, sc.read(bufio.NewReaderSize(strings.NewReader(strings.Join(frames, "")), lineBytes))
 }
 
-func TestScanReadsWhatOurEncoderWrites(t *testing.T) {
+func TestScanReadsTheEncodersOutput(t *testing.T) {
 	t.Parallel()
 	frames := stream(t, tokensPerRun, &agui.TextMessageEnd{MessageID: "m"}, finished)
 	frames = slices.Insert(frames, 3, ": heartbeat\n\n")

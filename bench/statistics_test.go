@@ -47,7 +47,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestMediansLeaveOutWhatWasNotMeasured(t *testing.T) {
+func TestMediansOmitAbsentMeasures(t *testing.T) {
 	t.Parallel()
 	m := medians([]measures{{firstP50: 1}, {firstP50: 3, cpuPerRuns: 5}})
 	if m[firstP50] != 2 || m[cpuPerRuns] != 5 {

@@ -16,7 +16,7 @@ func line(from, to int, at int64) []byte {
 	return fmt.Appendf(nil, `data: {"delta":"%s"}`, text)
 }
 
-func TestSpokenFindsWhatHandingOverTakes(t *testing.T) {
+func TestSpokenMeasuresADelegation(t *testing.T) {
 	t.Parallel()
 	var s spoken
 	half := tokensPerRun / 2
@@ -33,7 +33,7 @@ func TestSpokenFindsWhatHandingOverTakes(t *testing.T) {
 	}
 }
 
-func TestSpokenRefusesWhatIsNotWhole(t *testing.T) {
+func TestSpokenRefusesIncompleteOutput(t *testing.T) {
 	t.Parallel()
 	for what, lines := range map[string][][]byte{
 		"one model":         {line(0, tokensPerRun, 0)},

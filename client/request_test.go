@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-func TestWhoAsks(t *testing.T) {
+func TestRequestsCarryTheCaller(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-User") != "ada" {

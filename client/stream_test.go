@@ -100,7 +100,7 @@ func read(events func(func(client.Event, error) bool)) (got []string, err error)
 	return got, nil
 }
 
-func TestStreamsGoOnExactly(t *testing.T) {
+func TestStreamsContinueExactly(t *testing.T) {
 	t.Parallel()
 	s := serve(t,
 		refuses(http.StatusServiceUnavailable, "unavailable", ""),

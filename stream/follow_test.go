@@ -240,9 +240,9 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 	wantGone("after a new beginning")
 }
 
-// TestReadersShareWhatTheNodeHas: a reader that attaches to a run that its follower has received
+// TestReadersShareTheNodesFollower: a reader that attaches to a run that its follower has received
 // from the beginning is shown the events of the log, without another read of the log.
-func TestReadersShareWhatTheNodeHas(t *testing.T) {
+func TestReadersShareTheNodesFollower(t *testing.T) {
 	t.Parallel()
 	const records = 40
 	ctx, s := testContext(t), streamtest.Server(t)
@@ -266,9 +266,9 @@ func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptForSlowReadersIsBoundedInBytes: the records that a follower keeps for slow readers
+// TestRecordsForSlowReadersAreBoundedInBytes: the records that a follower keeps for slow readers
 // are bounded in bytes as well as in number.
-func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
+func TestRecordsForSlowReadersAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	const size, few = 32 << 10, 100 // few records are 3 MiB; twice as many are more than the follower keeps
 	ctx, l := testContext(t), streamtest.Open(t)

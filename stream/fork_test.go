@@ -37,9 +37,9 @@ func wantWords(t *testing.T, what string, l *stream.Log, of stream.Thread, want 
 	}
 }
 
-// TestForkGoesOnFromItsParent: the first input of a fork is accepted like the input of any thread.
-// A list without inherited messages only adds to them.
-func TestForkGoesOnFromItsParent(t *testing.T) {
+// TestForkContinuesFromItsParent: the first input of a fork is accepted like the input of any
+// thread. A list without inherited messages only adds to them.
+func TestForkContinuesFromItsParent(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{
 		"u1 a1 u3":       "u1 r1 a1 u3 a3", // a client with the whole history

@@ -324,9 +324,9 @@ func (a *audience) deaths() (at []int) {
 	return at
 }
 
-// TestReadersWhoAreCutInOneAttemptAfterTheOther: readers that disconnected at different places of
+// TestReadersThatDisconnectInSuccessiveAttempts: readers that disconnected at different places of
 // superseded attempts are shown exactly the events of each attempt that they lack.
-func TestReadersWhoAreCutInOneAttemptAfterTheOther(t *testing.T) {
+func TestReadersThatDisconnectInSuccessiveAttempts(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
 	live, died := a.read(nil, 0), a.deaths()
@@ -347,9 +347,9 @@ func TestReadersWhoAreCutInOneAttemptAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestCursorsOfReadersWhoAreCutManyTimes: cursors stay small, however often a reader disconnects in
+// TestCursorsStaySmallOverDisconnects: cursors stay small, however often a reader disconnects in
 // superseded attempts.
-func TestCursorsOfReadersWhoAreCutManyTimes(t *testing.T) {
+func TestCursorsStaySmallOverDisconnects(t *testing.T) {
 	t.Parallel()
 	var say, die, finish []string
 	for _, name := range strings.Split("abcdefghij", "") {
@@ -369,9 +369,9 @@ func TestCursorsOfReadersWhoAreCutManyTimes(t *testing.T) {
 	}
 }
 
-// TestCursorsTellWhatWasShownOfDeadAttempts: for each superseded attempt a cursor has the position
+// TestCursorsHavePositionsOfDeadAttempts: for each superseded attempt a cursor has the position
 // of the last event that the reader was shown of it, and no position if the reader was shown none.
-func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
+func TestCursorsHavePositionsOfDeadAttempts(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ c a b c a+ c b+ c a b a! b! c!")
 	live, died := a.read(nil, 0), a.deaths()

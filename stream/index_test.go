@@ -39,9 +39,9 @@ func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.
 	return all
 }
 
-// TestIndexTellsWhatThreadsDo: the index has the status of each thread, also after a late write,
+// TestIndexHasTheStatusOfThreads: the index has the status of each thread, also after a late write,
 // and can be restored from the log.
-func TestIndexTellsWhatThreadsDo(t *testing.T) {
+func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	idle, waits, runs, gone, fork := threadNamed("idle"), threadNamed("waits for people"), threadNamed("runs"), threadNamed("gone"), threadNamed("fork")

@@ -195,9 +195,9 @@ func (s *display) agrees(t *testing.T, what string, log known) {
 	}
 }
 
-// TestReadersAndReductionAgreeOnWhatLanesShare: at every record, and for readers that join or
+// TestReadersAndReductionAgreeOnSharedState: at every record, and for readers that join or
 // reconnect at any time, the reference client's state equals the snapshot of the log.
-func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
+func TestReadersAndReductionAgreeOnSharedState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -214,9 +214,9 @@ func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
 	}
 }
 
-// TestReadersWhoComeBackToDeadAttempts: readers that reconnect are not shown attempts that died
-// meanwhile, whichever died first.
-func TestReadersWhoComeBackToDeadAttempts(t *testing.T) {
+// TestReadersThatReconnectAfterDeadAttempts: readers that reconnect are not shown attempts that
+// died meanwhile, whichever died first.
+func TestReadersThatReconnectAfterDeadAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}

@@ -161,10 +161,10 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLateAttemptFindsWhatItGoesOnWith: an attempt that continues with the next step finishes its
+// TestLateAttemptOfAContinuedStep: an attempt that continues with the next step finishes its
 // own step first. A late attempt of the same step is not fenced by that next step, but by any other
 // record.
-func TestLateAttemptFindsWhatItGoesOnWith(t *testing.T) {
+func TestLateAttemptOfAContinuedStep(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
@@ -240,9 +240,9 @@ func TestFinishedStepIsNotSuperseded(t *testing.T) {
 	}
 }
 
-// TestWhatACutAttemptSaidIsKept: the text that is kept of a superseded attempt is exactly what
+// TestTextOfASupersededAttemptIsKept: the text that is kept of a superseded attempt is exactly what
 // readers were shown of it.
-func TestWhatACutAttemptSaidIsKept(t *testing.T) {
+func TestTextOfASupersededAttemptIsKept(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
@@ -306,7 +306,7 @@ func TestMissingRecordIsLogLost(t *testing.T) {
 	}
 }
 
-func TestSealStandsAndFencesEverything(t *testing.T) {
+func TestSealIsFinalAndFencesEverything(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	a := begin(t, ctx, l, place("1/model", 0))

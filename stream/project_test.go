@@ -240,9 +240,9 @@ func asJSON(t *testing.T, v any) string {
 	return string(must[[]byte](t)(json.MarshalIndent(v, "", " ")))
 }
 
-// TestEndClosesWhatIsOpen: a run may be sealed while an attempt emits that the sealing process does
+// TestEndClosesOpenScopes: a run may be sealed while an attempt emits that the sealing process does
 // not know. Readers still get a valid end, and all the same one.
-func TestEndClosesWhatIsOpen(t *testing.T) {
+func TestEndClosesOpenScopes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)

@@ -99,9 +99,9 @@ func TestReplacedWhileCutOff(t *testing.T) {
 	}
 }
 
-// TestReplicaThatIsBehindIsNoLoss: a replica that lacks records is no evidence that the log has
+// TestALaggingReplicaIsNoLoss: a replica that lacks records is no evidence that the log has
 // lost them. The reader gets a retryable error.
-func TestReplicaThatIsBehindIsNoLoss(t *testing.T) {
+func TestALaggingReplicaIsNoLoss(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))

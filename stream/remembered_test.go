@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestWhatIsRemembered: every later run of a thread has the thread's remembered approvals, each
+// TestRememberedApprovals: every later run of a thread has the thread's remembered approvals, each
 // once, also from a checkpoint.
-func TestWhatIsRemembered(t *testing.T) {
+func TestRememberedApprovals(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
 	l := streamtest.OpenOn(t, server)

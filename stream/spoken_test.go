@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestSpokenTellsWhatAttemptsLeft: each process that takes over a lane reads the same notes and
-// texts of earlier attempts, however these ended.
-func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
+// TestSpokenReturnsTheNotesOfEarlierAttempts: each process that takes over a lane reads the same
+// notes and texts of earlier attempts, however these ended.
+func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	opened := must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))

@@ -324,9 +324,9 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestThreadGoesOnExactly: if no attempt died, a reader that reconnects gets exactly the remaining
-// events, byte for byte.
-func TestThreadGoesOnExactly(t *testing.T) {
+// TestThreadContinuesExactly: if no attempt died, a reader that reconnects gets exactly the
+// remaining events, byte for byte.
+func TestThreadContinuesExactly(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)

@@ -24,9 +24,9 @@ func (k *pipelineFixture) rode() string {
 	return strings.Join(ids, " ")
 }
 
-// TestCallsGoOn: a step's call makes the next advance in the same activity. Calls that wait for a
-// decision, calls of clients or of other task queues, and compensations do not.
-func TestCallsGoOn(t *testing.T) {
+// TestCallsMakeTheNextAdvance: a step's call makes the next advance in the same activity. Calls
+// that wait for a decision, calls of clients or of other task queues, and compensations do not.
+func TestCallsMakeTheNextAdvance(t *testing.T) {
 	t.Parallel()
 	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
 	for name, c := range map[string]struct {

@@ -132,9 +132,9 @@ func steppedInput() runs.Input {
 	return in
 }
 
-// TestBranchesGoOnWhenTheyAreAnswered: each branch continues when its interrupt is decided, while
-// its sibling works. The run does not end with an interrupt.
-func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
+// TestBranchesContinueAfterTheirDecisions: each branch continues when its interrupt is decided,
+// while its sibling works. The run does not end with an interrupt.
+func TestBranchesContinueAfterTheirDecisions(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 4)
 	b.decide(time.Minute, "2")
@@ -226,10 +226,10 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsToldWhenAnotherIsAnswered: a branch raises an interrupt, and at the same moment
+// TestAnInterruptIsAnnouncedDuringADecision: a branch raises an interrupt, and at the same moment
 // another branch receives its decision and continues. The interrupt is announced then, not after
 // that other branch has ended.
-func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
+func TestAnInterruptIsAnnouncedDuringADecision(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 4)
 	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
@@ -273,9 +273,9 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatIsTooLate: an interrupt that a branch raises after its step's deadline expires
-// at once.
-func TestAQuestionThatIsTooLate(t *testing.T) {
+// TestAnInterruptAfterTheDeadlineExpires: an interrupt that a branch raises after its step's
+// deadline expires at once.
+func TestAnInterruptAfterTheDeadlineExpires(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 2)
 	b.fan.Deadline = b.env.Now().Add(200 * time.Millisecond)
@@ -349,9 +349,9 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	}
 }
 
-// TestARunTellsWhatItsBranchesWaitFor: a run whose branches wait while another branch works lists
+// TestARunListsTheCallsOfItsBranches: a run whose branches wait while another branch works lists
 // their undecided calls.
-func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
+func TestARunListsTheCallsOfItsBranches(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 3)
 	var open [][]string
@@ -449,9 +449,9 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	}
 }
 
-// TestWhatBranchesWereAnsweredStands: decisions about calls of a branch that makes none of them are
-// in the log, whatever ended the branch.
-func TestWhatBranchesWereAnsweredStands(t *testing.T) {
+// TestDecisionsAboutEndedBranchesAreKept: decisions about calls of a branch that makes none of them
+// are in the log, whatever ended the branch.
+func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
 	t.Parallel()
 	cancels := func(b *branchFixture) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
 	for name, play := range map[string]struct {

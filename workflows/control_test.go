@@ -133,9 +133,9 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
-// TestWhatIsCarriedOnIsBounded: whatever clients submit, the run can continue as new. A submission
+// TestContinuedPayloadIsBounded: whatever clients submit, the run can continue as new. A submission
 // that would make its payload too large is refused.
-func TestWhatIsCarriedOnIsBounded(t *testing.T) {
+func TestContinuedPayloadIsBounded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.env.SetContinueAsNewSuggested(true)

@@ -75,9 +75,9 @@ func (h *heldFixture) made() (ids []string) {
 
 var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 
-// TestAHeldRunGoesOn: a held run continues with its turn after the last decision, and then with the
-// next turn.
-func TestAHeldRunGoesOn(t *testing.T) {
+// TestAHeldRunContinues: a held run continues with its turn after the last decision, and then with
+// the next turn.
+func TestAHeldRunContinues(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
 	h.decide(time.Minute, approves("ask"))
@@ -119,8 +119,8 @@ func (w *fixture) look(after time.Duration, open *[][]string) {
 	}, after)
 }
 
-// TestAHeldRunTellsWhatIsOpen: a held run does not list calls that have a result.
-func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
+// TestAHeldRunListsItsOpenCalls: a held run does not list calls that have a result.
+func TestAHeldRunListsItsOpenCalls(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
 	var open [][]string
@@ -256,9 +256,9 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 	}
 }
 
-// TestAHeldRunFailsWhenNobodyDecides: with `onExpiry: fail` a held run fails when its approval
+// TestAHeldRunFailsOnExpiry: with `onExpiry: fail` a held run fails when its approval
 // expires.
-func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
+func TestAHeldRunFailsOnExpiry(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
 	h.model = func(runs.ModelCall) (runs.ModelAnswer, error) {

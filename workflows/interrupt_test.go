@@ -137,9 +137,9 @@ func TestDecisionsAddUp(t *testing.T) {
 	}
 }
 
-// TestQuestionsExpireAsTheyWereTold: a worker that dies right after it wrote the run's end leaves
-// the activity to another worker. The interrupts expire at the times in the record.
-func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
+// TestInterruptsExpireAtTheRecordedTimes: a worker that dies right after it wrote the run's end
+// leaves the activity to another worker. The interrupts expire at the times in the record.
+func TestInterruptsExpireAtTheRecordedTimes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {

@@ -27,9 +27,9 @@ func (w *fixture) events() []runs.NotificationEvent {
 	return events
 }
 
-// TestNoticesAreToldInOrder: notifications are sent in order, each until it succeeds. Decisions do
-// not wait for them.
-func TestNoticesAreToldInOrder(t *testing.T) {
+// TestNotificationsAreSentInOrder: notifications are sent in order, each until it succeeds.
+// Decisions do not wait for them.
+func TestNotificationsAreSentInOrder(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(2), nil }

@@ -109,8 +109,9 @@ func says(seq uint64, calls ...string) runs.ModelAnswer {
 	return a
 }
 
-// TestEachStepIsToldWhatCameBefore: each step's input has the position after the steps before it.
-func TestEachStepIsToldWhatCameBefore(t *testing.T) {
+// TestEachStepGetsThePositionBeforeIt: each step's input has the position after the steps before
+// it.
+func TestEachStepGetsThePositionBeforeIt(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {

@@ -221,7 +221,7 @@ func (w *fixture) isTold(fire string, ended runs.Ended) {
 	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", runs.SignalEnded, ended).Return(nil).Once()
 }
 
-func TestARunTellsItsFiring(t *testing.T) {
+func TestARunReportsItsFiring(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
@@ -234,9 +234,9 @@ func TestARunTellsItsFiring(t *testing.T) {
 	w.env.AssertExpectations(t)
 }
 
-// TestWhatGoesOnIsTheSameFirings: a run that continues a run with interrupts belongs to the same
+// TestContinuedRunsKeepTheirFiring: a run that continues a run with interrupts belongs to the same
 // firing. A run of another firing ends the first firing.
-func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
+func TestContinuedRunsKeepTheirFiring(t *testing.T) {
 	t.Parallel()
 	in := input
 	in.Fire = itsFire

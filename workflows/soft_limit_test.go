@@ -324,9 +324,9 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	}
 }
 
-// TestWhatWasSpentBelongsToItsInput: usage counts in the run that brings results of client tool
+// TestUsageBelongsToItsInput: usage counts in the run that brings results of client tool
 // calls, and not in the run of a new input.
-func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
+func TestUsageBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	spent := &runs.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
 	for verdict, atOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {

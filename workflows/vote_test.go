@@ -310,9 +310,9 @@ func TestRememberOfEqualArguments(t *testing.T) {
 	}
 }
 
-// TestVotesFitWhatGoesOn: the votes about all calls continue as one payload, whatever the votes
-// are.
-func TestVotesFitWhatGoesOn(t *testing.T) {
+// TestVotesFitIntoTheContinuedRun: the votes about all calls continue as one payload, whatever the
+// votes are.
+func TestVotesFitIntoTheContinuedRun(t *testing.T) {
 	t.Parallel()
 	for quorum, most := range map[int]int{2: 6, 8: 2} {
 		for _, calls := range []int{most, runs.MaxInterrupts} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestArgumentOfWhatIsThere(t *testing.T) {
+func TestArgumentOfPartialJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{``, ``},

@@ -76,9 +76,9 @@ func TestManyPublications(t *testing.T) {
 	}
 }
 
-// TestADirectoryKeepsWhatWasPut: a directory replaces a definition that a client has published only
-// with force, or if the directory had the same definition before.
-func TestADirectoryKeepsWhatWasPut(t *testing.T) {
+// TestADirectoryKeepsPublishedDefinitions: a directory replaces a definition that a client has
+// published only with force, or if the directory had the same definition before.
+func TestADirectoryKeepsPublishedDefinitions(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()

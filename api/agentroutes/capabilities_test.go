@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 )
 
-func TestCapabilitiesSayWhatTheDefinitionAllows(t *testing.T) {
+func TestCapabilitiesFollowTheDefinition(t *testing.T) {
 	t.Parallel()
 	predict := []agents.Prediction{{Tool: "write", Argument: "text", Key: "text"}}
 	for name, test := range map[string]struct {
@@ -26,9 +26,9 @@ func TestCapabilitiesSayWhatTheDefinitionAllows(t *testing.T) {
 	}
 }
 
-// TestCapabilitiesSayHowPeopleAreInvolved: the capabilities derive from the agent's rules, limits,
+// TestCapabilitiesListApprovals: the capabilities derive from the agent's rules, limits,
 // steps and tools, and from the agents that it runs. They leave out what only workers know.
-func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
+func TestCapabilitiesListApprovals(t *testing.T) {
 	t.Parallel()
 	const none, asked, decides, unknown = `{"approvals":false,"feedback":false,"interrupts":false,"approveWithEdits":false}`,
 		`{"approvals":false,"feedback":false,"interrupts":true,"approveWithEdits":false}`,

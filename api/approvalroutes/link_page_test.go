@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// TestWhatALinkPageShows: the page of a link names the agent, the step and the interrupt. An
+// TestLinkPage: the page of a link names the agent, the step and the interrupt. An
 // approval step of a pipeline has a message, no tool, and often no arguments.
-func TestWhatALinkPageShows(t *testing.T) {
+func TestLinkPage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asked      stream.ApprovalSource

@@ -107,9 +107,9 @@ func person(subject string, roles ...string) *auth.Principal {
 
 var approves = Request{Decision: "approve"}
 
-// TestWhoMayDecide: the approvers may decide, and after the escalation time those that the rule
-// escalates to. No other caller may.
-func TestWhoMayDecide(t *testing.T) {
+// TestApproversMayDecide: the approvers may decide, and after the escalation time those that the
+// rule escalates to. No other caller may.
+func TestApproversMayDecide(t *testing.T) {
 	t.Parallel()
 	rule := agents.Approval{Approvers: []string{"role:finance", "bob"}, Escalate: []agents.Escalation{{After: time.Hour, To: []string{"role:manager"}}}}
 	for asked, cases := range map[time.Duration]map[string]*auth.Principal{
@@ -133,9 +133,9 @@ func TestWhoMayDecide(t *testing.T) {
 	}
 }
 
-// TestWhoAskedForTheRun: with `notByRequester` the run's requester may not decide. All anonymous
-// callers count as one person.
-func TestWhoAskedForTheRun(t *testing.T) {
+// TestTheRequesterMayNotDecide: with `notByRequester` the run's requester may not decide. All
+// anonymous callers count as one person.
+func TestTheRequesterMayNotDecide(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	for want, who := range map[string]*auth.Principal{"": person("bob"), "not_by_requester": person("ann", "any")} {
@@ -249,9 +249,9 @@ func TestQuestionsWithoutARule(t *testing.T) {
 	}
 }
 
-// TestWhoAnswersAsksForNothing: a caller that only decides does not become the requester of the
+// TestDecidersAreNotRequesters: a caller that only decides does not become the requester of the
 // next run. The original requester stays.
-func TestWhoAnswersAsksForNothing(t *testing.T) {
+func TestDecidersAreNotRequesters(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	ctx := auth.With(t.Context(), *person("bob"))

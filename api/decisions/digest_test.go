@@ -14,9 +14,9 @@ func asPerson(t *testing.T, subject string, roles ...string) context.Context {
 	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
 }
 
-// TestWhatMakesADecisionTheSame: a decision has the same digest in every channel and with any roles
+// TestDecisionDigest: a decision has the same digest in every channel and with any roles
 // of its subject. Decisions of different subjects have different digests.
-func TestWhatMakesADecisionTheSame(t *testing.T) {
+func TestDecisionDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(ctx context.Context, kind string) [32]byte {
 		t.Helper()

@@ -146,9 +146,9 @@ func TestAddressInUseIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhoCallsIsSettledFirst: a process checks its authentication settings before it waits for
+// TestAuthSettingsAreCheckedFirst: a process checks its authentication settings before it waits for
 // servers.
-func TestWhoCallsIsSettledFirst(t *testing.T) {
+func TestAuthSettingsAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	for variable, environ := range map[string][]string{
 		"PERDURE_AUTH":      {"PERDURE_ADDR=0.0.0.0:0"},

@@ -64,15 +64,15 @@ limits: {tokens: 1000000000}
 // widths are the maximal numbers of concurrent model calls of an agent's run.
 var widths = map[string]int64{"plain": 1, "handy": 1, "lead": 2, "fan": 3, "chatty": 1}
 
-// TestUsageIsWhatWasBilled: runs report the usage that the model server has billed, over summaries,
-// subagents, branches, cancels and kills. Answers with a usage count exactly, each answer without
-// one counts once as an estimate, and refused requests do not count. The figures of runs, threads
-// and the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
+// TestUsageEqualsBilledUsage: runs report the usage that the model server has billed, over
+// summaries, subagents, branches, cancels and kills. Answers with a usage count exactly, each
+// answer without one counts once as an estimate, and refused requests do not count. The figures of
+// runs, threads and the tenant's day agree. CHAOS_SEED chooses; with -chaos there are 500 runs.
 //
 // After a kill the log may have the note of a call although the server did not receive the request,
 // or refused it. Such a call is charged as an estimate of its input. A thread has at most as many
 // of them as kills have hit its model calls.
-func TestUsageIsWhatWasBilled(t *testing.T) {
+func TestUsageEqualsBilledUsage(t *testing.T) {
 	t.Parallel()
 	a := setupAudit(t, true)
 	a.run(t)
@@ -82,9 +82,9 @@ func TestUsageIsWhatWasBilled(t *testing.T) {
 	}
 }
 
-// TestMetricsAreWhatWasBilled: without kills, the metrics are what the model server has billed,
+// TestMetricsEqualBilledUsage: without kills, the metrics are what the model server has billed,
 // too. A killed process loses the metrics that were not collected.
-func TestMetricsAreWhatWasBilled(t *testing.T) {
+func TestMetricsEqualBilledUsage(t *testing.T) {
 	t.Parallel()
 	a := setupAudit(t, false)
 	a.run(t)

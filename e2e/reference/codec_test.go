@@ -56,7 +56,7 @@ func (c codec) decode(message []byte) (answer reply) {
 	return answer
 }
 
-func TestBothWiresSayTheSame(t *testing.T) {
+func TestBothWiresAgree(t *testing.T) {
 	t.Parallel()
 	ref := codec{startReference(t, "proto", "codec.mjs")}
 	for _, raw := range corpus(t) {

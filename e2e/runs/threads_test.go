@@ -121,9 +121,9 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.AssistantMessage("Nobody.")}, kit.Shared.MessagesOf(t, in.ThreadID))
 }
 
-// TestDeleteStopsWhatRuns: deleting a thread stops its work in any state, and the thread stays
+// TestDeleteStopsTheThread: deleting a thread stops its work in any state, and the thread stays
 // deleted.
-func TestDeleteStopsWhatRuns(t *testing.T) {
+func TestDeleteStopsTheThread(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, in kit.Input) []*kit.Follower{
 		"a run that speaks": func(t *testing.T, in kit.Input) []*kit.Follower {

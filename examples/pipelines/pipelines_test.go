@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// TestFilesSayTheSame: the definitions in files and in Go have the same canonical form. Only the
+// TestFilesAndGoAgree: the definitions in files and in Go have the same canonical form. Only the
 // tools of the report differ: tools of an MCP server in the file, and Go functions here.
-func TestFilesSayTheSame(t *testing.T) {
+func TestFilesAndGoAgree(t *testing.T) {
 	t.Parallel()
 	made, err := all()
 	if err != nil {

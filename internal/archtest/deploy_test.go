@@ -121,7 +121,7 @@ func TestComposeHasTwoOfEach(t *testing.T) {
 	}
 }
 
-func TestComposeRefersToWhatIsThere(t *testing.T) {
+func TestComposeReferencesExist(t *testing.T) {
 	t.Parallel()
 	c := compose(t)
 	for name, s := range c.Services {
@@ -176,9 +176,9 @@ func TestComposeVersionsFollowGoMod(t *testing.T) {
 	}
 }
 
-// TestNATSConfigurationIsWhatTheLogNeeds: the NATS server itself reads the configuration. The
+// TestNATSConfigurationFitsTheLog: the NATS server itself reads the configuration. The
 // server expands environment variables, so this test is not parallel.
-func TestNATSConfigurationIsWhatTheLogNeeds(t *testing.T) {
+func TestNATSConfigurationFitsTheLog(t *testing.T) {
 	c := compose(t)
 	var nodes []string
 	for name, s := range c.Services {

@@ -23,7 +23,7 @@ var mayPanic = map[string]string{
 	"internal/process/devserver": "Temporal's logger has to; Start turns it into an error",
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestEveryPackageHasADocComment(t *testing.T) {
 	t.Parallel()
 	for path, p := range load(t) {
 		if p.own() && p.Doc == "" && len(p.GoFiles) > 0 {

@@ -122,9 +122,9 @@ func TestExitCodes(t *testing.T) {
 	run(t, nil, "", "threads", "--url", "http://127.0.0.1:1").want(t, exitUnreachable, "", "cannot be reached")
 }
 
-// TestAnswerHoldsWhatCounts: the answer on a pipe contains the output of the successful attempt and
-// not that of a failed one.
-func TestAnswerHoldsWhatCounts(t *testing.T) {
+// TestAnswerOmitsFailedAttempts: the answer on a pipe contains the output of the successful attempt
+// and not that of a failed one.
+func TestAnswerOmitsFailedAttempts(t *testing.T) {
 	t.Parallel()
 	text := func(kind, more string) string {
 		return fmt.Sprintf(`{"type":"TEXT_MESSAGE_%s","messageId":"m1"%s}`, kind, more)

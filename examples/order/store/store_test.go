@@ -72,9 +72,9 @@ func journalOf(t *testing.T, routes http.Handler, path string) (did string) {
 	return strings.TrimSpace(did)
 }
 
-// TestStoreKnowsWhatItHasDone: a store that was killed keeps its completed operations, and repeats
-// none.
-func TestStoreKnowsWhatItHasDone(t *testing.T) {
+// TestStoreKeepsCompletedOperations: a store that was killed keeps its completed operations, and
+// repeats none.
+func TestStoreKeepsCompletedOperations(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data", "store.jsonl")
 	routes, closes := open(t, file)

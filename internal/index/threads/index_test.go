@@ -166,8 +166,8 @@ func await(t *testing.T, x *threads.Index, want []string) {
 	}
 }
 
-// TestListsWhatTheLogWrites: the list shows the entries that the log writes.
-func TestListsWhatTheLogWrites(t *testing.T) {
+// TestListsTheEntriesOfTheLog: the list shows the entries that the log writes.
+func TestListsTheEntriesOfTheLog(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	x := watch(t, l)

@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestStoppingWorkerFailsWhatItLeaves: a stopping worker fails its unfinished attempts itself, so
+// TestStoppingWorkerFailsItsAttempts: a stopping worker fails its unfinished attempts itself, so
 // that no other worker has to detect its death first.
-func TestStoppingWorkerFailsWhatItLeaves(t *testing.T) {
+func TestStoppingWorkerFailsItsAttempts(t *testing.T) {
 	t.Parallel()
 	var left []string
 	p, err := presence.Start(t.Context(), streamtest.Open(t), "one", func(_ context.Context, worker string, token []byte) error {
