@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestCallsThatAreCompensatedForComeToTheirEnd: a call with a compensation is not cancelled with
+// TestCallsWithACompensationAreNotCancelled: a call with a compensation is not cancelled with
 // its run, on the main path and in branches, so that its effect is known. A call that has not begun
 // is not made.
-func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
+func TestCallsWithACompensationAreNotCancelled(t *testing.T) {
 	t.Parallel()
 	const pay = `{name: pay, tool: pay, compensate: {tool: note, args: {note: "refund ${steps.pay}"}}}`
 	for name, c := range map[string]struct {

@@ -117,7 +117,7 @@ func (d *notificationFixture) says(subject, channel, verdict, reason string) run
 	return runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
 }
 
-func TestANoticeIsMadeKnownOnce(t *testing.T) {
+func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
 	c := &d.waits.Calls[0]

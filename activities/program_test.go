@@ -58,9 +58,9 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// TestProgramsThatWorkForOthersLeaveNoOutputs: the outputs of a program that is a subagent are
+// TestProgramsAsSubagentsLeaveNoOutputs: the outputs of a program that is a subagent are
 // removed from the state when its call ends, successful or not.
-func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
+func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {
 		t.Run(name, func(t *testing.T) {

@@ -291,7 +291,7 @@ func TestFailuresOfAFiring(t *testing.T) {
 	failed("schedule_gone")
 }
 
-func TestHowFarARunHasCome(t *testing.T) {
+func TestProgressOfARun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
 	if _, err := f.fire(); err != nil {

@@ -154,8 +154,8 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 	}
 }
 
-// TestARunMayTakeItsTimeToBegin: the API does not check a run that was started a moment ago.
-func TestARunMayTakeItsTimeToBegin(t *testing.T) {
+// TestARecentRunIsNotChecked: the API does not check a run that was started a moment ago.
+func TestARecentRunIsNotChecked(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	begun := time.Now()

@@ -275,9 +275,9 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	c.pings("the socket serves on")
 }
 
-// TestAFrameThatTakesLongHoldsNothingUp: a run may take long to start. Other requests of the socket
+// TestASlowFrameDoesNotDelayOthers: a run may take long to start. Other requests of the socket
 // are served meanwhile.
-func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
+func TestASlowFrameDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.works()

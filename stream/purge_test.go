@@ -114,8 +114,8 @@ func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 	}
 }
 
-// TestPlacesToComeAreNotGone: a position that the log has not reached is not a purged one.
-func TestPlacesToComeAreNotGone(t *testing.T) {
+// TestFuturePositionsAreNotPurged: a position that the log has not reached is not a purged one.
+func TestFuturePositionsAreNotPurged(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	write(t, l, 1, "u1", "a1")

@@ -63,8 +63,9 @@ func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 	}
 }
 
-// TestNoteAloneIsNothingToKeep: an attempt with notes and without output leaves no message.
-func TestNoteAloneIsNothingToKeep(t *testing.T) {
+// TestAttemptWithoutOutputLeavesNoMessage: an attempt with notes and without output leaves no
+// message.
+func TestAttemptWithoutOutputLeavesNoMessage(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	p := place("1/model", must[uint64](t)(snapshots(l).OpenRun(ctx, place("1/model", 0), stream.Opening{RunID: run.ID}, false)))

@@ -73,9 +73,9 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestNothingDisappears: whatever lists clients send, each message is in the conversation or in the
-// superseded messages.
-func TestNothingDisappears(t *testing.T) {
+// TestEveryMessageIsKeptOrSuperseded: whatever lists clients send, each message is in the
+// conversation or in the superseded messages.
+func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -83,9 +83,9 @@ func TestADayAsks(t *testing.T) {
 	}
 }
 
-// TestADayTakesNoTurns: an interrupt for the day budget does not count as a turn, with and without
-// soft limits of the run.
-func TestADayTakesNoTurns(t *testing.T) {
+// TestDayBudgetInterruptsAreNoTurns: an interrupt for the day budget does not count as a turn, with
+// and without soft limits of the run.
+func TestDayBudgetInterruptsAreNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"alone": nil, "with soft limits": {Turns: 40}} {
 		t.Run(name, func(t *testing.T) {
@@ -220,9 +220,9 @@ func TestADayOfAProgram(t *testing.T) {
 	}
 }
 
-// TestADayLetsBranchesThrough: calls in branches and compensations do not ask about the day budget.
-// They go through.
-func TestADayLetsBranchesThrough(t *testing.T) {
+// TestBranchesDoNotAskAboutTheDayBudget: calls in branches and compensations do not ask about the
+// day budget. They go through.
+func TestBranchesDoNotAskAboutTheDayBudget(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, `
 steps:

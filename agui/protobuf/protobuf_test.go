@@ -88,9 +88,9 @@ func TestEncryptedValueType(t *testing.T) {
 	}
 }
 
-// TestMaterialOfOtherVersions: a value without a number is left out, as clients do, and an event
+// TestUnknownEventsAndValues: a value without a number is left out, as clients do, and an event
 // without a number is recognized.
-func TestMaterialOfOtherVersions(t *testing.T) {
+func TestUnknownEventsAndValues(t *testing.T) {
 	t.Parallel()
 	if _, err := protobuf.Append(nil, &agui.UnknownEvent{Type: "FUTURE"}); !errors.Is(err, protobuf.ErrUnknownEvent) {
 		t.Errorf("writing an unknown event: %v", err)

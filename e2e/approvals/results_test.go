@@ -98,8 +98,8 @@ func TestToolResultsWithoutAnInput(t *testing.T) {
 	}
 }
 
-// TestToolResultsThatComeTooLate: an input without results gives the calls up.
-func TestToolResultsThatComeTooLate(t *testing.T) {
+// TestLateToolResults: an input without results gives the calls up.
+func TestLateToolResults(t *testing.T) {
 	t.Parallel()
 	prompt := kit.Marked("Ask me.")
 	kit.ScriptColorPicks(t, prompt, kit.Marked("Thank you."), "sky")

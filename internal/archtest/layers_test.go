@@ -202,7 +202,7 @@ func TestWorkflowsImportNothingNondeterministic(t *testing.T) {
 	}
 }
 
-func TestLogKnowsNoHTTP(t *testing.T) {
+func TestLogDoesNotImportHTTP(t *testing.T) {
 	t.Parallel()
 	g := load(t)
 	for _, path := range g.matching("stream/...") {

@@ -110,9 +110,9 @@ func TestNATSLogReportsAFullDisk(t *testing.T) {
 	}
 }
 
-// TestNATSLogTakesKillsLightly: the documentation allows killing the process, so the next start
+// TestNATSLogOmitsWarningsOfAKill: the documentation allows killing the process, so the next start
 // does not warn about it.
-func TestNATSLogTakesKillsLightly(t *testing.T) {
+func TestNATSLogOmitsWarningsOfAKill(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	l := newNATSLog(logTo(&buf, slog.LevelWarn))
