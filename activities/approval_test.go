@@ -148,12 +148,12 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	snap, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(now.Remembered) != 1 || now.Remembered[0].Args != activities.CanonicalDigest(` { "b": 2, "a": 1 } `) {
-		t.Errorf("remembered approvals: got %+v", now.Remembered)
+	if len(snap.Remembered) != 1 || snap.Remembered[0].Args != activities.CanonicalDigest(` { "b": 2, "a": 1 } `) {
+		t.Errorf("remembered approvals: got %+v", snap.Remembered)
 	}
 	equal, err := e.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.WaitCount != 0 {

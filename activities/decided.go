@@ -39,18 +39,18 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 	if d == nil || in.Question > 0 {
 		return tools.Result{}, "", nil
 	}
-	said := &stream.Decision{}
+	content := &stream.Decision{}
 	// A decision without content, such as one by time, has no proposal.
 	if d.Input > 0 {
 		var err error
-		if said, err = a.Log.Decision(ctx, d.Input); err != nil {
+		if content, err = a.Log.Decision(ctx, d.Input); err != nil {
 			return tools.Result{}, "", err
 		}
 	}
 	switch d.Kind {
 	case runs.DecisionApprove, runs.DecisionEdit:
 		if d.Kind == runs.DecisionEdit {
-			call.Arguments = string(said.Args)
+			call.Arguments = string(content.Args)
 		}
 		// What people approved is what is executed.
 		if runs.DigestArgs(call.Arguments) != d.Args {
@@ -59,12 +59,12 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 		return tools.Result{}, "", nil
 	case runs.DecisionAnswer, runs.DecisionToolResult:
 		// The decision has no content to use as a result.
-		if said.Result == nil {
+		if content.Result == nil {
 			return tools.Failed(callGivenUp), runs.OutcomeError, nil
 		}
-		return resultOf(*said.Result), runs.OutcomeSuccess, nil
+		return resultOf(*content.Result), runs.OutcomeSuccess, nil
 	case runs.DecisionReject:
-		return tools.Failed(withReason(callRejected, said.Reason)), runs.OutcomeError, nil
+		return tools.Failed(withReason(callRejected, content.Reason)), runs.OutcomeError, nil
 	case runs.DecisionExpire:
 		return tools.Failed(expired(in.OnExpiry)), runs.OutcomeError, nil
 	default:

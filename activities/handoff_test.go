@@ -44,11 +44,11 @@ func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 
 func (e *fixture) has() string {
 	e.t.Helper()
-	now, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
+	snap, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return now.Agent()
+	return snap.Agent()
 }
 
 // TestHandoff: after a handoff the target agent answers. Its model gets the conversation, its own

@@ -192,15 +192,15 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 			decision.ArgsDigest = cmp.Or(d.Args, c.Approval.Args)
 		}
 		if d.Input > 0 {
-			said, at, err := r.activities.Log.DecisionAt(ctx, d.Input)
+			content, at, err := r.activities.Log.DecisionAt(ctx, d.Input)
 			if err != nil {
 				return nil, err
 			}
-			decision.At, decision.Channel, decision.Reason, decision.Remember = at.UTC(), said.Channel, said.Reason, said.Remember
-			if said.By != nil {
-				decision.By = said.By.Subject
+			decision.At, decision.Channel, decision.Reason, decision.Remember = at.UTC(), content.Channel, content.Reason, content.Remember
+			if content.By != nil {
+				decision.By = content.By.Subject
 			}
-			if err := addDecisionContent(&decision, said); err != nil {
+			if err := addDecisionContent(&decision, content); err != nil {
 				return nil, err
 			}
 		} else if d.Kind == runs.DecisionCancel {
@@ -216,10 +216,10 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 
 // addDecisionContent adds the edited arguments or the answer; beyond inbox.MaxArgs it sets
 // Truncated instead.
-func addDecisionContent(d *inbox.Decision, said *stream.Decision) error {
-	d.Args, d.Content = said.Args, said.Content
-	if said.Result != nil && said.Result.Content.IsText() {
-		text, err := json.Marshal(said.Result.Content.Text())
+func addDecisionContent(d *inbox.Decision, content *stream.Decision) error {
+	d.Args, d.Content = content.Args, content.Content
+	if content.Result != nil && content.Result.Content.IsText() {
+		text, err := json.Marshal(content.Result.Content.Text())
 		if err != nil {
 			return fmt.Errorf("activities: encode answer: %w", err)
 		}

@@ -130,8 +130,8 @@ func TestASoftLimitIsEdited(t *testing.T) {
 	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
 	var l *limitFixture
 	l = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		said := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
-		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(said), Args: runs.DigestArgs(figures), Allowed: 1201}
+		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
+		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(content), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
 	if _, result := l.run("go"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v", result)

@@ -61,13 +61,13 @@ const toolFailed = "tool_failed"
 // the output rules of the step judge it.
 func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
-	verdict, said, err := w.verdict(ctx, leaf.CallID)
+	verdict, content, err := w.verdict(ctx, leaf.CallID)
 	if err != nil {
 		return event, err
 	}
 	// An approve step has no tool result. A rejection is its output, not its failure.
 	if leaf.Place.Inline {
-		event.Output, err = w.approvalOutput(leaf.CallID, verdict, said)
+		event.Output, err = w.approvalOutput(leaf.CallID, verdict, content)
 		return event, err
 	}
 	// A refused call fails the step. Its result is only a text for a model.
@@ -129,13 +129,13 @@ func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind,
 	if decided.Proposal == 0 {
 		return runs.DecisionKind(decided.Kind), &stream.Decision{}, nil
 	}
-	said, err := w.activities.Log.Decision(ctx, decided.Proposal)
-	return runs.DecisionKind(decided.Kind), said, err
+	content, err := w.activities.Log.Decision(ctx, decided.Proposal)
+	return runs.DecisionKind(decided.Kind), content, err
 }
 
 // approvalOutput returns the output of an approve step: whether it was approved, by whom, and with
 // which arguments, which an approver may have edited.
-func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
+func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, content *stream.Decision) (json.RawMessage, error) {
 	out := struct {
 		Approved bool              `json:"approved"`
 		Decision runs.DecisionKind `json:"decision"`
@@ -143,12 +143,12 @@ func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, said *
 		Reason   string            `json:"reason,omitempty"`
 		Content  string            `json:"content,omitempty"`
 		Args     json.RawMessage   `json:"args,omitempty"`
-	}{Approved: verdict == runs.DecisionApprove || verdict == runs.DecisionEdit, Decision: verdict, Reason: said.Reason}
-	if said.By != nil {
-		out.By = said.By.Subject
+	}{Approved: verdict == runs.DecisionApprove || verdict == runs.DecisionEdit, Decision: verdict, Reason: content.Reason}
+	if content.By != nil {
+		out.By = content.By.Subject
 	}
-	if said.Result != nil {
-		out.Content = said.Result.Content.Text()
+	if content.Result != nil {
+		out.Content = content.Result.Content.Text()
 	}
 	// The conversation has the arguments as they are after an edit.
 	for _, e := range w.thread.Entries {

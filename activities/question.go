@@ -61,10 +61,10 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 
 // replyContent returns a reply as the tool receives it: the answer, or why there is none.
 func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.Answer, error) {
-	said := &stream.Decision{}
+	content := &stream.Decision{}
 	if r.Proposal > 0 {
 		var err error
-		if said, err = a.Log.Decision(ctx, r.Proposal); err != nil {
+		if content, err = a.Log.Decision(ctx, r.Proposal); err != nil {
 			return tools.Answer{}, err
 		}
 	}
@@ -72,9 +72,9 @@ func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.An
 	answer := tools.Answer{Question: r.Question, State: r.State, Status: tools.Cancelled}
 	switch runs.DecisionKind(r.Kind) {
 	case runs.DecisionAnswer:
-		answer.Status, answer.Content = tools.Answered, said.Content
+		answer.Status, answer.Content = tools.Answered, content.Content
 	case runs.DecisionReject:
-		answer.Status, answer.Words = tools.Declined, said.Reason
+		answer.Status, answer.Words = tools.Declined, content.Reason
 	case runs.DecisionExpire:
 		answer.Status = tools.Expired
 	}

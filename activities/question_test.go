@@ -72,11 +72,11 @@ func (e *fixture) lastQuestion() uint64 {
 }
 
 // again makes the call again in another run, with the decision.
-func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decision, said *stream.Decision) runs.ToolAnswer {
+func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decision, content *stream.Decision) runs.ToolAnswer {
 	e.t.Helper()
-	if said != nil {
-		said.Kind = string(d.Kind)
-		d.Input = e.propose(said)
+	if content != nil {
+		content.Kind = string(d.Kind)
+		d.Input = e.propose(content)
 	}
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)

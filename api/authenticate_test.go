@@ -258,12 +258,12 @@ func TestDecisionsNameTheirAuthor(t *testing.T) {
 		return decisions[0]
 	}
 	anns := says(alpha...)
-	said, err := s.log.Decision(s.ctx(), anns.Input)
+	content, err := s.log.Decision(s.ctx(), anns.Input)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &stream.Decision{CallID: "c1", Kind: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "input"}
-	if diff := gocmp.Diff(want, said); diff != "" {
+	if diff := gocmp.Diff(want, content); diff != "" {
 		t.Errorf("decision in the log (-want +got):\n%s", diff)
 	}
 	if again := says(append([]string{"X-Roles", "boss"}, alpha...)...); again != anns {

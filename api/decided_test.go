@@ -92,12 +92,12 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	o.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
-		said, at, err := o.log.DecisionAt(o.ctx(), d.Input)
+		content, at, err := o.log.DecisionAt(o.ctx(), d.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
-		decision := inbox.Decision{Decision: string(d.Kind), By: said.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.Args, Args: said.Args, Reason: said.Reason}
-		if said.Result != nil {
+		decision := inbox.Decision{Decision: string(d.Kind), By: content.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.Args, Args: content.Args, Reason: content.Reason}
+		if content.Result != nil {
 			decision.Content = json.RawMessage(`"done"`)
 		}
 		o.tells(call, ids[i], inbox.Decided, decision)

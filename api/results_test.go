@@ -108,9 +108,9 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","truncated":true}`)
 	taken = nil
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
-	said, err := n.log.Decision(n.ctx(), taken.Input)
-	if err != nil || said.Kind != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
-		t.Errorf("record in the log: got %+v: %v", said, err)
+	content, err := n.log.Decision(n.ctx(), taken.Input)
+	if err != nil || content.Kind != "result" || content.Channel != "http" || content.Result.Content.Text() != "blue" {
+		t.Errorf("record in the log: got %+v: %v", content, err)
 	}
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)

@@ -267,15 +267,15 @@ func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (load
 			return loadedThread{}, err
 		}
 	}
-	now, err := s.Snapshots.At(ctx, in.run.Thread, last)
+	snap, err := s.Snapshots.At(ctx, in.run.Thread, last)
 	if err != nil {
 		return loadedThread{}, err
 	}
-	agent, err := s.agentOfThread(in.agent, now)
+	agent, err := s.agentOfThread(in.agent, snap)
 	if err != nil {
 		return loadedThread{}, err
 	}
-	return loadedThread{now, agent}, checkOutputState(agent, in.input, now)
+	return loadedThread{snap, agent}, checkOutputState(agent, in.input, snap)
 }
 
 // resolution is what an input says about the interrupts and the client tool calls of its thread.

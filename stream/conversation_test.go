@@ -240,11 +240,11 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	away := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2")})
 	again := judged.Accept(snapshot.Claim{Messages: msgs("u1")})
 
-	now := write(t, l, 2, "u1 a1", "a1b") // another client started a run
-	if a, ok := now.Renew(away); !ok || a.Keep != 3 || !a.Differs {
+	snap := write(t, l, 2, "u1 a1", "a1b") // another client started a run
+	if a, ok := snap.Renew(away); !ok || a.Keep != 3 || !a.Differs {
 		t.Errorf("Renew drops the other run's answer: %+v, %v", a, ok)
 	}
-	if a, ok := now.Renew(again); !ok || a.Keep != 1 {
+	if a, ok := snap.Renew(again); !ok || a.Keep != 1 {
 		t.Errorf("Renew restores messages that the client cut: %+v, %v", a, ok)
 	}
 	// Two queued runs: the second run's list has the first run's message.
@@ -296,9 +296,9 @@ func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
 			t.Parallel()
 			l := streamtest.Open(t)
 			waiting := write(t, l, 1, "u1", "a1").Accept(snapshot.Claim{Messages: msgs(c.waiting), History: c.history})
-			now := write(t, l, 2, c.before, "a2")
-			if a, ok := now.Renew(waiting); ok != c.ok {
-				t.Errorf("accepted: got %v, with the conversation %s", ok, words((&snapshot.Snapshot{Entries: now.Apply(a)}).Messages()))
+			snap := write(t, l, 2, c.before, "a2")
+			if a, ok := snap.Renew(waiting); ok != c.ok {
+				t.Errorf("accepted: got %v, with the conversation %s", ok, words((&snapshot.Snapshot{Entries: snap.Apply(a)}).Messages()))
 			}
 		})
 	}

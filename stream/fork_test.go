@@ -79,9 +79,9 @@ func TestForkIsIndependent(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantWords(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
-	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
-	if now.Origin == nil || now.Origin.Thread != to.ID || now.Origin.Run != "run3" || len(now.Runs) != 0 || now.Agent() != "a" {
-		t.Errorf("origin: got %+v, with the runs %+v", now.Origin, now.Runs)
+	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
+	if snap.Origin == nil || snap.Origin.Thread != to.ID || snap.Origin.Run != "run3" || len(snap.Runs) != 0 || snap.Agent() != "a" {
+		t.Errorf("origin: got %+v, with the runs %+v", snap.Origin, snap.Runs)
 	}
 }
 
@@ -107,12 +107,12 @@ func TestForkHasNoInterrupts(t *testing.T) {
 	if err := snapshots(l).Fork(ctx, runNamed("r1"), to); err != nil {
 		t.Fatal(err)
 	}
-	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0))
-	if len(now.Interrupts)+len(now.ClientCalls)+len(now.Answered)+len(now.Decided)+len(now.Remembered) > 0 || now.Status() != stream.StatusIdle {
-		t.Errorf("fork: got the interrupts %+v and the remembered approvals %+v, want none", now.Interrupts, now.Remembered)
+	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0))
+	if len(snap.Interrupts)+len(snap.ClientCalls)+len(snap.Answered)+len(snap.Decided)+len(snap.Remembered) > 0 || snap.Status() != stream.StatusIdle {
+		t.Errorf("fork: got the interrupts %+v and the remembered approvals %+v, want none", snap.Interrupts, snap.Remembered)
 	}
-	if string(now.State) != `{"given":1}` || len(now.Entries) != 2 || len(now.Entries[1].Message.ToolCalls) != 1 {
-		t.Errorf("fork: got the state %s and the messages %+v", now.State, now.Entries)
+	if string(snap.State) != `{"given":1}` || len(snap.Entries) != 2 || len(snap.Entries[1].Message.ToolCalls) != 1 {
+		t.Errorf("fork: got the state %s and the messages %+v", snap.State, snap.Entries)
 	}
 	if parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); parent.Status() != stream.StatusWaiting {
 		t.Errorf("status of the parent: got %s", parent.Status())
@@ -165,8 +165,8 @@ func TestForksAtTheSameTime(t *testing.T) {
 		if errs[0] != nil {
 			won = "run2"
 		}
-		if now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0)); now.Origin.Run != won {
-			t.Fatalf("round %d: origin: got %s, want %s", round, now.Origin.Run, won)
+		if snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0)); snap.Origin.Run != won {
+			t.Fatalf("round %d: origin: got %s, want %s", round, snap.Origin.Run, won)
 		}
 	}
 }
@@ -185,8 +185,8 @@ func TestForkOfALargeConversation(t *testing.T) {
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
-	now := writeOn(t, l, to, 2, msgs("u2"), msgs("a2"))
-	if err := snapshots(l).Checkpoint(ctx, to, now, true); err != nil {
+	snap := writeOn(t, l, to, 2, msgs("u2"), msgs("a2"))
+	if err := snapshots(l).Checkpoint(ctx, to, snap, true); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := must[*snapshot.Snapshot](t)(snapshots(streamtest.OpenOn(t, server)).Latest(ctx, to, 0)).Messages()

@@ -42,13 +42,13 @@ func (h *handing) run(agent string, to ...string) {
 // want checks the thread's agent, and for each requested agent the agent that answers.
 func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 	h.t.Helper()
-	now := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
+	snap := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
 	for asked, want := range speaks {
-		if got := now.AnsweringAgent(asked); got != want {
+		if got := snap.AnsweringAgent(asked); got != want {
 			h.t.Errorf("after %d runs, with %s requested: got the agent %s, want %s", h.runs, asked, got, want)
 		}
 	}
-	if got := now.Agent(); got != has {
+	if got := snap.Agent(); got != has {
 		h.t.Errorf("after %d runs: agent of the thread: got %s, want %s", h.runs, got, has)
 	}
 	if got := listed(h.t, testContext(h.t), h.log)[of.ID].Agent; got != has {
@@ -75,8 +75,8 @@ func TestHandoffs(t *testing.T) {
 	h.run("c", "a", "b", "a")
 	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
 	h.run("c") // the run was submitted before the handoff
-	if now := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); now.AnsweringAgent("c") != "a" || now.AnsweringAgent("b") != "a" {
-		t.Errorf("after the late run: got the agents %s and %s, want a and a", now.AnsweringAgent("c"), now.AnsweringAgent("b"))
+	if snap := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); snap.AnsweringAgent("c") != "a" || snap.AnsweringAgent("b") != "a" {
+		t.Errorf("after the late run: got the agents %s and %s, want a and a", snap.AnsweringAgent("c"), snap.AnsweringAgent("b"))
 	}
 	h.run("d")
 	h.want(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})

@@ -166,19 +166,19 @@ func TestRunsOfAThread(t *testing.T) {
 			}
 		}
 	}
-	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	ends := ""
-	for i, n := range now.Runs {
+	for i, n := range snap.Runs {
 		ends += n.Outcome + n.Code + " "
 		if n.Segment() != i+1 || n.Agent != "a" || n.Revision != "v" || n.Began.IsZero() || n.Ended.IsZero() != (n.Outcome == "") {
 			t.Errorf("run %d: got %+v", i, n)
 		}
 	}
-	if ends != "success errortimeout cancelled  " || now.Status() != stream.StatusRunning || now.Active.IsZero() {
-		t.Errorf("got the ends %q and the status %s", ends, now.Status())
+	if ends != "success errortimeout cancelled  " || snap.Status() != stream.StatusRunning || snap.Active.IsZero() {
+		t.Errorf("got the ends %q and the status %s", ends, snap.Status())
 	}
-	if len(now.Usage) != 2 || *now.Usage[0].InputTokens != 15 || *now.Usage[0].OutputTokens != 3 || now.Usage[1].OutputTokens != nil {
-		t.Errorf("usage: got %+v", now.Usage)
+	if len(snap.Usage) != 2 || *snap.Usage[0].InputTokens != 15 || *snap.Usage[0].OutputTokens != 3 || snap.Usage[1].OutputTokens != nil {
+		t.Errorf("usage: got %+v", snap.Usage)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestClientHasTheOrderOfTheThread(t *testing.T) {
 				if name == "appended" {
 					claim.History = snapshot.HistoryAppend
 				}
-				now := claims(t, l, second, claim)
+				snap := claims(t, l, second, claim)
 				frames := past(t, viewer(streamtest.Follow(t, l)).Run(second, view.Options{Profile: profile}))
 				client := agui.NewReducer(msgs(c.sent), nil)
 				for _, f := range frames {
@@ -51,7 +51,7 @@ func TestClientHasTheOrderOfTheThread(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got, want := words(client.Messages()), words(now.Messages()); got != want {
+				if got, want := words(client.Messages()), words(snap.Messages()); got != want {
 					t.Errorf("messages of the client: got %s, want %s", got, want)
 				}
 			})

@@ -65,8 +65,8 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
 		wantWords(t, "the new thread, "+name, at, thread, "u9 a9")
-		if now := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0)); len(now.Runs) != 1 {
-			t.Errorf("runs of the new thread, %s: got %+v", name, now.Runs)
+		if snap := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0)); len(snap.Runs) != 1 {
+			t.Errorf("runs of the new thread, %s: got %+v", name, snap.Runs)
 		}
 	}
 	wantGone("after the new beginning")

@@ -33,11 +33,11 @@ func TestRememberedApprovals(t *testing.T) {
 		place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, result))
 	}
 	want := []stream.Remembered{refunds, orders}
-	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, place.After))
-	if !slices.Equal(now.Remembered, want) || len(now.Decided) != 4 {
-		t.Errorf("got the remembered approvals %+v and the decisions %+v", now.Remembered, now.Decided)
+	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, place.After))
+	if !slices.Equal(snap.Remembered, want) || len(snap.Decided) != 4 {
+		t.Errorf("got the remembered approvals %+v and the decisions %+v", snap.Remembered, snap.Decided)
 	}
-	if err := snapshots(l).Checkpoint(ctx, thread, now, true); err != nil {
+	if err := snapshots(l).Checkpoint(ctx, thread, snap, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: first.ID}); err != nil {

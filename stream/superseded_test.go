@@ -40,12 +40,12 @@ func TestSuperseded(t *testing.T) {
 	claims(t, l, runs[1], snapshot.Claim{Messages: msgs("s1 u1")}, msgs("r1 a1")...)
 	claims(t, l, runs[2], snapshot.Claim{Messages: msgs("s1 u1 r1 a1 u2")}, msgs("a2")...)
 	claims(t, l, runs[3], snapshot.Claim{Messages: msgs("s1=other u1 r1 a1 u2=better")}, msgs("a3")...)
-	now := claims(t, l, runs[4], snapshot.Claim{Messages: msgs("u1")}, msgs("a4")...)
-	if got, want := words(now.Messages()), "s1=other u1 a4"; got != want {
+	snap := claims(t, l, runs[4], snapshot.Claim{Messages: msgs("u1")}, msgs("a4")...)
+	if got, want := words(snap.Messages()), "s1=other u1 a4"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	var got []string
-	for _, n := range now.Runs {
+	for _, n := range snap.Runs {
 		if n.Superseded == nil {
 			continue
 		}
@@ -85,27 +85,27 @@ func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 			ctx := testContext(t)
 			thread := stream.Thread{Tenant: "t", ID: "random"}
 			ever := map[string]bool{}
-			var now *snapshot.Snapshot
+			var snap *snapshot.Snapshot
 			var stale []agui.Message
 			var staleSeen uint64
 			for n := range 12 {
 				var list []agui.Message
-				if now != nil {
-					list = now.Messages()
+				if snap != nil {
+					list = snap.Messages()
 				}
 				c := someClaim(random, n, list, stale)
 				if random.IntN(3) == 0 {
 					c.Seen = staleSeen
 				}
-				if random.IntN(3) == 0 && now != nil {
-					stale, staleSeen = now.Messages(), now.Seq
+				if random.IntN(3) == 0 && snap != nil {
+					stale, staleSeen = snap.Messages(), snap.Seq
 				}
 				added := msg(fmt.Sprintf("a%d=answer_%d", n, n))
-				now = claims(t, l, stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}, c, added)
-				for _, m := range now.Messages() {
+				snap = claims(t, l, stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}, c, added)
+				for _, m := range snap.Messages() {
 					ever[words([]agui.Message{m})] = true
 				}
-				checkNothingDisappeared(ctx, t, l, thread, now, ever)
+				checkNothingDisappeared(ctx, t, l, thread, snap, ever)
 				if t.Failed() {
 					t.Fatalf("after run %d with the list %s (%s, seen %d)", n, words(c.Messages), c.History, c.Seen)
 				}
@@ -150,18 +150,18 @@ func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Cl
 	return c
 }
 
-func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, now *snapshot.Snapshot, ever map[string]bool) {
+func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, snap *snapshot.Snapshot, ever map[string]bool) {
 	t.Helper()
 	there := map[string]bool{}
 	ids := map[string]bool{}
-	for _, m := range now.Messages() {
+	for _, m := range snap.Messages() {
 		there[words([]agui.Message{m})] = true
 		if ids[m.ID] {
 			t.Errorf("the conversation has two messages with the ID %s", m.ID)
 		}
 		ids[m.ID] = true
 	}
-	for _, n := range now.Runs {
+	for _, n := range snap.Runs {
 		if n.Superseded == nil {
 			continue
 		}
@@ -175,7 +175,7 @@ func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, t
 	}
 	for m := range ever {
 		if !there[m] {
-			t.Errorf("message %s is missing; the conversation is %s", strings.TrimSpace(m), words(now.Messages()))
+			t.Errorf("message %s is missing; the conversation is %s", strings.TrimSpace(m), words(snap.Messages()))
 		}
 	}
 }

@@ -136,14 +136,14 @@ func (f *branches) isOverdue(ctx workflow.Context) bool {
 	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
 }
 
-// start starts a branch in the first free slot, or restarts a suspended one. waits are the decided
-// interrupts of that one, resumes is its state; both are nil for a branch that begins.
-func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.SuspendedChild) {
+// start starts a branch in the first free slot, or restarts a suspended one. interrupts are the
+// decided ones of that one, resumes is its state; both are nil for a branch that begins.
+func (f *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
 	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
 	f.ids[index] = r.interpreter().branchID(f.ctx, f.fan, index)
 	child := r.restartChild(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
-		return r.interpreter().startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
+		return r.interpreter().startBranch(ctx, f.fan, p, interrupts, resumes, f.ctx.Err() != nil)
 	})
 	f.children.add(f.ctx, f.ids[index], child, f.cancel)
 	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
@@ -162,11 +162,11 @@ func (f *branches) await(ctx workflow.Context) {
 
 // interruptsSoFar returns the interrupts of the branches that have ended with some.
 func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
-	waits := f.run.waitsOf(ctx, runs.ModelAnswer{})
+	interrupts := f.run.waitsOf(ctx, runs.ModelAnswer{})
 	for _, s := range f.suspended {
-		waits.Adopt(*s.Suspended, s.Interrupts)
+		interrupts.Adopt(*s.Suspended, s.Interrupts)
 	}
-	return waits
+	return interrupts
 }
 
 // branchSlot is where a branch runs: its index in the step, its slot, which is the index of its
@@ -274,15 +274,15 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
 		f.fan.Suspended = true
-		waits := r.waitsOf(ctx, runs.ModelAnswer{})
+		interrupts := r.waitsOf(ctx, runs.ModelAnswer{})
 		for _, s := range f.suspended {
-			waits.Adopt(*s.Suspended, s.Interrupts)
-			waits.Notified = max(waits.Notified, s.Interrupts.Notified)
+			interrupts.Adopt(*s.Suspended, s.Interrupts)
+			interrupts.Notified = max(interrupts.Notified, s.Interrupts.Notified)
 		}
-		if !waits.Fits(r.in) {
+		if !interrupts.Fits(r.in) {
 			return false, limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 		}
-		return false, ending{outcome: waits.Outcome(), waits: waits}, true
+		return false, ending{outcome: interrupts.Outcome(), waits: interrupts}, true
 	case f.fan.Next < f.fan.Count && !failed:
 		return true, ending{}, false
 	}
@@ -293,7 +293,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 // startBranch starts the child workflow of a branch. A branch that begins gets a position of its
 // own, in the step; a suspended one finds its position in waits. cancelled starts a suspended
 // branch with a cancelled run.
-func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, waits *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
+func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, interrupts *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -305,7 +305,7 @@ func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at bran
 		StaticSummary:         "branch: " + path,
 	})
 	in := runs.ChildInput{
-		Input: runs.Input{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
+		Input: runs.Input{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: interrupts},
 		Child: runs.Child{
 			BranchPath: path, Since: at.since, CallID: p.branchCallID(path), Prefix: p.run.child.prefix(), Index: index,
 		},
@@ -387,9 +387,9 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 
 // suspendSteps closes the open steps of a child in the log, because it ends with interrupts. The
 // run that restarts the child reopens them.
-func (p interpreter) suspendSteps(ctx workflow.Context, waits *runs.Interrupts) error {
+func (p interpreter) suspendSteps(ctx workflow.Context, interrupts *runs.Interrupts) error {
 	in := runs.Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
-	in.Suspended, _ = waits.Open()
+	in.Suspended, _ = interrupts.Open()
 	var done runs.Advanced
 	return p.runAdvance(ctx, in, &done)
 }

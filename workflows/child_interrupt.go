@@ -44,9 +44,9 @@ func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow
 // to the parent. It blocks until the signal is delivered. over reports that the child ends, because
 // delivery failed.
 func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
-	waits := *r.interrupts.held
-	waits.Position = nil // in.Suspended has the position
-	in := runs.InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &waits, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
+	interrupts := *r.interrupts.held
+	interrupts.Position = nil // in.Suspended has the position
+	in := runs.InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &interrupts, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
 	if r.child.BranchPath != "" {
 		in.Suspended.Branch = &r.child.Index
 	}
@@ -182,20 +182,20 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 	if slices.ContainsFunc(c.interrupts, (*childInterrupt).isResolved) {
 		return false // that child continues, and may fail: siblings that had ended would not be cancelled
 	}
-	waits, room, counted := c.interruptsSoFar(ctx), 0, map[string]bool{}
+	interrupts, room, counted := c.interruptsSoFar(ctx), 0, map[string]bool{}
 	for _, a := range c.interrupts {
 		if a.replied {
 			continue
 		}
-		waits.Adopt(a.waits.Suspended[0], a.waits.Of(1))
+		interrupts.Adopt(a.waits.Suspended[0], a.waits.Of(1))
 		for _, b := range a.between {
 			if !counted[b.CallID] {
 				room, counted[b.CallID] = room+b.Size, true
 			}
 		}
 	}
-	room += roomToEnd * (1 + len(waits.Suspended) + len(counted))
-	return waits.FitsWith(r.in, room)
+	room += roomToEnd * (1 + len(interrupts.Suspended) + len(counted))
+	return interrupts.FitsWith(r.in, room)
 }
 
 // roomToEnd bounds the bytes that each suspended subagent adds to the payload when it ends, besides

@@ -13,19 +13,19 @@ import (
 
 // callHandoff makes the handoff of a turn, if there is one and approvers have decided about all
 // other calls. It removes the handoff from waits. over reports that the run ends.
-func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
-	h := waits.Handoff
-	if h == nil || waits.AsksPeople() {
+func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
+	h := interrupts.Handoff
+	if h == nil || interrupts.AsksPeople() {
 		return ending{}, false
 	}
-	waits.Handoff = nil
+	interrupts.Handoff = nil
 	c := call{index: h.Index, id: h.CallID, tool: h.Tool}
 	if h.Waited != nil {
 		c = decidedCall(*h.Waited, nil)
 	}
 	c.handsTo = &h.To
 	t.calls = []call{c}
-	return r.callTools(ctx, t, waits)
+	return r.callTools(ctx, t, interrupts)
 }
 
 // handOver makes another agent the run's own, after the call has taken effect. The tighter limits

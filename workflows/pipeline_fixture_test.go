@@ -201,15 +201,15 @@ func (k *pipelineFixture) begin(in any) {
 }
 
 // decide sends decisions that agree with answer, a second later.
-func (k *pipelineFixture) decide(waits *runs.Interrupts) {
-	if waits == nil || k.silent {
+func (k *pipelineFixture) decide(interrupts *runs.Interrupts) {
+	if interrupts == nil || k.silent {
 		return
 	}
-	k.asks = append(k.asks, waits.Calls...)
+	k.asks = append(k.asks, interrupts.Calls...)
 	w := k.fixture
 	w.env.RegisterDelayedCallback(func() {
 		var said runs.Decide
-		for _, c := range waits.Calls {
+		for _, c := range interrupts.Calls {
 			if c.Decision != nil {
 				continue
 			}

@@ -36,22 +36,22 @@ func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs
 	if w.Exceeded != nil {
 		return r.applyLimitDecision(ctx, w, step)
 	}
-	waits := r.waitsOf(ctx, runs.ModelAnswer{MessageID: w.MessageID})
-	waits.Round, waits.Handoff = w.Round+1, w.DecidedHandoff()
+	interrupts := r.waitsOf(ctx, runs.ModelAnswer{MessageID: w.MessageID})
+	interrupts.Round, interrupts.Handoff = w.Round+1, w.DecidedHandoff()
 	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: step}
-	if end, over = r.callTools(ctx, calls, waits); over {
+	if end, over = r.callTools(ctx, calls, interrupts); over {
 		return end, true
 	}
-	if end, over = r.callHandoff(ctx, calls, waits); over {
+	if end, over = r.callHandoff(ctx, calls, interrupts); over {
 		return end, true
 	}
 	switch {
 	case w.HasMissedDeadline(r.activeStep()):
 		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}, true
-	case len(waits.Calls) == 0:
+	case len(interrupts.Calls) == 0:
 		return ending{}, false
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: waits.Outcome(), waits: waits}, true
+	return ending{outcome: interrupts.Outcome(), waits: interrupts}, true
 }

@@ -56,15 +56,15 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	if ctx.Err() != nil {
 		return ending{outcome: runs.OutcomeCancelled}, true
 	}
-	waits := r.waitsOf(ctx, answer)
-	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
+	interrupts := r.waitsOf(ctx, answer)
+	interrupts.Agent, interrupts.Revision, interrupts.Step, interrupts.Tree, interrupts.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
-	case !r.holdIfFits(waits):
+	case !r.holdIfFits(interrupts):
 		return limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: waits.Outcome(), waits: waits}, true
+	return ending{outcome: interrupts.Outcome(), waits: interrupts}, true
 }
 
 // limitStep makes a step the one that asks approvers about a limit. It belongs to the run's own

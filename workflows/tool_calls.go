@@ -92,13 +92,13 @@ func freeCalls(a runs.ModelAnswer) []call {
 // interrupts of suspended subagents and the questions of tools to waits. over reports that the run
 // or step ends: with a failure, a cancel, a passed deadline, or because a payload has no room for
 // the interrupts.
-func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
+func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
 		return limit(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
 	}
 	t.run, t.ctx, t.changes, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*waits) }}
+	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) }}
 	t.children.listen(ctx, t.changes)
 	atOnce := min(len(t.calls), runs.MaxLanes)
 	r.log.ProvideLanes(atOnce)
@@ -117,9 +117,9 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 		r.noteFailedStep(t.step, nil)
 	}
 	for _, s := range t.suspended {
-		waits.Adopt(*s.Suspended, s.Interrupts)
+		interrupts.Adopt(*s.Suspended, s.Interrupts)
 	}
-	waits.Add(t.questions)
+	interrupts.Add(t.questions)
 	if len(t.suspended) == 0 || t.err != nil || t.expired {
 		r.resumeChildren(ctx)
 	}
@@ -130,7 +130,7 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 		return r.failure(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return ending{outcome: runs.OutcomeCancelled}, true
-	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(waits):
+	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(interrupts):
 		return limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 	}
 	return ending{}, false
@@ -161,15 +161,15 @@ func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 // otherWork returns how many calls without a subagent are under way.
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
-// interruptsSoFar returns a copy of waits with the interrupts of subagents that have ended and the
+// interruptsSoFar returns a copy of interrupts with the interrupts of subagents that have ended and the
 // questions of tools: what the run would end with, if it ended now.
-func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
-	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
+func (t *toolCalls) interruptsSoFar(interrupts runs.Interrupts) *runs.Interrupts {
+	interrupts.Suspended, interrupts.Calls = slices.Clone(interrupts.Suspended), slices.Clone(interrupts.Calls)
 	for _, s := range t.suspended {
-		waits.Adopt(*s.Suspended, s.Interrupts)
+		interrupts.Adopt(*s.Suspended, s.Interrupts)
 	}
-	waits.Add(t.questions)
-	return &waits
+	interrupts.Add(t.questions)
+	return &interrupts
 }
 
 // next returns the index in calls of the next call that may start; -1 = there is none. Calls of a

@@ -63,23 +63,23 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 // fails if it cannot carry all calls: ModelAnswer.Calls lacks an interrupt or an ordered call, or a
 // payload has no room.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
-	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.Count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
+	interrupts, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
+	if answer.Count() > most || answer.WaitCount > len(interrupts.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(interrupts) {
 		return limit(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
 	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
-	if end, over = r.callTools(ctx, calls, waits); over {
+	if end, over = r.callTools(ctx, calls, interrupts); over {
 		return end, true
 	}
-	if end, over = r.callHandoff(ctx, calls, waits); over || len(waits.Calls) == 0 {
+	if end, over = r.callHandoff(ctx, calls, interrupts); over || len(interrupts.Calls) == 0 {
 		return end, over
 	}
 	switch {
-	case r.interrupts.held != nil && len(waits.Suspended) == 0:
+	case r.interrupts.held != nil && len(interrupts.Suspended) == 0:
 		return r.announceHeld(ctx)
-	case len(waits.Calls) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
+	case len(interrupts.Calls) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
 		r.interrupts.held = nil
-		return ending{outcome: waits.Outcome(), waits: waits}, true
+		return ending{outcome: interrupts.Outcome(), waits: interrupts}, true
 	}
 	return ending{}, false
 }

@@ -42,16 +42,16 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	}
 	ctx, cancel := context.WithTimeout(ctx, request.Patience)
 	defer cancel()
-	now, err := s.Find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.Find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return Steered{}, err
 	}
-	run, err := s.activeRun(ctx, thread, now)
+	run, err := s.activeRun(ctx, thread, snap)
 	if err != nil {
 		return Steered{}, err
 	}
 	accepted := stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: message}}}
-	if !now.CanSteer(accepted) {
+	if !snap.CanSteer(accepted) {
 		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
 	}
 	// The digest is over the message, so the same message to the same run is the same proposal.
@@ -65,9 +65,9 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 // activeRun returns the active run of a thread, by the log or by the workflow. A run that Temporal
 // has started may not be in the log yet: then the workflow names it, by refusing an offer without a
 // run. Without an active run the error is notActive.
-func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
-	if now.RunID != "" && !now.Sealed {
-		return stream.Run{Thread: thread, ID: now.RunID}, nil
+func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) (stream.Run, error) {
+	if snap.RunID != "" && !snap.Sealed {
+		return stream.Run{Thread: thread, ID: snap.RunID}, nil
 	}
 	_, err := s.Dispatch.Offer(ctx, thread, runs.Submit{}, "")
 	if active, busy := dispatch.BusyWith(err); busy {

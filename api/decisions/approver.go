@@ -44,8 +44,8 @@ type interruptRule struct {
 
 // ruleOf returns the rule that raised an interrupt; nil = a tool's question, which no rule raises.
 // It may read the revision, and the step tree of a program, from the store and the log.
-func (s *Service) ruleOf(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*interruptRule, error) {
-	asked, err := stream.ApprovalSourceOf(*question)
+func (s *Service) ruleOf(ctx context.Context, t stream.Thread, interrupt *agui.Interrupt) (*interruptRule, error) {
+	asked, err := stream.ApprovalSourceOf(*interrupt)
 	if asked == nil || err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Service) ruleOf(ctx context.Context, t stream.Thread, question *agui.In
 	}
 	// A defect: the revision cannot change after the interrupt was raised.
 	if asked.Rule < 0 || asked.Rule >= len(d.Approvals) {
-		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", question.ID, asked.Agent, asked.Rule)
+		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", interrupt.ID, asked.Agent, asked.Rule)
 	}
 	return &interruptRule{asked, d, d.Approvals[asked.Rule]}, nil
 }
@@ -86,11 +86,11 @@ func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Defi
 // fit the interrupt, and edited arguments that are invalid or that another rule covers; with 403, a
 // caller who is not an approver at this time, or who requested the run where the rule forbids that.
 // at is the JSON pointer to the decision in the request.
-func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, question *agui.Interrupt, v Request, at string) error {
-	if err := s.checkFits(question, v, at); err != nil {
+func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, interrupt *agui.Interrupt, v Request, at string) error {
+	if err := s.checkFits(interrupt, v, at); err != nil {
 		return err
 	}
-	a, err := s.ruleOf(ctx, t, question)
+	a, err := s.ruleOf(ctx, t, interrupt)
 	if a == nil || err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	}
 	// An edit of a resolved interrupt changes nothing, so its arguments are not checked: its call
 	// may have been cut from the conversation.
-	edits := v.Decision == string(runs.DecisionEdit) && interruptByID(thread.Interrupts, question.ID) != nil
+	edits := v.Decision == string(runs.DecisionEdit) && interruptByID(thread.Interrupts, interrupt.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
 	}
@@ -121,9 +121,9 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	if !edits {
 		return nil
 	}
-	tool := toolOf(thread, question.ToolCallID)
+	tool := toolOf(thread, interrupt.ToolCallID)
 	if tool == "" { // without the tool's name the rules for the call are unknown
-		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
+		return fmt.Errorf("api: question %s: its call is not in the conversation", interrupt.ID)
 	}
 	if err := s.checkArguments(ctx, tool, v.Args, at); err != nil {
 		return err

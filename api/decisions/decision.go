@@ -64,14 +64,14 @@ func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Ask
 // decideSome is DecideAll for as many decisions as fit into one update.
 func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []Asked) []Outcome {
 	answers := make([]Outcome, len(all))
-	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return failAll(answers, err)
 	}
 	var decisions []runs.Decision
 	var of []int // index in all of each decision
 	for i, a := range all {
-		d, err := s.proposeAnswer(ctx, thread, now, a)
+		d, err := s.proposeAnswer(ctx, thread, snap, a)
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -85,9 +85,9 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 	}
 	for i, a := range all {
 		if answer := &answers[i]; answer.Err == nil {
-			answer.Cursor = s.find.EffectCursor(now, answer.proposal, answer.continues)
+			answer.Cursor = s.find.EffectCursor(snap, answer.proposal, answer.continues)
 		}
-		s.removeFromInbox(ctx, thread, now, a.ID, answers[i].Err)
+		s.removeFromInbox(ctx, thread, snap, a.ID, answers[i].Err)
 	}
 	return answers
 }
@@ -103,19 +103,19 @@ func failAll(answers []Outcome, err error) []Outcome {
 // proposeAnswer checks one decision against the snapshot, and writes it to the log as a proposal.
 // Resolved interrupts are accepted here: the workflow and the log tell whether the decision repeats
 // the one that stands. An unknown interrupt is a 404.
-func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, a Asked) (runs.Decision, error) {
-	question := interruptByID(slices.Concat(now.Interrupts, now.Answered), a.ID)
-	if question == nil {
+func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, a Asked) (runs.Decision, error) {
+	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), a.ID)
+	if interrupt == nil {
 		return runs.Decision{}, NoApproval(a.ID)
 	}
-	v, err := a.Request.normalized(now, question, "")
+	v, err := a.Request.normalized(snap, interrupt, "")
 	if err == nil {
-		err = s.mayDecide(ctx, thread, now, question, v, "")
+		err = s.mayDecide(ctx, thread, snap, interrupt, v, "")
 	}
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, request.ChannelOf(ctx))
+	return s.propose(ctx, stream.Run{Thread: thread, ID: snap.RunID}, interrupt, v, request.ChannelOf(ctx))
 }
 
 // sendDecisions sends proposed decisions to the thread's workflow, and returns their outcomes. of
@@ -221,15 +221,15 @@ func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, before *st
 // and its workflow does not know the interrupt. A decision that counted, as a vote or by its
 // effect, is a repetition. Otherwise the problem names the decision that stands, or is a 404.
 func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (Decided, error) {
-	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return Decided{}, err
 	}
-	question := interruptByID(slices.Concat(now.Interrupts, now.Answered), id)
-	if question == nil {
+	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
+	if interrupt == nil {
 		return Decided{}, NoApproval(id)
 	}
-	before, err := s.findDecision(ctx, thread, now, question)
+	before, err := s.findDecision(ctx, thread, snap, interrupt)
 	if err != nil {
 		return Decided{}, err
 	}
@@ -253,12 +253,12 @@ func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id st
 // removeFromInbox removes an interrupt from the inbox if the problem of a decision shows that the
 // interrupt is not open. err is the error of the decision; nil or a failure changes nothing. The
 // inbox is a cache, so a failure to remove is only logged: the interrupt stays listed for a while.
-func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
+func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, id string, err error) {
 	var p *problem.Problem
 	if s.index == nil || !errors.As(err, &p) {
 		return
 	}
-	if p.Code != codeUnknownApproval && interruptByID(now.Interrupts, id) != nil {
+	if p.Code != codeUnknownApproval && interruptByID(snap.Interrupts, id) != nil {
 		return
 	}
 	if err := s.index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
@@ -281,8 +281,8 @@ func errDecided(stands *Decided) *problem.Problem {
 // vote is the other person's, and names the call.
 func (s *Service) OtherEdit(ctx context.Context, thread *snapshot.Snapshot, resume []agui.ResumeEntry, vote runs.Decision) error {
 	at := slices.IndexFunc(resume, func(e agui.ResumeEntry) bool {
-		question := interruptByID(thread.Interrupts, e.InterruptID)
-		return question != nil && question.ToolCallID == vote.CallID
+		interrupt := interruptByID(thread.Interrupts, e.InterruptID)
+		return interrupt != nil && interrupt.ToolCallID == vote.CallID
 	})
 	if at < 0 {
 		return fmt.Errorf("api: the input has no decision about the call %q", vote.CallID)

@@ -48,8 +48,8 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) 
 		if e.InterruptID == "" && len(asked) == 1 {
 			e.InterruptID = asked[0].ID
 		}
-		if question := interruptByID(asked, e.InterruptID); question != nil && len(e.Payload) > 0 {
-			e.Payload = s.fittingPayload(e.Payload, question.ResponseSchema)
+		if interrupt := interruptByID(asked, e.InterruptID); interrupt != nil && len(e.Payload) > 0 {
+			e.Payload = s.fittingPayload(e.Payload, interrupt.ResponseSchema)
 		}
 		entries = append(entries, e)
 	}

@@ -19,7 +19,7 @@ func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	question := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
+	interrupt := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
 	for name, c := range map[string]struct{ now, edit, decision string }{
 		"as written":               {written, `{"amount": 60}`, "approve"},
 		"other white space":        {written, `{"amount":60}`, "approve"},
@@ -27,7 +27,7 @@ func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 		"an edit that was decided": {`{"amount":40}`, `{"amount":40}`, "edit"},
 	} {
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.now}}}}}}
-		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, question, "")
+		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, interrupt, "")
 		if err != nil || v.Decision != c.decision || (v.Args == nil) != (c.decision == "approve") {
 			t.Errorf("%s: got %+v, %v", name, v, err)
 		}

@@ -32,16 +32,16 @@ func (q *Interrupt) ArgsDigest() string { return runs.DigestArgs(q.Call.Argument
 // Find returns an open or recently resolved interrupt of a thread. Otherwise the error is
 // NoApproval. It does not check whether the caller may decide.
 func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*Interrupt, error) {
-	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return nil, err
 	}
-	found := interruptByID(slices.Concat(now.Interrupts, now.Answered), id)
+	found := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
 	if found == nil {
 		return nil, NoApproval(id)
 	}
-	q := &Interrupt{Interrupt: *found, Open: interruptByID(now.Interrupts, id) != nil, Thread: now}
-	for _, e := range now.Entries {
+	q := &Interrupt{Interrupt: *found, Open: interruptByID(snap.Interrupts, id) != nil, Thread: snap}
+	for _, e := range snap.Entries {
 		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == found.ToolCallID }); i >= 0 {
 			q.Call = e.Message.ToolCalls[i]
 		}
@@ -50,8 +50,8 @@ func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*I
 }
 
 // IsQuestion reports whether an interrupt is a tool's question. All others are approvals.
-func IsQuestion(question *agui.Interrupt) bool {
-	_, raised := question.Metadata[stream.MetadataQuestion]
+func IsQuestion(interrupt *agui.Interrupt) bool {
+	_, raised := interrupt.Metadata[stream.MetadataQuestion]
 	return raised
 }
 
@@ -59,23 +59,23 @@ func IsQuestion(question *agui.Interrupt) bool {
 // answer, reject and cancel, with an answer that is valid by its schema; an approval takes an
 // answer only as text, which replaces the call's result. at is the JSON pointer to the decision in
 // the request.
-func (s *Service) checkFits(question *agui.Interrupt, v Request, at string) error {
+func (s *Service) checkFits(interrupt *agui.Interrupt, v Request, at string) error {
 	answers := v.Decision == string(runs.DecisionAnswer)
 	switch {
-	case !IsQuestion(question) && answers:
+	case !IsQuestion(interrupt) && answers:
 		var text *string
 		if err := json.Unmarshal(v.Content, &text); err != nil || text == nil {
 			return InvalidAnswer(contentPointer(at), "must be text: the result to give the model")
 		}
 		return nil
-	case !IsQuestion(question), v.Decision == string(runs.DecisionReject), v.Decision == string(runs.DecisionCancel):
+	case !IsQuestion(interrupt), v.Decision == string(runs.DecisionReject), v.Decision == string(runs.DecisionCancel):
 		return nil
 	case !answers:
 		return InvalidAnswer(at+"/decision", `must be "answer" or "reject": it is a tool that asks`)
-	case s.schemas == nil || len(question.ResponseSchema) == 0:
+	case s.schemas == nil || len(interrupt.ResponseSchema) == 0:
 		return nil
 	}
-	pointer, reason, err := s.schemas.Fits(question.ResponseSchema, v.Content)
+	pointer, reason, err := s.schemas.Fits(interrupt.ResponseSchema, v.Content)
 	if err != nil || reason == "" {
 		return err
 	}

@@ -42,26 +42,26 @@ func (s *Service) readStanding(ctx context.Context, d runs.Decision) (*standing,
 	if d.Input == 0 {
 		return &standing{Decision: d}, nil
 	}
-	said, at, err := s.find.Log.DecisionAt(ctx, d.Input)
+	content, at, err := s.find.Log.DecisionAt(ctx, d.Input)
 	if err != nil {
 		return nil, err
 	}
-	before := &standing{Decision: d, at: at, args: said.Args, reason: said.Reason}
-	if before.content, err = contentOf(said); err != nil {
+	before := &standing{Decision: d, at: at, args: content.Args, reason: content.Reason}
+	if before.content, err = contentOf(content); err != nil {
 		return nil, err
 	}
-	if said.By != nil {
-		before.by = said.By.Subject
+	if content.By != nil {
+		before.by = content.By.Subject
 	}
 	return before, nil
 }
 
 // contentOf returns the answer of a decision in JSON; nil = it has none.
-func contentOf(said *stream.Decision) (json.RawMessage, error) {
-	if said.Result == nil {
-		return said.Content, nil
+func contentOf(content *stream.Decision) (json.RawMessage, error) {
+	if content.Result == nil {
+		return content.Content, nil
 	}
-	text, err := json.Marshal(said.Result.Content.Text())
+	text, err := json.Marshal(content.Result.Content.Text())
 	if err != nil {
 		return nil, fmt.Errorf("api: encode answer: %w", err)
 	}
@@ -77,21 +77,21 @@ type settlement struct {
 // findDecision returns the decision that resolved an interrupt, from the snapshot or else from the
 // audit; nil = the log has none. It reads the audit of the whole thread if the snapshot does not
 // have the decision.
-func (s *Service) findDecision(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
-	by, err := stream.QuestionSourceOf(*question)
+func (s *Service) findDecision(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, interrupt *agui.Interrupt) (*settlement, error) {
+	by, err := stream.QuestionSourceOf(*interrupt)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(now.Decided, func(d stream.Decided) bool { return d.CallID == question.ToolCallID && d.Question == by.Number })
+	at := slices.IndexFunc(snap.Decided, func(d stream.Decided) bool { return d.CallID == interrupt.ToolCallID && d.Question == by.Number })
 	if at >= 0 {
-		return s.fromSnapshot(ctx, &now.Decided[at])
+		return s.fromSnapshot(ctx, &snap.Decided[at])
 	}
 	// Decisions of failed runs, and of runs that still wait for others, are only in the audit.
 	past, err := inbox.ReadHistory(ctx, s.find.Log, thread)
 	if err != nil {
 		return nil, err
 	}
-	at = slices.IndexFunc(past, func(p *inbox.History) bool { return p.ID == question.ID && p.Status != inbox.StatusOpen })
+	at = slices.IndexFunc(past, func(p *inbox.History) bool { return p.ID == interrupt.ID && p.Status != inbox.StatusOpen })
 	if at < 0 {
 		return nil, nil
 	}

@@ -29,15 +29,15 @@ func editPointer(at string) string {
 // aboutLimit sets the arguments to all figures of the limit, with that value. So the same value is
 // the same decision, however the client writes it. It returns other requests unchanged. An invalid
 // value is a 422.
-func (v Request) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (Request, error) {
-	asked, err := stream.ApprovalSourceOf(*question)
+func (v Request) aboutLimit(thread *snapshot.Snapshot, interrupt *agui.Interrupt, at string) (Request, error) {
+	asked, err := stream.ApprovalSourceOf(*interrupt)
 	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
 		return v, err
 	}
 	var shown pipeline.Figures
-	arguments := findCall(thread, question.ToolCallID).Arguments
+	arguments := findCall(thread, interrupt.ToolCallID).Arguments
 	if err := json.Unmarshal([]byte(arguments), &shown); err != nil {
-		return v, fmt.Errorf("api: question %s: figures: %w", question.ID, err)
+		return v, fmt.Errorf("api: question %s: figures: %w", interrupt.ID, err)
 	}
 	said, err := namedFigure(arguments, v.Args, at)
 	if err != nil {
@@ -159,17 +159,17 @@ func (v Request) Check(at string) error {
 // normalized returns the request as it is proposed, so that equal decisions have equal digests. An
 // edit to the arguments that the model wrote becomes an approval; an edit of a soft limit gets all
 // figures. at is the JSON pointer to the request.
-func (v Request) normalized(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (Request, error) {
-	asked, err := stream.ApprovalSourceOf(*question)
+func (v Request) normalized(thread *snapshot.Snapshot, interrupt *agui.Interrupt, at string) (Request, error) {
+	asked, err := stream.ApprovalSourceOf(*interrupt)
 	if asked == nil || err != nil || v.Decision != string(runs.DecisionEdit) {
 		return v, err
 	}
 	if asked.Step == pipeline.LimitPath {
-		return v.aboutLimit(thread, question, at)
+		return v.aboutLimit(thread, interrupt, at)
 	}
 	// Once an edit was carried out, the conversation has the edited arguments. Then the digest
 	// differs, and the comparison would be with the wrong ones.
-	written := findCall(thread, question.ToolCallID).Arguments
+	written := findCall(thread, interrupt.ToolCallID).Arguments
 	if runs.DigestArgs(written) == asked.ArgsDigest && sameText(v.Args, []byte(written)) {
 		return Request{Decision: string(runs.DecisionApprove), Reason: v.Reason}, nil
 	}
@@ -200,11 +200,11 @@ func isObject(raw json.RawMessage) bool {
 // the interrupt's responseSchema: the answer itself for a question; approved, editedArgs, content,
 // reason and remember for an approval. A cancelled entry is the decision cancel. at is the JSON
 // pointer to the entry.
-func requestOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (Request, error) {
+func requestOf(interrupt *agui.Interrupt, entry agui.ResumeEntry, at string) (Request, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:
 		return Request{Decision: string(runs.DecisionCancel)}, nil
-	case IsQuestion(question):
+	case IsQuestion(interrupt):
 		v := Request{Decision: string(runs.DecisionAnswer), Content: entry.Payload}
 		return v, v.Check(at + "/payload")
 	}

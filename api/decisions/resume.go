@@ -65,26 +65,26 @@ func (s *Service) answers(ctx context.Context, resume []agui.ResumeEntry, t stre
 	answered := map[string]bool{}
 	for i, entry := range resume {
 		at := fmt.Sprintf("/resume/%d", i)
-		question := interruptByID(thread.Interrupts, entry.InterruptID)
-		if question == nil {
+		interrupt := interruptByID(thread.Interrupts, entry.InterruptID)
+		if interrupt == nil {
 			unknown++
 			continue
 		}
-		if answered[question.ID] {
+		if answered[interrupt.ID] {
 			return nil, 0, InvalidAnswer(at+"/interruptId", "is answered twice")
 		}
-		answered[question.ID] = true
-		v, err := requestOf(question, entry, at)
+		answered[interrupt.ID] = true
+		v, err := requestOf(interrupt, entry, at)
 		if err == nil {
-			v, err = v.normalized(thread, question, at+"/payload")
+			v, err = v.normalized(thread, interrupt, at+"/payload")
 		}
 		if err == nil {
-			err = s.mayDecide(ctx, t, thread, question, v, at+"/payload")
+			err = s.mayDecide(ctx, t, thread, interrupt, v, at+"/payload")
 		}
 		if err != nil {
 			return nil, 0, err
 		}
-		answers = append(answers, answer{question, v})
+		answers = append(answers, answer{interrupt, v})
 	}
 	return answers, unknown, nil
 }
@@ -113,12 +113,12 @@ func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision
 // decisionOf converts a request to the form of the log. Arguments and answers are compacted, so
 // that white space makes no other decision. An answer to an approval becomes the tool message that
 // replaces the call's result.
-func decisionOf(question *agui.Interrupt, v Request) (*stream.Decision, error) {
-	by, err := stream.QuestionSourceOf(*question)
+func decisionOf(interrupt *agui.Interrupt, v Request) (*stream.Decision, error) {
+	by, err := stream.QuestionSourceOf(*interrupt)
 	if err != nil {
 		return nil, err
 	}
-	d := &stream.Decision{CallID: question.ToolCallID, Kind: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
+	d := &stream.Decision{CallID: interrupt.ToolCallID, Kind: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
 	var b bytes.Buffer
 	switch {
 	case v.Decision == string(runs.DecisionEdit):
@@ -144,23 +144,23 @@ func decisionOf(question *agui.Interrupt, v Request) (*stream.Decision, error) {
 // propose writes the caller's decision about an interrupt to the log, and returns it in the form of
 // the workflow: digests, and the sequence of the proposal. The same decision of the same caller is
 // the same proposal. channel is recorded for the audit. The proposal alone has no effect.
-func (s *Service) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
-	said, err := decisionOf(question, v)
+func (s *Service) propose(ctx context.Context, run stream.Run, interrupt *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
+	content, err := decisionOf(interrupt, v)
 	if err != nil {
 		return runs.Decision{}, err
 	}
 	// The workflow gets digests instead of contents, because its history must stay small.
-	d := runs.Decision{CallID: said.CallID, Kind: runs.DecisionKind(v.Decision), Question: said.Question, By: voter(request.Caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
-	if len(said.Args) > 0 {
-		d.Args = runs.DigestArgs(string(said.Args))
+	d := runs.Decision{CallID: content.CallID, Kind: runs.DecisionKind(v.Decision), Question: content.Question, By: voter(request.Caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
+	if len(content.Args) > 0 {
+		d.Args = runs.DigestArgs(string(content.Args))
 	}
 	// The digest comes first: said.By and said.Channel must not be part of it.
-	digest, err := digestOf(ctx, said)
+	digest, err := digestOf(ctx, content)
 	if err != nil {
 		return d, err
 	}
-	said.By, said.Channel = request.Requester(ctx), channel
-	p, err := s.find.Log.ProposeDecision(ctx, run, digest, said)
+	content.By, content.Channel = request.Requester(ctx), channel
+	p, err := s.find.Log.ProposeDecision(ctx, run, digest, content)
 	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
 	return d, err
 }
@@ -170,17 +170,17 @@ func (s *Service) propose(ctx context.Context, run stream.Run, question *agui.In
 func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.LateAnswer {
 	var late []stream.LateAnswer
 	for _, entry := range resume {
-		question := interruptByID(thread.Answered, entry.InterruptID)
-		if question == nil {
+		interrupt := interruptByID(thread.Answered, entry.InterruptID)
+		if interrupt == nil {
 			continue
 		}
-		answer := stream.LateAnswer{InterruptID: question.ID}
-		v, err := requestOf(question, entry, "")
+		answer := stream.LateAnswer{InterruptID: interrupt.ID}
+		v, err := requestOf(interrupt, entry, "")
 		if err == nil {
-			v, err = v.normalized(thread, question, "")
+			v, err = v.normalized(thread, interrupt, "")
 		}
 		if err == nil {
-			answer = answerOf(question, v)
+			answer = answerOf(interrupt, v)
 		}
 		late = append(late, answer)
 	}
@@ -188,9 +188,9 @@ func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.
 }
 
 // answerOf returns a request as the answer to an interrupt. An invalid request has no content.
-func answerOf(question *agui.Interrupt, v Request) stream.LateAnswer {
-	answer := stream.LateAnswer{InterruptID: question.ID}
-	if d, err := decisionOf(question, v); err == nil {
+func answerOf(interrupt *agui.Interrupt, v Request) stream.LateAnswer {
+	answer := stream.LateAnswer{InterruptID: interrupt.ID}
+	if d, err := decisionOf(interrupt, v); err == nil {
 		answer.Decision = *d
 	}
 	return answer
@@ -202,9 +202,9 @@ const maxDecisionDigest = 32
 
 // digestOf returns the digest that identifies a decision, by its content and the caller's tenant
 // and subject. The same decision of one person over two channels, or with other roles, is the same;
-// the decisions of two persons differ. said must not have By or Channel yet.
-func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
-	compared := *said
+// the decisions of two persons differ. content must not have By or Channel yet.
+func digestOf(ctx context.Context, content *stream.Decision) ([sha256.Size]byte, error) {
+	compared := *content
 	if by, ok := auth.From(ctx); ok {
 		compared.By = &auth.Principal{Tenant: by.Tenant, Subject: by.Subject}
 	}

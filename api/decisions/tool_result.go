@@ -81,16 +81,16 @@ func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolRe
 		return AcceptedResult{}, err
 	}
 	for try := 1; ; try++ {
-		now, err := s.find.Snapshots.Latest(ctx, thread, 0)
+		snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 		if err != nil {
 			return AcceptedResult{}, err
 		}
-		answer, err := s.tryResult(ctx, now, stream.Run{Thread: thread, ID: now.RunID}, m, channel)
+		answer, err := s.tryResult(ctx, snap, stream.Run{Thread: thread, ID: snap.RunID}, m, channel)
 		if err == nil && answer.Cursor == "" {
-			answer.Cursor = s.find.EffectCursor(now, 0, false)
+			answer.Cursor = s.find.EffectCursor(snap, 0, false)
 		}
 		p, ok := errors.AsType[*problem.Problem](err)
-		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || try == resultTries {
+		if !ok || p.Code != codeUnknownCall || snap.Sealed || snap.Run == "" || try == resultTries {
 			return answer, err
 		}
 		select {
@@ -104,16 +104,16 @@ func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolRe
 // tryResult makes one attempt to deliver a result. It proposes the result to the log, and sends the
 // workflow its digest and sequence. A 404 unknown_tool_call means that the run does not wait for
 // the result, perhaps not yet.
-func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (AcceptedResult, error) {
-	if callOf(now, m.ToolCallID) < 0 {
+func (s *Service) tryResult(ctx context.Context, snap *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (AcceptedResult, error) {
+	if callOf(snap, m.ToolCallID) < 0 {
 		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
 	}
-	if answer, known, err := answeredBefore(now, m); known {
+	if answer, known, err := answeredBefore(snap, m); known {
 		return answer, err
 	}
-	said, digest := stream.ClientResult(m)
-	said.By, said.Channel = request.Requester(ctx), channel
-	p, err := s.find.Log.ProposeResult(ctx, run, digest, said)
+	content, digest := stream.ClientResult(m)
+	content.By, content.Channel = request.Requester(ctx), channel
+	p, err := s.find.Log.ProposeResult(ctx, run, digest, content)
 	if err != nil {
 		return AcceptedResult{}, err
 	}
@@ -132,7 +132,7 @@ func (s *Service) tryResult(ctx context.Context, now *snapshot.Snapshot, run str
 	case r.Error == "":
 		answer := AcceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}
 		if r.Settled {
-			answer.Cursor = s.find.EffectCursor(now, p.Seq, true)
+			answer.Cursor = s.find.EffectCursor(snap, p.Seq, true)
 		}
 		return answer, nil
 	default:
@@ -147,11 +147,11 @@ func (s *Service) resultStands(ctx context.Context, thread stream.Thread, m *agu
 	if proposal == 0 {
 		return s.resultMissed(ctx, thread, m)
 	}
-	said, err := s.find.Log.Decision(ctx, proposal)
+	content, err := s.find.Log.Decision(ctx, proposal)
 	if err != nil {
 		return AcceptedResult{}, err
 	}
-	return AcceptedResult{}, errAnswered(said.Result)
+	return AcceptedResult{}, errAnswered(content.Result)
 }
 
 // resultMissed returns the outcome of a result from the log, because the thread's workflow does not
@@ -159,33 +159,33 @@ func (s *Service) resultStands(ctx context.Context, thread stream.Thread, m *agu
 // 409. Without a result the call is either not waited for yet (404), or the thread has continued
 // without it (410 abandoned).
 func (s *Service) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (AcceptedResult, error) {
-	now, err := s.find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return AcceptedResult{}, err
 	}
-	if answer, known, err := answeredBefore(now, m); known {
+	if answer, known, err := answeredBefore(snap, m); known {
 		return answer, err
 	}
-	asked := slices.ContainsFunc(now.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+	asked := slices.ContainsFunc(snap.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	// The call needs an approval, a worker makes it, or the run does not wait for it yet.
-	if asked || !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
+	if asked || !snap.Sealed && callOf(snap, m.ToolCallID) == lastCalls(snap) {
 		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
 	}
 	return AcceptedResult{}, errAbandonedCall(m.ToolCallID)
 }
 
 // callOf returns the index of the conversation's entry with a call; -1 = none.
-func callOf(now *snapshot.Snapshot, id string) int {
-	return slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool {
+func callOf(snap *snapshot.Snapshot, id string) int {
+	return slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool {
 		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 	})
 }
 
 // lastCalls returns the index of the last entry with tool calls of the run's own agent, not of a
 // subagent; -1 = none.
-func lastCalls(now *snapshot.Snapshot) int {
+func lastCalls(snap *snapshot.Snapshot) int {
 	last := -1
-	for i, e := range now.Entries {
+	for i, e := range snap.Entries {
 		if len(e.Message.ToolCalls) > 0 && e.Message.SubagentRunID == "" {
 			last = i
 		}
@@ -195,25 +195,25 @@ func lastCalls(now *snapshot.Snapshot) int {
 
 // resultOf returns the entry with the result of a call; nil = none. It points into the snapshot,
 // which is immutable.
-func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
-	i := slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
+func resultOf(snap *snapshot.Snapshot, id string) *snapshot.Entry {
+	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
 	if i < 0 {
 		return nil
 	}
-	return &now.Entries[i]
+	return &snap.Entries[i]
 }
 
 // answeredBefore returns the outcome for a call that has a result in the conversation: a repetition
 // if the digests are equal, else a 409. known is false if the call has no result.
-func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer AcceptedResult, known bool, err error) {
-	e := resultOf(now, m.ToolCallID)
+func answeredBefore(snap *snapshot.Snapshot, m *agui.Message) (answer AcceptedResult, known bool, err error) {
+	e := resultOf(snap, m.ToolCallID)
 	if e == nil {
 		return AcceptedResult{}, false, nil
 	}
 	digest, mine := stream.ResultDigest(m), stream.ResultDigest(&e.Message)
 	// The recorded digest is over what the client sent; the conversation's message may differ from
 	// that.
-	for _, d := range now.Decided {
+	for _, d := range snap.Decided {
 		if d.CallID == m.ToolCallID && d.Digest != "" {
 			mine = d.Digest
 		}

@@ -23,9 +23,9 @@ const effectPatience = 5 * time.Second
 // thread continues with the decision. Otherwise the thread shows no effect yet, for instance because
 // a quorum needs more votes, and only the audit and the inbox wait for the cursor. The index of the
 // cursor's position has this difference.
-func (f *Finder) EffectCursor(now *snapshot.Snapshot, proposal uint64, continues bool) string {
+func (f *Finder) EffectCursor(snap *snapshot.Snapshot, proposal uint64, continues bool) string {
 	if proposal == 0 {
-		return f.Log.CursorAt(now.Seq).String()
+		return f.Log.CursorAt(snap.Seq).String()
 	}
 	c := f.Log.CursorAt(proposal)
 	if continues {
@@ -51,8 +51,8 @@ func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor
 // or for effectPatience. A decision of another tenant is not waited for. "" = no cursor, and no wait.
 // Errors are those of AwaitEffect.
 func (f *Finder) AwaitAudit(ctx context.Context, tenant string, index *inbox.Index, cursor string) error {
-	return f.await(ctx, tenant, cursor, func(ctx context.Context, _ stream.Cursor, proposal *stream.Record, said *stream.Decision) error {
-		if said.Kind == stream.DecisionToolResult { // the audit has approvals and questions only
+	return f.await(ctx, tenant, cursor, func(ctx context.Context, _ stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
+		if content.Kind == stream.DecisionToolResult { // the audit has approvals and questions only
 			return nil
 		}
 		history, err := inbox.AwaitDecision(ctx, f.Follower, proposal)
@@ -66,11 +66,11 @@ func (f *Finder) AwaitAudit(ctx context.Context, tenant string, index *inbox.Ind
 // waitUntil blocks until the snapshot of a thread meets a condition of the decision at a cursor, if
 // the thread continues with it.
 func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
-	return f.await(ctx, thread.Tenant, text, func(ctx context.Context, cursor stream.Cursor, proposal *stream.Record, said *stream.Decision) error {
+	return f.await(ctx, thread.Tenant, text, func(ctx context.Context, cursor stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
 		if cursor.Index == 0 || !proposal.OfThread(thread) {
 			return nil
 		}
-		return f.Snapshots.Await(ctx, f.Follower, thread, func(now *snapshot.Snapshot) bool { return met(now, said) })
+		return f.Snapshots.Await(ctx, f.Follower, thread, func(snap *snapshot.Snapshot) bool { return met(snap, content) })
 	})
 }
 
@@ -92,9 +92,9 @@ func (f *Finder) await(ctx context.Context, tenant, text string, wait func(conte
 	patient, cancel := context.WithTimeout(ctx, effectPatience)
 	defer cancel()
 	defer context.AfterFunc(f.Closed, cancel)()
-	proposal, said, err := f.Log.ProposedDecision(patient, cursor.Seq)
-	if err == nil && said != nil && proposal.OfTenant(tenant) {
-		err = wait(patient, cursor, proposal, said)
+	proposal, content, err := f.Log.ProposedDecision(patient, cursor.Seq)
+	if err == nil && content != nil && proposal.OfTenant(tenant) {
+		err = wait(patient, cursor, proposal, content)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Logger.WarnContext(ctx, "a reader is answered before the log shows a decision that was acknowledged", "error", err)

@@ -23,11 +23,11 @@ import (
 // A 503 means that the deletion may be incomplete; the same request continues it. An input that
 // arrives during the deletion may be deleted too.
 func (s *Routes) deleteThread(c *gin.Context) {
-	thread, now, err := s.latestThread(c)
+	thread, snap, err := s.latestThread(c)
 	if err == nil {
 		ctx, end := context.WithTimeout(c.Request.Context(), purgePatience)
 		defer end()
-		err = s.purge(ctx, thread, now)
+		err = s.purge(ctx, thread, snap)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -43,8 +43,8 @@ const purgePatience = time.Minute
 // purge stops the workflow of a thread, and removes its interrupts from the inbox and then its
 // records. The order matters: an active worker would write records after the purge, and the inbox
 // finds its entries by the audit in the log.
-func (s *Routes) purge(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
-	if err := s.stop(ctx, thread, now); err != nil {
+func (s *Routes) purge(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) error {
+	if err := s.stop(ctx, thread, snap); err != nil {
 		return err
 	}
 	if s.inbox != nil {
@@ -65,9 +65,9 @@ const (
 // stop ends a thread's workflow, and returns nil if there is none. It waits for active activities,
 // because Temporal forgets activities that outlive their workflow, and they would write after the
 // purge. A workflow that does not close in time, because no worker is available, is terminated.
-func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
+func (s *Routes) stop(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
-	if err := s.stopRuns(ctx, thread, now); err != nil {
+	if err := s.stopRuns(ctx, thread, snap); err != nil {
 		return err
 	}
 	// A workflow without an active run may idle wait for decisions, or be parked.
@@ -99,7 +99,7 @@ func (s *Routes) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 // stopRuns cancels the active run, so that its readers see it end, and then each run that starts
 // from the queue. It returns when the workflow is idle or closed, or after stopPatience without an
 // error: stop then continues with stronger means.
-func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
+func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) error {
 	stopping, end := context.WithTimeout(ctx, stopPatience)
 	defer end()
 	tick := time.NewTicker(restCheck)
@@ -108,8 +108,8 @@ func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapsh
 	for {
 		// Each run is cancelled once. A queued run begins when the run before it ends, and is
 		// cancelled then.
-		if now.Status() == stream.StatusRunning && now.RunID != cancelled {
-			cancelled = now.RunID
+		if snap.Status() == stream.StatusRunning && snap.RunID != cancelled {
+			cancelled = snap.RunID
 			if err := s.commands.Cancel(ctx, stream.Run{Thread: thread, ID: cancelled}, "the thread is deleted"); err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func (s *Routes) stopRuns(ctx context.Context, thread stream.Thread, now *snapsh
 		case <-stopping.Done():
 			return ctx.Err()
 		}
-		if now, err = s.find.Snapshots.Latest(ctx, thread, 0); err != nil {
+		if snap, err = s.find.Snapshots.Latest(ctx, thread, 0); err != nil {
 			return err
 		}
 	}

@@ -39,9 +39,9 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 		older, err = request.ParseCount(c.Query("cursor"))
 	}
 	var thread stream.Thread
-	var now *snapshot.Snapshot
+	var snap *snapshot.Snapshot
 	if err == nil {
-		thread, now, err = s.latestThread(c)
+		thread, snap, err = s.latestThread(c)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -51,7 +51,7 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 		Items      []supersededTail `json:"items"`
 		NextCursor string           `json:"nextCursor,omitempty"`
 	}{Items: []supersededTail{}}
-	runs := now.Runs
+	runs := snap.Runs
 	// 0 is the first page, which begins with the newest run.
 	if older > 0 {
 		runs = runs[:min(older, len(runs))]
@@ -67,7 +67,7 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 		}
 		page.Items = append(page.Items, supersededTail{
 			RunID: stream.ShownRunID(n.ID), SupersededAt: n.Began.UTC(), AfterMessageID: n.Superseded.After, Messages: n.Superseded.Messages,
-			Fork: forkBefore(thread, now, i),
+			Fork: forkBefore(thread, snap, i),
 		})
 	}
 	c.JSON(http.StatusOK, page)
@@ -75,15 +75,15 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 
 // forkBefore returns the run that ended with the conversation as it was before the i-th run began;
 // nil = there is none. Before the first run of a fork it is the origin.
-func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
+func forkBefore(thread stream.Thread, snap *snapshot.Snapshot, i int) *origin {
 	if i == 0 {
-		if now.Origin == nil {
+		if snap.Origin == nil {
 			return nil
 		}
-		return &origin{now.Origin.Thread, now.Origin.Run}
+		return &origin{snap.Origin.Thread, snap.Origin.Run}
 	}
-	before := stream.ShownRunID(now.Runs[i-1].ID)
-	if before == stream.ShownRunID(now.Runs[i].ID) { // an earlier segment of the same run ID: a fork would begin at the end of the last one
+	before := stream.ShownRunID(snap.Runs[i-1].ID)
+	if before == stream.ShownRunID(snap.Runs[i].ID) { // an earlier segment of the same run ID: a fork would begin at the end of the last one
 		return nil
 	}
 	return &origin{thread.ID, before}
@@ -126,14 +126,14 @@ func (s *Routes) showSuperseded(c *gin.Context) {
 // superseded returns the messages that all segments of a run removed. For an old run it reads the
 // thread from its first record.
 func (s *Routes) superseded(c *gin.Context, run stream.Run) ([]agui.Message, error) {
-	_, now, err := s.latestThread(c)
+	_, snap, err := s.latestThread(c)
 	if err != nil {
 		return nil, err
 	}
 	var messages []agui.Message
 	// A run ID may have several segments, and each may have removed messages.
 	known := false
-	for _, n := range now.Runs {
+	for _, n := range snap.Runs {
 		if stream.ShownRunID(n.ID) != run.ID {
 			continue
 		}

@@ -156,32 +156,32 @@ const lookPatience = 2 * time.Second
 // although its workflow has died, showThread ends the run first, so it writes to the log in this
 // case. An unknown thread is a 404.
 func (s *Routes) showThread(c *gin.Context) {
-	thread, now, err := s.latestThread(c)
-	if err == nil && now.Status() == stream.StatusRunning {
+	thread, snap, err := s.latestThread(c)
+	if err == nil && snap.Status() == stream.StatusRunning {
 		// The watcher asks Temporal only if the run is due, so this rarely takes time.
 		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
-		_ = s.watcher.LookAfter(ctx, stream.Run{Thread: thread, ID: now.RunID})
+		_ = s.watcher.LookAfter(ctx, stream.Run{Thread: thread, ID: snap.RunID})
 		end()
-		now, err = s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
+		snap, err = s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
 	}
 	var answered map[string]bool
-	if err == nil && len(now.Interrupts) > 0 {
+	if err == nil && len(snap.Interrupts) > 0 {
 		answered, err = s.decidedInterrupts(c.Request.Context(), thread)
 	}
 	// The snapshot does not know of pauses; the index of threads does.
 	paused := false
-	if err == nil && now.Status() == stream.StatusRunning {
-		paused, err = s.find.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: now.RunID})
+	if err == nil && snap.Status() == stream.StatusRunning {
+		paused, err = s.find.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: snap.RunID})
 	}
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
-	toolCalls := now.ClientCalls
+	toolCalls := snap.ClientCalls
 	if len(toolCalls) > 0 {
 		toolCalls = s.openToolCalls(c.Request.Context(), thread, toolCalls)
 	}
-	sum := summaryOf(thread, now, answered, toolCalls)
+	sum := summaryOf(thread, snap, answered, toolCalls)
 	if paused {
 		sum.Status = stream.StatusPaused
 	}
@@ -199,22 +199,22 @@ func (s *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	if err := s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
 		return thread, nil, err
 	}
-	now, err := s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
-	if err == nil && now.Seq == 0 {
+	snap, err := s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
+	if err == nil && snap.Seq == 0 {
 		err = problem.NoThread(thread)
 	}
-	return thread, now, err
+	return thread, snap, err
 }
 
 // showState serves GET /v1/threads/{thread}/state: the state after all finished steps. Changes of a
 // step in progress are missing.
 func (s *Routes) showState(c *gin.Context) {
-	_, now, err := s.latestThread(c)
+	_, snap, err := s.latestThread(c)
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, gin.H{"state": now.State})
+	c.JSON(http.StatusOK, gin.H{"state": snap.State})
 }
 
 // messagesPage is a page of a conversation. All pages show the conversation at the record of the
@@ -233,16 +233,16 @@ func (s *Routes) showMessages(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	now, from, err := s.conversationAt(c)
+	snap, from, err := s.conversationAt(c)
 	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	p := messagesPage{Items: []agui.Message{}}
 	bytes := 0
-	for i, e := range now.Entries[min(from, len(now.Entries)):] {
+	for i, e := range snap.Entries[min(from, len(snap.Entries)):] {
 		if len(p.Items) == limit || bytes >= request.PageBytes {
-			p.NextCursor = fmt.Sprintf("%012x-%x", now.Seq, from+i)
+			p.NextCursor = fmt.Sprintf("%012x-%x", snap.Seq, from+i)
 			break
 		}
 		if e.Hidden() { // reasoning without text, which clients never see
@@ -259,8 +259,8 @@ func (s *Routes) showMessages(c *gin.Context) {
 func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
-		_, now, err := s.latestThread(c)
-		return now, 0, err
+		_, snap, err := s.latestThread(c)
+		return snap, 0, err
 	}
 	thread, err := request.ThreadOf(c)
 	if err != nil {
@@ -333,9 +333,9 @@ func (s *Routes) listRuns(c *gin.Context) {
 	if err == nil {
 		older, err = request.ParseCount(c.Query("cursor"))
 	}
-	var now *snapshot.Snapshot
+	var snap *snapshot.Snapshot
 	if err == nil {
-		_, now, err = s.latestThread(c)
+		_, snap, err = s.latestThread(c)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -345,7 +345,7 @@ func (s *Routes) listRuns(c *gin.Context) {
 		Items      []runItem `json:"items"`
 		NextCursor string    `json:"nextCursor,omitempty"`
 	}{Items: []runItem{}}
-	runs := now.Runs
+	runs := snap.Runs
 	// 0 is the first page, which begins with the newest run.
 	if older > 0 {
 		runs = runs[:min(older, len(runs))]

@@ -46,8 +46,8 @@ func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thr
 	tail := f.ThreadTail(thread)
 	defer tail.Close()
 	for {
-		now, err := s.Latest(ctx, thread, 0)
-		if err != nil || met(now) {
+		snap, err := s.Latest(ctx, thread, 0)
+		if err != nil || met(snap) {
 			return err
 		}
 		if _, err := tail.Next(ctx, time.Hour); err != nil {
