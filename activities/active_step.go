@@ -20,7 +20,7 @@ import (
 
 // leaf returns the active step of an action, with the agent of the pipeline. takeAgent replaces the
 // agent if the step names another one.
-func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
+func (w *advancer) leaf(do pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
 		AgentRef: runs.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: runs.LimitsOfSubagent(w.definition.Limits)},
 		Place:    runs.StepPlace{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Position.Tree},
@@ -32,7 +32,7 @@ func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
 // pipeline, so later runs that continue the pipeline use the same one. A pipeline that works for a
 // call adds its home: several calls of a run may work through the same steps, and their agents do
 // not see each other's messages.
-func (w *walker) scope(at string) string {
+func (w *advancer) scope(at string) string {
 	origin := w.place.Run
 	origin.ID = w.in.Position.Origin
 	if home := w.in.Position.Cursor.Home; home != "" {
@@ -45,7 +45,7 @@ func (w *walker) scope(at string) string {
 // agent that is itself a pipeline or a program becomes a call of a subagent (takeCall). If the
 // answer of the agent was invalid, takeAgent keeps the step active and stores the validation errors
 // as a further prompt. An agent that is not published is a lackingError.
-func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
+func (w *advancer) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
 		// The agent continues with its own messages and turns. The prompt follows the answer that
 		// was invalid.
@@ -90,7 +90,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 // revision if the step requires a schema from an agent that it names: the model call of that agent
 // then finds the schema by them. next.Prompts tells the workflow that the record has one of the
 // two.
-func (w *walker) storeModelInput(do *pipeline.Agent) {
+func (w *advancer) storeModelInput(do *pipeline.Agent) {
 	if do.Prompt != nil {
 		w.stored.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
 	}
@@ -108,7 +108,7 @@ var errTooDeep = errors.New("activities: too many agents work for one another")
 // only call of an assistant message, so clients, decisions and tools treat it like a model's call.
 // The workflow finds it in next.Answer. to is the subagent of an agent step, and is omitted
 // otherwise.
-func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Subagent) error {
+func (w *advancer) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Subagent) error {
 	n := narration.New(w.place.Run, w.in.ID, nil)
 	leaf := w.leaf(do)
 	var tool string
@@ -145,7 +145,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 
 // task returns the arguments for a subagent's call: the prompt of the step, or the text of the last
 // user message, with the validation errors of an invalid answer.
-func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
+func (w *advancer) task(do *pipeline.Agent) ([]byte, error) {
 	task := w.userText
 	if do.Prompt != nil {
 		task = *do.Prompt
@@ -162,7 +162,7 @@ func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 
 // requestApproval configures the narrator for an approve step: the step's rule gates the call of
 // the reserved tool pipeline.ApproveTool. The message for approvers is stored in the record.
-func (w *walker) requestApproval(n *narration.Narrator, do pipeline.Action) error {
+func (w *advancer) requestApproval(n *narration.Narrator, do pipeline.Action) error {
 	d, err := pipeline.Rules(w.definition, do.Path)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (w *walker) requestApproval(n *narration.Narrator, do pipeline.Action) erro
 // offer configures the narrator with the tools, subagents, client tools and approval rules of the
 // pipeline's agent, as CallModel does for a model's calls. The error is a lackingError if a tool of
 // the agent is missing.
-func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
+func (w *advancer) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	a := w.activities
 	ours, err := a.offer(ctx, w.definition)
 	if err != nil {
@@ -206,7 +206,7 @@ const mayAsk = 8
 // takeBranches begins the branches of a parallel or map step. The record keeps their items. It also
 // checks the tenant's day, because branches cannot ask people: next.Exceeded is set if people have
 // to approve more before the branches begin.
-func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
+func (w *advancer) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
 	f := &runs.Branches{Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline}
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {

@@ -159,7 +159,7 @@ func toolPlace(in runs.ToolCall) stream.Place {
 // stream.ErrCancelled. A compensating step is not ended, because a cancel of the run is what it may
 // compensate for. The caller calls leave.
 func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
-	ctx, end, err := a.attend(ctx)
+	ctx, end, err := a.beginAttempt(ctx)
 	if err != nil || s.Compensates {
 		return ctx, end, err
 	}
@@ -177,11 +177,11 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
-// attend begins an attempt: it starts the heartbeats, and announces the attempt to other workers.
-// It blocks until the announcement is stored. The returned context ends when Temporal cancels the
-// activity or has given the attempt up. The caller calls leave, which stops both and waits for the
-// goroutine.
-func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(), err error) {
+// beginAttempt begins an attempt: it starts the heartbeats, and announces the attempt to other
+// workers. It blocks until the announcement is stored. The returned context ends when Temporal
+// cancels the activity or has given the attempt up. The caller calls leave, which stops both and
+// waits for the goroutine.
+func (a *Activities) beginAttempt(ctx context.Context) (_ context.Context, leave func(), err error) {
 	// The heartbeats start first: Begin waits for the log, and an outage must not cost the attempt.
 	ctx, stop := heartbeat(ctx)
 	gone := func() {}
@@ -251,9 +251,9 @@ func over(err error) bool {
 // closing is how long an activity may continue to write after its context has ended.
 const closing = 10 * time.Second
 
-// errFinalWriteTimeout is the cause of a context of contextAfter whose time is over: the log did not take the
-// last records. It is a stream.ErrUnavailable, so it does not count as a failure of the step, and
-// Temporal retries.
+// errFinalWriteTimeout is the cause of a context of contextAfter whose time is over: the log did
+// not take the last records. It is a stream.ErrUnavailable, so it does not count as a failure of
+// the step, and Temporal retries.
 var errFinalWriteTimeout = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
 
 // contextAfter returns a context for records that must be written although ctx may have ended.

@@ -28,10 +28,10 @@ import (
 // and no tool. A later attempt finds the record and returns its answer, or nothing was changed.
 func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {
 	ctx = inStep(ctx, in.Step)
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	// The activity is short, so a cancel of the run does not end it. The workflow handles the
 	// cancel afterwards.
-	work, leave, err := a.attend(ctx)
+	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
 		return next, fail(ctx, err)
 	}
@@ -80,7 +80,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	// Each walk begins with a new walker, because a walk that was refused as stale has changed its
 	// own.
 	for {
-		w := &walker{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
+		w := &advancer{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
 		if err := w.walk(ctx); err != nil {
 			return runs.Advanced{}, a.tellLacking(ctx, attempt, err)
 		}
@@ -92,8 +92,8 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 }
 
 // openAfterFailure returns the last record of the lane after which this step writes. If the step
-// before has failed, its activity may never have opened it. Then openAfterFailure opens it, with its
-// steered messages, and retracts what an unfinished attempt left.
+// before has failed, its activity may never have opened it. Then openAfterFailure opens it, with
+// its steered messages, and retracts what an unfinished attempt left.
 func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
@@ -105,12 +105,12 @@ func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in ru
 	if b.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: b.Closes})
 	}
-	return a.Log.Succeed(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
+	return a.Log.OpenAfterFailure(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
-// definitionWithSteps returns the definition with the steps of the position: those of the agent, or those that
-// its program has begun. in.Tree has the steps of a program in their first advance, the log has
-// them later.
+// definitionWithSteps returns the definition with the steps of the position: those of the agent, or
+// those that its program has begun. in.Tree has the steps of a program in their first advance, the
+// log has them later.
 func (a *Activities) definitionWithSteps(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
@@ -141,22 +141,22 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advan
 		if b.ParentCallID != "" {
 			started.ParentSubagentRunID = subagentID(b.ParentCallID)
 		}
-		return a.Log.Open(ctx, p, nil, started)
+		return a.Log.OpenStep(ctx, p, nil, started)
 	}
 	return in.After, nil
 }
 
-// walker is one try of Advance: it collects what the record will have. One goroutine uses it, for
+// advancer is one try of Advance: it collects what the record will have. One goroutine uses it, for
 // one walk. It owns nothing that must be closed: the activity owns the attempt.
-type walker struct {
+type advancer struct {
 	// The inputs. thread is the snapshot that the walk reads, set by walk.
 	activities *Activities
 	in         runs.Advance
 	place      stream.Place
 	definition *agents.Definition
 	thread     *snapshot.Snapshot
-	// userText is the text of the last user message of the input: the task of an agent step without a
-	// prompt. input sets it.
+	// userText is the text of the last user message of the input: the task of an agent step without
+	// a prompt. input sets it.
 	userText string
 
 	// The outputs: next is the answer to the workflow, told are the events, kept is what later
@@ -180,7 +180,7 @@ type walker struct {
 //
 // A step that lacks an agent or a tool for good fails within the walk, so that its onError steps
 // may run. The loop continues with that failure as the event.
-func (w *walker) walk(ctx context.Context) (err error) {
+func (w *advancer) walk(ctx context.Context) (err error) {
 	// The snapshot must contain the last record of the agent's lane, of the child's beginning, and
 	// of the branches that have ended.
 	after := max(w.in.After, w.place.Since)
@@ -296,10 +296,10 @@ func unobtainable(err error) *pipeline.Failure {
 }
 
 // tell adds events to the record.
-func (w *walker) tell(events ...agui.Event) { w.events = append(w.events, events...) }
+func (w *advancer) tell(events ...agui.Event) { w.events = append(w.events, events...) }
 
 // change adds the event for a change: a step begins or ends, or the state changes.
-func (w *walker) change(c pipeline.Change) {
+func (w *advancer) change(c pipeline.Change) {
 	switch {
 	case c.Started != "":
 		w.tell(&agui.StepStarted{StepName: c.Started})
@@ -312,8 +312,8 @@ func (w *walker) change(c pipeline.Change) {
 
 // reopen begins the open steps again for clients, in the run or child that continues a suspended
 // one. The position stays the same.
-func (w *walker) reopen() error {
-	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
+func (w *advancer) reopen() error {
+	open, err := pipeline.OpenStepNames(w.definition, w.in.Position.Cursor)
 	for _, name := range open {
 		w.tell(&agui.StepStarted{StepName: name})
 	}
@@ -323,8 +323,8 @@ func (w *walker) reopen() error {
 
 // suspend ends the open steps of a child that ends with its interrupts, the innermost first, and
 // reports a branch as suspended. The next run reopens them.
-func (w *walker) suspend() error {
-	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
+func (w *advancer) suspend() error {
+	open, err := pipeline.OpenStepNames(w.definition, w.in.Position.Cursor)
 	for _, name := range slices.Backward(open) {
 		w.tell(&agui.StepFinished{StepName: name})
 	}
@@ -344,7 +344,7 @@ func (w *walker) suspend() error {
 // answerAction prepares the next action for the workflow, which carries it out. Without an action
 // the pipeline has ended, or has failed with do.Failed. The error may be one for which unobtainable
 // returns a failure.
-func (w *walker) answerAction(ctx context.Context, do pipeline.Action) error {
+func (w *advancer) answerAction(ctx context.Context, do pipeline.Action) error {
 	switch {
 	case do.Agent != nil:
 		return w.takeAgent(ctx, do)
@@ -364,7 +364,7 @@ func (w *walker) answerAction(ctx context.Context, do pipeline.Action) error {
 
 // end adds the event that ends a branch, and stores what its compensation needs. Other pipelines
 // are ended by Finish or Answer.
-func (w *walker) end() {
+func (w *advancer) end() {
 	b := w.in.Child
 	if b == nil || b.BranchPath == "" {
 		return
@@ -379,7 +379,7 @@ func (w *walker) end() {
 
 // failures returns all failures in the answer: those in the cursor, and the one that the pipeline
 // ends with. They are pointers into the answer.
-func (w *walker) failures() []*pipeline.Failure {
+func (w *advancer) failures() []*pipeline.Failure {
 	all := w.next.Cursor.Failures()
 	if w.next.Failed != nil {
 		all = append(all, w.next.Failed)
@@ -389,7 +389,7 @@ func (w *walker) failures() []*pipeline.Failure {
 
 // readDetails sets the details of the failures that steps may use. A detail may have content, so
 // the workflow carries only the number of the record that has it.
-func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
+func (w *advancer) readDetails(ctx context.Context, event pipeline.Event) error {
 	failures := w.next.Cursor.Failures()
 	if event.Failure != nil {
 		failures = append(failures, event.Failure)
@@ -418,7 +418,7 @@ func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 // finish writes the done record and returns the answer. The error is stream.ErrStale, and nothing
 // is written, if the state has changed since w.thread was read. Only branches and subagents need
 // that check: the run's own agent has no concurrent writer of the state while it advances.
-func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
+func (w *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
 	// This move made the detail. The record keeps it, and withSequence sets the record's number.
 	for _, f := range w.failures() {
 		if f.Detailed && f.Record == 0 {
@@ -440,7 +440,7 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 	// The mark of the snapshot must still be the last one.
 	if w.sets && w.in.Child != nil {
 		write = func(ctx context.Context, result *stream.Result, events ...agui.Event) (uint64, error) {
-			return attempt.FinishOn(ctx, w.thread.Mark, result, events...)
+			return attempt.FinishIfUnchanged(ctx, w.thread.Mark, result, events...)
 		}
 	}
 	seq, err := write(ctx, &w.result, w.events...)

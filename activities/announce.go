@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// AnnounceInterrupts is interrupt.announce.v1: it announces to readers what a held run waits for, with custom
-// events in an open record. The AG-UI run stays open. It returns the sequence of that record. A
-// later attempt finds the record.
+// AnnounceInterrupts is interrupt.announce.v1: it announces to readers what a held run waits for,
+// with custom events in an open record. The AG-UI run stays open. It returns the sequence of that
+// record. A later attempt finds the record.
 func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
-	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx)
+	defer recoverPanic(ctx, &err)
+	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
 		return 0, fail(ctx, err)
 	}
@@ -56,5 +56,5 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 	if in.Concurrent {
 		place.Lane = stream.LaneInterrupts
 	}
-	return a.Log.Open(ctx, place, nil, append(events, told...)...)
+	return a.Log.OpenStep(ctx, place, nil, append(events, told...)...)
 }

@@ -35,8 +35,8 @@ const (
 // with interrupts leaves its call without a result; the next run continues it.
 func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
-	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx)
+	defer recoverPanic(ctx, &err)
+	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
@@ -111,10 +111,10 @@ func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
-// closeSubagentLanes takes over the lanes that the subagent left open, its own and those of its calls. If
-// the run was cancelled, the text of an unfinished model call is kept, otherwise it is retracted.
-// It returns the ID of the subagent's last step ("" = the subagent was never announced to clients),
-// and the usage that the subagent's workflow does not know.
+// closeSubagentLanes takes over the lanes that the subagent left open, its own and those of its
+// calls. If the run was cancelled, the text of an unfinished model call is kept, otherwise it is
+// retracted. It returns the ID of the subagent's last step ("" = the subagent was never announced
+// to clients), and the usage that the subagent's workflow does not know.
 func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
 	p := agentPlace(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {

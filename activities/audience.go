@@ -51,9 +51,9 @@ func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *
 	return a.insertPrompts(ctx, in, entries)
 }
 
-// insertPrompts inserts the prompts of a step's agent, which are in records of advances and not in the
-// conversation: the first one at the beginning, one with validation errors after the answer that
-// was invalid. Agents outside of pipelines have none.
+// insertPrompts inserts the prompts of a step's agent, which are in records of advances and not in
+// the conversation: the first one at the beginning, one with validation errors after the answer
+// that was invalid. Agents outside of pipelines have none.
 func (a *Activities) insertPrompts(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.Place == nil {
 		return entries, nil

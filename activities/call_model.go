@@ -30,7 +30,7 @@ import (
 // are retried as failModel decides.
 func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	work, leave, err := a.enter(ctx, in.Step)
 	if err != nil {
 		return answer, fail(ctx, err)
@@ -112,8 +112,8 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
 // It does not call the model if a cancel was requested (stream.ErrCancelled), or if people have to
 // approve more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
-// once the request was made, also if it failed. summarizes reports whether the agent may have made a
-// summary; the caller then adds the usage of summaries.
+// once the request was made, also if it failed. summarizes reports whether the agent may have made
+// a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	run := runOf(in.Run)
 	// The cancel may be older than the worker's subscription to announcements.

@@ -31,7 +31,7 @@ import (
 // if in.Chained is set.
 func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	began := time.Now()
 	work, leave, err := a.enterCall(ctx, in)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer run
 // either, because the workflow schedules it in a disconnected context.
 func (a *Activities) enterCall(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
 	if in.OutlastsCancel {
-		return a.attend(ctx)
+		return a.beginAttempt(ctx)
 	}
 	return a.enter(ctx, in.Step)
 }

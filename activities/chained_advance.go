@@ -23,7 +23,7 @@ const chainedPatience = 5 * time.Second
 // does not fit into one payload; the workflow then schedules the advance, and finds its done record
 // if it was written. The caller treats an error like nil.
 func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.Advanced, err error) {
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	switch {
 	case in.Chained == nil:
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 // dropped. A webhook that this worker does not know is retried, because another worker may know it.
 // The receiver sees the same event ID in every attempt.
 func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.Delivered, err error) {
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	out, err = a.deliver(ctx, in)
 	var refused *webhook.RefusedError
 	switch {

@@ -15,7 +15,7 @@ import (
 // of these records.
 
 // storeDone adds the Done values of a move to the record of this advance.
-func (w *walker) storeDone(done map[string]pipeline.Done) {
+func (w *advancer) storeDone(done map[string]pipeline.Done) {
 	if w.stored.Done == nil && len(done) > 0 {
 		w.stored.Done = map[string]pipeline.Done{}
 	}
@@ -35,7 +35,7 @@ func keptAs(records map[string]uint64, seq uint64) {
 // recall returns the Done of a step, from the record that keeps it; 0 = this advance has stored it
 // in the same walk. The error is stream.ErrLogLost if it is missing. Expressions of compensations
 // call it.
-func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
+func (w *advancer) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
 	k := w.stored
 	if record > 0 {
 		k = storedAdvance{}
@@ -52,7 +52,7 @@ func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeli
 
 // branchEnd returns the end of a branch from its last record: which of its steps have
 // compensations. Record 0 is a branch without any.
-func (w *walker) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, error) {
+func (w *advancer) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, error) {
 	var k storedAdvance
 	if record == 0 {
 		return k.Ended, nil
@@ -64,7 +64,7 @@ func (w *walker) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, 
 
 // branchesEnded adds the items of a map and the ends of branches to an event, if the branches have
 // compensations. Only records have them, because they are too large for a workflow.
-func (w *walker) branchesEnded(ctx context.Context, event *pipeline.Event) error {
+func (w *advancer) branchesEnded(ctx context.Context, event *pipeline.Event) error {
 	f := w.in.Position.Branches
 	if f == nil || !f.Compensates {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 // env returns the variables. It reads the input, and the items of the branches around the position,
 // from the log. It also sets w.said.
-func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
+func (w *advancer) env(ctx context.Context) (pipeline.Env, error) {
 	env := pipeline.Env{State: w.thread.State, Now: w.in.Now}
 	var err error
 	if env.Input, env.Caller, err = w.input(ctx); err != nil {
@@ -62,7 +62,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 // input returns the variable input and the caller: the accepted input of the run that began the
 // pipeline, with the messages that were new. For a pipeline that is a subagent, the only message is
 // its task. It sets w.said.
-func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
+func (w *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
 	var by *agents.Caller
 	if seq := w.in.Position.Input; seq > 0 {

@@ -96,10 +96,10 @@ func fail(ctx context.Context, err error) error {
 	return failure(fmt.Sprintf("a step failed (%T)", root(err)), runs.CodeInternal, last)
 }
 
-// contain turns a panic of an activity into a failure of the step, and logs the stack. It is
+// recoverPanic turns a panic of an activity into a failure of the step, and logs the stack. It is
 // deferred. The value of a panic may have content, so it is neither logged nor put into the
 // history.
-func contain(ctx context.Context, err *error) {
+func recoverPanic(ctx context.Context, err *error) {
 	if recover() == nil {
 		return
 	}

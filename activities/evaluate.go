@@ -12,7 +12,7 @@ const invalidExpression = "invalid_expression"
 // evaluate evaluates the expression of a program over the variables at its position, and sets
 // next.Value. A failure is a result for the program: next.Failed is set. The message has nothing of
 // the value, which may have content.
-func (w *walker) evaluate(env pipeline.Env) error {
+func (w *advancer) evaluate(env pipeline.Env) error {
 	value, err := pipeline.Value(w.in.Expression, w.in.Position.Cursor, env)
 	switch {
 	case err != nil:

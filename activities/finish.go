@@ -27,7 +27,7 @@ import (
 // error is fail's; a failure never counts as the last one (see countFailure).
 func (a *Activities) Finish(ctx context.Context, in runs.Finish) (finished runs.Finished, err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	finished, err = a.finish(ctx, in)
 	if errors.Is(err, stream.ErrLogLost) {
 		// After = 0 lets the second try accept a log without the records that the workflow knows.
@@ -207,7 +207,7 @@ func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.
 // received. The next run's model calls receive them.
 func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
 	p.Step = "finish/steered"
-	_, err := a.Log.Open(ctx, p, stream.Steering{Inputs: steered})
+	_, err := a.Log.OpenStep(ctx, p, stream.Steering{Inputs: steered})
 	return err
 }
 

@@ -17,9 +17,9 @@ import (
 // offers them, the workflow makes the first one of a turn after all other calls, and CallTool
 // carries it out here.
 
-// handoffTargets returns the agents to which an agent's model may hand over the thread, in their current
-// revisions. Only the run's own agent has any: subagents and agents of steps do not own the thread.
-// An agent that is not published is a lackingError.
+// handoffTargets returns the agents to which an agent's model may hand over the thread, in their
+// current revisions. Only the run's own agent has any: subagents and agents of steps do not own the
+// thread. An agent that is not published is a lackingError.
 func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil

@@ -29,8 +29,8 @@ type recollection struct {
 	requester string
 }
 
-// loadContext reads the context of a notification as of the record that announced the interrupts: later
-// inputs may edit the conversation, and do not count.
+// loadContext reads the context of a notification as of the record that announced the interrupts:
+// later inputs may edit the conversation, and do not count.
 func (a *Activities) loadContext(ctx context.Context, in runs.Notification) (*recollection, error) {
 	thread, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 // schedules RaiseLimit; the interrupt is an approval of a call to the reserved tool
 // pipeline.ApproveTool, so decisions about it work like those about tool calls.
 
-// RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only
-// call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
+// RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the
+// only call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
 // finds the done record and returns its answer, or nothing was written.
 func (a *Activities) RaiseLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	// The activity is short, so a cancel of the run does not end it. The workflow handles the
 	// cancel afterwards.
-	work, leave, err := a.attend(ctx)
+	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}

@@ -20,7 +20,7 @@ import (
 // repetition changes nothing. Without an Inbox it does nothing.
 func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	if a.Inbox == nil {
 		return nil
 	}

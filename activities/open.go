@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// This file writes the lifecycle events with which a step begins. AG-UI allows one open step, and no
-// activity writes an event alone, so the record that opens a step also closes the one before it.
+// This file writes the lifecycle events with which a step begins. AG-UI allows one open step, and
+// no activity writes an event alone, so the record that opens a step also closes the one before it.
 
 // opening returns what the first record of a run says of it. Snapshots.OpenRun fills in the
 // conversation.
@@ -25,7 +25,7 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	return a.Log.Open(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
+	return a.Log.OpenStep(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
 // steering returns the note of an open record that adds steered messages, by the sequences of their

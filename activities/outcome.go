@@ -21,7 +21,7 @@ import (
 
 // event completes the workflow's event: it adds the output of an agent or a call, the failures of
 // branches, and what compensations need. A call that has ended may turn out as a failure.
-func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
+func (w *advancer) event(ctx context.Context) (pipeline.Event, error) {
 	event, leaf := *w.in.Position.Event, w.in.Position.Active
 	// The workflow has the failures of branches in a compact form.
 	event.Branches = w.in.Position.Branches.BranchFailures()
@@ -48,7 +48,7 @@ func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 }
 
 // find returns the index of the first message for which is returns true; -1 = there is none.
-func (w *walker) find(is func(agui.Message) bool) int {
+func (w *advancer) find(is func(agui.Message) bool) int {
 	return slices.IndexFunc(w.thread.Entries, func(e snapshot.Entry) bool { return is(e.Message) })
 }
 
@@ -59,7 +59,7 @@ const toolFailed = "tool_failed"
 // failure if it was not approved, has no result, or has an error. The text of a tool is its output
 // as JSON if it is valid JSON, else as a string. The text of a subagent is always a string, because
 // the output rules of the step judge it.
-func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
+func (w *advancer) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	verdict, content, err := w.verdict(ctx, leaf.CallID)
 	if err != nil {
@@ -120,7 +120,7 @@ func failedWith(code, message string) pipeline.Event {
 
 // verdict returns the decision about a call, with its content. The kind is "" if the call needed
 // none. The decision is never nil.
-func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
+func (w *advancer) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
 	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
 		return "", &stream.Decision{}, nil
@@ -135,7 +135,7 @@ func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind,
 
 // approvalOutput returns the output of an approve step: whether it was approved, by whom, and with
 // which arguments, which an approver may have edited.
-func (w *walker) approvalOutput(callID string, verdict runs.DecisionKind, content *stream.Decision) (json.RawMessage, error) {
+func (w *advancer) approvalOutput(callID string, verdict runs.DecisionKind, content *stream.Decision) (json.RawMessage, error) {
 	out := struct {
 		Approved bool              `json:"approved"`
 		Decision runs.DecisionKind `json:"decision"`

@@ -26,7 +26,7 @@ import (
 // schedule and the nominal time, so a later attempt finds the run. A thread that refuses the run is
 // a result (Fired.Refused). A schedule or agent that is gone is a final error.
 func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.Fired, err error) {
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	out, err = a.fire(ctx, in)
 	return out, failFiring(ctx, err)
 }
@@ -103,7 +103,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Stored, run st
 		start := dispatch.RunInput(run, speaks, proposal)
 		start.Trace = telemetry.TraceParent(ctx)
 		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, holds(input.ForwardedProps)
-		_, placed, err := a.Dispatch.Place(ctx, start, dispatch.Terms{OnBusy: k.OnBusy}, thread)
+		_, placed, err := a.Dispatch.StartOrOffer(ctx, start, dispatch.Terms{OnBusy: k.OnBusy}, thread)
 		if refused := dispatch.Refusal(err); refused != "" {
 			return refused, false, nil
 		}
@@ -134,11 +134,11 @@ func holds(forwardedProps json.RawMessage) bool {
 	return len(forwardedProps) > 0 && json.Unmarshal(forwardedProps, &props) == nil && props.Perdure.Hold
 }
 
-// CancelRun is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and
-// returns its status. It does not wait for the end of the run. The firing may not know its run yet
-// (in.Fired is nil); a run that never began counts as ended.
+// CancelRun is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it,
+// and returns its status. It does not wait for the end of the run. The firing may not know its run
+// yet (in.Fired is nil); a run that never began counts as ended.
 func (a *Activities) CancelRun(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
 		run = runOf(in.Fired.Run)
@@ -203,7 +203,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 // RunStatus is schedule.status.v1: it returns the status of the run of a firing.
 func (a *Activities) RunStatus(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
 	ctx = inRun(ctx, in, "", "")
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	out, err = a.standing(ctx, runOf(in))
 	return out, fail(ctx, err)
 }

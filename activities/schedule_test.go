@@ -41,7 +41,7 @@ type scheduleFixture struct {
 	started  []runs.Input
 	occupied bool                                         // the thread has a workflow
 	submit   func(in runs.Submit) (runs.Submitted, error) // of that workflow
-	signals  []runs.Cancel                                // cancels that were signalled
+	signals  []runs.Cancel                                // cancels that were signaled
 }
 
 func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
@@ -152,7 +152,7 @@ func (f *scheduleFixture) begin(run stream.Run, o stream.Opening) stream.Place {
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	o.RunID, o.Execution = run.ID, "e1"
 	var err error
-	if p.After, err = f.log.Open(f.t.Context(), p, o, &agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID}); err != nil {
+	if p.After, err = f.log.OpenStep(f.t.Context(), p, o, &agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID}); err != nil {
 		f.t.Fatal(err)
 	}
 	return p
@@ -198,7 +198,7 @@ func TestATimeBeginsOneRun(t *testing.T) {
 		}
 	}
 	p := f.begin(f.run, f.opening())
-	f.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signalled its firing
+	f.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signaled its firing
 	if out, err := f.fire(); err != nil || out != want {
 		t.Errorf("got %+v (%v)", out, err)
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// StoreResult is tool.result.v1: it moves the result of a client tool call, which came to the workflow by
-// signal, into the log as a proposal. It returns the decision that refers to it. A result that is
-// no AG-UI content is a final error, which the workflow ignores. The same result again is the same
-// proposal.
+// StoreResult is tool.result.v1: it moves the result of a client tool call, which came to the
+// workflow by signal, into the log as a proposal. It returns the decision that refers to it. A
+// result that is no AG-UI content is a final error, which the workflow ignores. The same result
+// again is the same proposal.
 func (a *Activities) StoreResult(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (d runs.Decision, err error) {
 	ctx = inRun(ctx, in.Run, "", "")
-	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx)
+	defer recoverPanic(ctx, &err)
+	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
 		return d, fail(ctx, err)
 	}

@@ -105,7 +105,7 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 	if in.Name != "" {
 		events = append(events, &agui.StepStarted{StepName: in.Name})
 	}
-	return a.Log.Open(ctx, p, nil, events...)
+	return a.Log.OpenStep(ctx, p, nil, events...)
 }
 
 // task returns the task of a subagent: the argument of its call, as the model wrote it or an

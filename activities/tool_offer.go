@@ -93,11 +93,11 @@ func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name st
 	return nil, nil
 }
 
-// AwaitQueue is queue.await.v1: it succeeds if a worker serves the task queue now. Otherwise it fails,
-// and Temporal retries it for ToolGrace. The workflow schedules it if no worker has taken a call
-// from the queue, and sends the call again afterwards.
+// AwaitQueue is queue.await.v1: it succeeds if a worker serves the task queue now. Otherwise it
+// fails, and Temporal retries it for ToolGrace. The workflow schedules it if no worker has taken a
+// call from the queue, and sends the call again afterwards.
 func (a *Activities) AwaitQueue(ctx context.Context, in runs.AwaitQueue) (err error) {
-	defer contain(ctx, &err)
+	defer recoverPanic(ctx, &err)
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// ApprovalRule returns the index of the approval rule that applies to a call; -1 = none, so the call needs
-// no approval.
+// ApprovalRule returns the index of the approval rule that applies to a call; -1 = none, so the
+// call needs no approval.
 func (d *Definition) ApprovalRule(call ProposedCall) int {
 	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
 }

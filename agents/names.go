@@ -60,9 +60,9 @@ func (n Names) With(more Names) Names {
 	}
 }
 
-// CheckNames reports names in the folder's agents and scripts that neither the folder nor known has.
-// The error is a *DefinitionError, or several joined: each has the position, and a suggestion if a
-// known name is similar.
+// CheckNames reports names in the folder's agents and scripts that neither the folder nor known
+// has. The error is a *DefinitionError, or several joined: each has the position, and a suggestion
+// if a known name is similar.
 func (f *Folder) CheckNames(known Names) error {
 	known = known.With(f.Names())
 	var wrong []error
@@ -273,8 +273,8 @@ func (c *nameCheck) step(at string, s *Step) {
 }
 
 // fromElsewhere reports whether a tool may be a client tool, a subagent, a handoff, or a tool of an
-// MCP server, by the tool patterns of its agent. Client tools are known only at run time; the others
-// are checked where the agent lists its tools.
+// MCP server, by the tool patterns of its agent. Client tools are known only at run time; the
+// others are checked where the agent lists its tools.
 func fromElsewhere(patterns []string, tool string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		prefix, name, _ := strings.Cut(p, ":")

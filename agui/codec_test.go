@@ -239,7 +239,7 @@ func TestEventsRefuseEncodingJSON(t *testing.T) {
 	}
 }
 
-// TestObjectsMarshalAlone: the objects inside events can be marshalled alone through encoding/json.
+// TestObjectsMarshalAlone: the objects inside events can be marshaled alone through encoding/json.
 func TestObjectsMarshalAlone(t *testing.T) {
 	t.Parallel()
 	roundTrip[Message](t, `{"id":"1","role":"user","content":"a\u003cb","x":1}`)

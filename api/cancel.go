@@ -49,7 +49,7 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 // the client's. abandon does nothing if ctx has not ended, if the node is shutting down, or if the
 // client's credentials have expired: in the latter two cases the client reconnects and expects the
 // run. A failure is logged only, since no client waits.
-func (s *Server) abandon(ctx context.Context, in *acceptedInput) {
+func (s *Server) abandon(ctx context.Context, in *preparedInput) {
 	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), streams.ErrExpired) {
 		return
 	}

@@ -257,7 +257,7 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	var err error
-	if p.After, err = o.log.Open(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
+	if p.After, err = o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, by := range []string{"ada", "bob"} { // the first request counts

@@ -113,7 +113,7 @@ func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if place.After, err = n.log.Open(n.ctx(), place, nil, held...); err != nil {
+	if place.After, err = n.log.OpenStep(n.ctx(), place, nil, held...); err != nil {
 		t.Fatal(err)
 	}
 	streams := []*watched{posted}

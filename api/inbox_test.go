@@ -109,7 +109,7 @@ func (o *inboxFixture) asks(thread string, calls ...string) (ids []string) {
 		}
 		return seq
 	}
-	p.After = must(o.log.Open(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "r"}))
+	p.After = must(o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "r"}))
 	message := agui.Message{ID: "m", Role: agui.RoleAssistant}
 	end := &agui.RunFinished{ThreadID: thread, RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt}}
 	o.mu.Lock()

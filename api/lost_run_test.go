@@ -94,7 +94,7 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 				t.Errorf("starts: got %d, want 1", len(n.temporal.starts))
 			}
 			late := stream.Place{Run: streamRun(n.temporal.starts[0]), Lane: stream.LaneMain, Step: "1/model", Execution: "latest"}
-			if _, err := n.log.Open(n.ctx(), late, nil, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); !errors.Is(err, stream.ErrOver) {
+			if _, err := n.log.OpenStep(n.ctx(), late, nil, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); !errors.Is(err, stream.ErrOver) {
 				t.Errorf("late opening: got %v, want ErrOver", err)
 			}
 		})

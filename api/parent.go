@@ -9,10 +9,10 @@ import (
 )
 
 // inherit creates the new thread of an input as a fork of the parent run that the input names. It
-// returns the sequence of the thread's last record, which place then works on. A parent that does
-// not exist is a 422 unknown_parent without parentThreadId, and a 404 unknown_run with it. Forking
-// again, in another round or on another node, is the same fork.
-func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, err error) {
+// returns the sequence of the thread's last record, which startOrAttach then works on. A parent
+// that does not exist is a 422 unknown_parent without parentThreadId, and a 404 unknown_run with
+// it. Forking again, in another round or on another node, is the same fork.
+func (s *Server) inherit(ctx context.Context, in *preparedInput) (last uint64, err error) {
 	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
 	if in.props.ParentThreadID == "" {
 		// The search covers the caller's tenant only, so parents of other tenants are unknown.

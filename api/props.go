@@ -13,7 +13,8 @@ import (
 )
 
 // props are the members of forwardedProps.perdure, the options of one input beyond AG-UI. Every
-// member is optional. propsOf validates them, and no stage of place changes them afterwards.
+// member is optional. propsOf validates them, and no stage of startOrAttach changes them
+// afterwards.
 type props struct {
 	// History tells how the input's messages relate to the thread's conversation: auto, append or
 	// replace. "" = the agent's default, else auto.

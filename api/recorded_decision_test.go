@@ -104,7 +104,7 @@ func TestNoLinksAfterTheThreadContinued(t *testing.T) {
 	id := o.asks("t1", "c1")[0]
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r2"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
 	var err error
-	p.After, err = o.log.Open(o.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
+	p.After, err = o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
 	if err != nil {
 		t.Fatal(err)
 	}

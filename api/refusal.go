@@ -54,7 +54,7 @@ func errRunIDReused(run stream.Run) *problem.Problem {
 
 // otherEdit returns the 409 other_edit for an input with a vote that cannot be counted. None of the
 // input's decisions was counted.
-func (s *Server) otherEdit(ctx context.Context, in *acceptedInput, thread loadedThread, app *temporal.ApplicationError) error {
+func (s *Server) otherEdit(ctx context.Context, in *preparedInput, thread loadedThread, app *temporal.ApplicationError) error {
 	var vote runs.Decision
 	if err := app.Details(&vote); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
@@ -65,7 +65,7 @@ func (s *Server) otherEdit(ctx context.Context, in *acceptedInput, thread loaded
 // refusedBy returns the problem for the error with which a thread's workflow refuses an offered
 // run. It returns other errors unchanged: they become a 503. The package dispatch lists the types
 // of refusals; each one needs a case here.
-func (s *Server) refusedBy(ctx context.Context, in *acceptedInput, thread loadedThread, err error) error {
+func (s *Server) refusedBy(ctx context.Context, in *preparedInput, thread loadedThread, err error) error {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {
 		return err

@@ -66,7 +66,7 @@ func (s *Server) startRun(c *gin.Context) {
 		return
 	}
 	defer s.streams.Leave()
-	in, err := s.accept(c.Request.Context(), agent, input)
+	in, err := s.prepare(c.Request.Context(), agent, input)
 	if err != nil {
 		s.Refuse(c, err)
 		return
@@ -79,7 +79,7 @@ func (s *Server) startRun(c *gin.Context) {
 	defer cancel()
 	err = s.find.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor"))
 	if err == nil {
-		err = s.place(ctx, in)
+		err = s.startOrAttach(ctx, in)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -109,15 +109,15 @@ func (s *Server) decode(c *gin.Context) (*agui.RunAgentInput, error) {
 	return decodeInput(body)
 }
 
-// acceptedInput is an input that has passed all checks which need no thread, with a view of its
-// run. One request or frame owns it, on one goroutine, and closes it. The stages of place change
-// run, view, input.Resume and steered.
-type acceptedInput struct {
+// preparedInput is an input that has passed all checks which need no thread, with a view of its
+// run. One request or frame owns it, on one goroutine, and closes it. The stages of startOrAttach
+// change run, view, input.Resume and steered.
+type preparedInput struct {
 	// run is the run of the input. If several runs have the input's run ID, it becomes the segment
 	// that the input belongs to (see existing).
 	run    stream.Run
 	input  *agui.RunAgentInput
-	digest [32]byte // see digestInput; computed before the stages of place change input
+	digest [32]byte // see digestInput; computed before the stages of startOrAttach change input
 	agent  catalog.Published
 	props  props
 	// resume are the input's entries as the client sent them. For an agent with legacyInterrupts,
@@ -132,11 +132,11 @@ type acceptedInput struct {
 }
 
 // Close ends the view. The run continues.
-func (in *acceptedInput) Close() { in.view.Close() }
+func (in *preparedInput) Close() { in.view.Close() }
 
-// accept validates an input as far as no thread is needed, and attaches a view to its run. The
+// prepare validates an input as far as no thread is needed, and attaches a view to its run. The
 // caller closes the result.
-func (s *Server) accept(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
+func (s *Server) prepare(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*preparedInput, error) {
 	in, err := s.validate(ctx, agent, input)
 	if err != nil {
 		return nil, err
@@ -145,15 +145,15 @@ func (s *Server) accept(ctx context.Context, agent catalog.Published, input *agu
 	return in, nil
 }
 
-// place finds the run of an input, or starts it. It returns nil if the run exists, was started or
-// queued, or if the input has become steering (in.steered).
+// startOrAttach finds the run of an input, or starts it. It returns nil if the run exists, was
+// started or queued, or if the input has become steering (in.steered).
 //
 // The log decides which run an input belongs to. Temporal only guarantees that one run of a thread
 // is active at a time. The two are not changed atomically: other nodes place inputs, and workflows
-// close, concurrently. So each stage works on a snapshot, and place repeats all of them if start
-// finds that the thread has changed. After dispatch.Rounds rounds it gives up, which the client
-// sees as a 503.
-func (s *Server) place(ctx context.Context, in *acceptedInput) error {
+// close, concurrently. So each stage works on a snapshot, and startOrAttach repeats all of them if
+// start finds that the thread has changed. After dispatch.Rounds rounds it gives up, which the
+// client sees as a 503.
+func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 	for range dispatch.Rounds {
 		last, found, err := s.existing(ctx, in)
 		if found || err != nil {
@@ -188,7 +188,7 @@ func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 // validate checks what needs no thread: the tenant, and forwardedProps.perdure. It changes the
 // input: it removes members that this version of AG-UI does not have (strip), takes parentRunId
 // from perdure, and converts a legacy command to an entry of resume.
-func (s *Server) validate(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
+func (s *Server) validate(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*preparedInput, error) {
 	thread, err := request.ThreadIn(ctx, input.ThreadID)
 	if err != nil {
 		return nil, err
@@ -203,13 +203,13 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 	if agent.LegacyInterrupts {
 		decisions.ResumeByCommand(input)
 	}
-	return &acceptedInput{
+	return &preparedInput{
 		run: run, input: input, digest: digestInput(input), agent: agent, props: wanted, resume: input.Resume,
 	}, nil
 }
 
 // follow attaches a view to the run of an input, in the protocol generation that the input names.
-func (s *Server) follow(in *acceptedInput) *view.View {
+func (s *Server) follow(in *preparedInput) *view.View {
 	return s.views.Run(in.run, view.Options{Profile: stream.ProfileOf(in.input.ProtocolVersion)})
 }
 
@@ -221,7 +221,7 @@ func (s *Server) follow(in *acceptedInput) *view.View {
 // under the same ID. existing moves in.run and in.view to the segment that has the input, or to the
 // first one that has not begun. Only an input with entries of resume may begin a further segment;
 // another input with a used run ID is a 409 run_id_reused.
-func (s *Server) existing(ctx context.Context, in *acceptedInput) (last uint64, found bool, err error) {
+func (s *Server) existing(ctx context.Context, in *preparedInput) (last uint64, found bool, err error) {
 	// The view was attached before this read. A record that is missing here reaches the view live.
 	if last, err = s.Log.LastOf(ctx, in.run.Thread); err != nil {
 		return 0, false, err
@@ -260,7 +260,7 @@ type loadedThread struct {
 // thread whose input names a parent run is first created as a fork of that run. The agent is the
 // one that the request names, or the one to which it has handed the thread over. A state that does
 // not suit the agent is a 400.
-func (s *Server) load(ctx context.Context, in *acceptedInput, last uint64) (loadedThread, error) {
+func (s *Server) load(ctx context.Context, in *preparedInput, last uint64) (loadedThread, error) {
 	if last == 0 && in.input.ParentRunID != "" {
 		var err error
 		if last, err = s.inherit(ctx, in); err != nil {
@@ -285,9 +285,9 @@ type resolution struct {
 	// log as proposals; the content of a tool result is in the input. The workflow takes or refuses
 	// them together with the input.
 	decisions []runs.Decision
-	// answers are the contents of the decisions about interrupts. The log keeps them with the input,
-	// so that a client can be told if a concurrent decision stands instead. late are answers to interrupts
-	// that were resolved earlier; they change nothing.
+	// answers are the contents of the decisions about interrupts. The log keeps them with the
+	// input, so that a client can be told if a concurrent decision stands instead. late are answers
+	// to interrupts that were resolved earlier; they change nothing.
 	answers, late []stream.LateAnswer
 	// onlyLate tells that all of the input's answers are late. Its run shows which decisions stand.
 	onlyLate bool
@@ -296,7 +296,7 @@ type resolution struct {
 // resolve reads what an input says about interrupts and client tool calls, checks that the caller
 // may decide, and proposes the decisions to the log. A decision that the caller may not make
 // refuses the whole input, with 403 or 422.
-func (s *Server) resolve(ctx context.Context, in *acceptedInput, thread loadedThread) (resolution, error) {
+func (s *Server) resolve(ctx context.Context, in *preparedInput, thread loadedThread) (resolution, error) {
 	if in.agent.LegacyInterrupts {
 		in.input.Resume = s.decisions.Interpret(in.resume, thread.Snapshot)
 	}
@@ -325,7 +325,7 @@ type admission struct {
 // admit judges the messages of an input against the thread's conversation
 // (docs/concepts/history.md). It chooses the history mode, the behavior on a busy thread, and the
 // requester of the run. It writes nothing.
-func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThread, r resolution) (admission, error) {
+func (s *Server) admit(ctx context.Context, in *preparedInput, thread loadedThread, r resolution) (admission, error) {
 	seen, err := s.seenSequence(in.props.Seen)
 	if err != nil {
 		return admission{}, err
@@ -358,12 +358,12 @@ func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThre
 
 // start starts the workflow of the run. If a workflow occupies the thread, start offers the run to
 // it, which accepts, queues or refuses it by onBusy. The result is false without an error if the
-// thread has changed, and place has to load it again.
-func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal) (bool, error) {
+// thread has changed, and startOrAttach has to load it again.
+func (s *Server) start(ctx context.Context, in *preparedInput, thread loadedThread, admitted admission, proposal stream.Proposal) (bool, error) {
 	offered := dispatch.RunInput(in.run, thread.agent, proposal)
 	offered.Trace = telemetry.TraceParent(ctx)
 	offered.ParkAfter, offered.Hold, offered.AnswersOnly = s.ParkAfter, in.props.Hold, admitted.answersOnly
-	taken, placed, err := s.dispatch.Place(ctx, offered, dispatch.Terms{OnBusy: admitted.onBusy, Decisions: admitted.decisions}, thread.Snapshot)
+	taken, placed, err := s.dispatch.StartOrOffer(ctx, offered, dispatch.Terms{OnBusy: admitted.onBusy, Decisions: admitted.decisions}, thread.Snapshot)
 	if active, busy := dispatch.BusyWith(err); busy && admitted.onBusy == runs.OnBusySteer {
 		return s.steerInstead(ctx, in, thread, admitted, proposal, active)
 	}
@@ -378,9 +378,9 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 }
 
 // steerInstead sends the input's messages to the active run as steering, and sets in.steered. It
-// returns false without an error if that run ends meanwhile: then place loads the thread again. An
-// input that changes or cuts messages cannot steer, and gets a 409 busy.
-func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
+// returns false without an error if that run ends meanwhile: then startOrAttach loads the thread
+// again. An input that changes or cuts messages cannot steer, and gets a 409 busy.
+func (s *Server) steerInstead(ctx context.Context, in *preparedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
 	if !thread.CanSteer(admitted.input.Accepted) {
 		p := problem.New(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
 		p.ActiveRun = stream.ShownRunID(active)

@@ -306,7 +306,7 @@ func (n *node) begin(in runs.Input, execution string) stream.Place {
 	p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: execution}
 	opening := stream.Opening{RunID: in.Run.ID, Execution: execution, Input: in.Input, Digest: in.Digest, ProtocolVersion: "1.0"}
 	var err error
-	if p.After, err = n.log.Open(n.ctx(), p, opening, &agui.RunStarted{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID)}); err != nil {
+	if p.After, err = n.log.OpenStep(n.ctx(), p, opening, &agui.RunStarted{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID)}); err != nil {
 		n.t.Error(err)
 	}
 	return p

@@ -18,7 +18,7 @@ import (
 func (o *inboxFixture) goesOn(thread string) stream.Place {
 	o.t.Helper()
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
-	seq, err := o.log.Open(o.ctx(), p, stream.Opening{RunID: "next", Execution: "e2", Continues: "r", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "next"})
+	seq, err := o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "next", Execution: "e2", Continues: "r", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "next"})
 	if err != nil {
 		o.t.Error(err)
 	}

@@ -30,7 +30,7 @@ func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessag
 	if err != nil {
 		return nil, problem.Within("/input", err)
 	}
-	in, err := r.s.accept(ctx, agent, input)
+	in, err := r.s.prepare(ctx, agent, input)
 	if err != nil {
 		return nil, problem.Within("/input", err)
 	}
@@ -46,10 +46,10 @@ func (r socketRuns) Segment(ctx context.Context, run stream.Run, o view.Options)
 // and closes it.
 type socketRun struct {
 	s  *Server
-	in *acceptedInput
+	in *preparedInput
 }
 
-func (r socketRun) Place(ctx context.Context) error { return r.s.place(ctx, r.in) }
+func (r socketRun) Place(ctx context.Context) error { return r.s.startOrAttach(ctx, r.in) }
 func (r socketRun) Run() stream.Run                 { return r.in.run }
 func (r socketRun) Agent() string                   { return r.in.agent.Name }
 func (r socketRun) View() *view.View                { return r.in.view }

@@ -51,8 +51,8 @@ type reader[E any] struct {
 
 const streamType = "text/event-stream"
 
-// errOver, errMayBeOver and errStopped are ends of a connection that are no failures: the stream has
-// ended, the server must be asked whether it has, or the caller has ended the iteration.
+// errOver, errMayBeOver and errStopped are ends of a connection that are no failures: the stream
+// has ended, the server must be asked whether it has, or the caller has ended the iteration.
 var (
 	errOver      = errors.New("the stream is over")
 	errMayBeOver = errors.New("the stream may be over")

@@ -54,9 +54,9 @@ type Output struct {
 	Native *bool
 }
 
-// SendsSchema reports whether the provider sends the schema to its API. known is the answer for a nil
-// Native: whether the endpoint and the model are known to support structured output. A nil Output
-// returns false.
+// SendsSchema reports whether the provider sends the schema to its API. known is the answer for a
+// nil Native: whether the endpoint and the model are known to support structured output. A nil
+// Output returns false.
 func (o *Output) SendsSchema(known bool) bool {
 	switch {
 	case o == nil:

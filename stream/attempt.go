@@ -111,8 +111,8 @@ func (a *Attempt) ended(ctx context.Context) error {
 }
 
 // Note sets the attempt's note, which becomes the result of the next frame's record. A newer note
-// replaces an earlier one; [Log.AttemptOutputs] returns the newest. Note does not wait for the log: call
-// Flush before a side effect that the note must precede.
+// replaces an earlier one; [Log.AttemptOutputs] returns the newest. Note does not wait for the log:
+// call Flush before a side effect that the note must precede.
 func (a *Attempt) Note(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *Attempt) finish(ctx context.Context, result *Result, lines [][]byte, on
 		return 0, fmt.Errorf("stream: encode result: %w", err)
 	}
 	s := stamp{kind: KindDone, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
-	return a.log.writeOn(ctx, a.subject(), s, a.last, lines, body, on)
+	return a.log.write(ctx, a.subject(), s, a.last, lines, body, on)
 }
 
 // drain has the sender write all events except for those that fit into room, waits for it to end,
@@ -273,7 +273,7 @@ func (a *Attempt) send() {
 			return
 		}
 		s := stamp{kind: KindEvents, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
-		seq, err := a.log.write(a.ctx, a.subject(), s, a.last, frame, note)
+		seq, err := a.log.write(a.ctx, a.subject(), s, a.last, frame, note, nil)
 		if err != nil {
 			a.fail(err)
 			return
@@ -323,14 +323,14 @@ func (a *Attempt) idle() {
 	a.changed.Broadcast()
 }
 
-// FinishOn is Finish for a step that changes the state depending on its value (mark.go). behind is
-// Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last mark. If a
-// later mark exists, FinishOn writes nothing and returns ErrStale. The caller then computes the
-// step on a new snapshot and calls FinishOn again.
+// FinishIfUnchanged is Finish for a step that changes the state depending on its value (mark.go).
+// seen is Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last
+// mark. If a later mark exists, FinishIfUnchanged writes nothing and returns ErrStale. The caller
+// then computes the step on a new snapshot and calls it again.
 //
 // The step must not have emitted events or set a note. Events that are too large for one record are
 // written by Finish, without a mark and without this check.
-func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
+func (a *Attempt) FinishIfUnchanged(ctx context.Context, seen uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.lines(events)
 	if err != nil {
 		return 0, err
@@ -338,7 +338,7 @@ func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, e
 	if size > MaxLine+1 {
 		return a.Finish(ctx, result, events...)
 	}
-	seq, err := a.finish(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), behind})
+	seq, err := a.finish(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), seen})
 	switch {
 	case errors.Is(err, ErrStale):
 		return 0, err

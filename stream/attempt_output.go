@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// AttemptOutput is what one attempt of a step has written to a lane. The next attempt, or the activity
-// that ends the run, charges the model call of an attempt that died by it.
+// AttemptOutput is what one attempt of a step has written to a lane. The next attempt, or the
+// activity that ends the run, charges the model call of an attempt that died by it.
 type AttemptOutput struct {
 	Step   string
 	Writer string
@@ -23,9 +23,9 @@ type AttemptOutput struct {
 	Done *Record
 }
 
-// AttemptOutputs returns the attempts on a lane that wrote records after Place.After and Place.Since, in
-// their order. Records of other executions do not count. It depends on the log alone: once all
-// attempts of a lane have ended, it always returns the same.
+// AttemptOutputs returns the attempts on a lane that wrote records after Place.After and
+// Place.Since, in their order. Records of other executions do not count. It depends on the log
+// alone: once all attempts of a lane have ended, it always returns the same.
 func (l *Log) AttemptOutputs(ctx context.Context, p Place) ([]AttemptOutput, error) {
 	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
 	last, err := l.lastOfLane(ctx, subject)

@@ -39,7 +39,7 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 
 			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(size, "asked"))}
 			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
-			must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: p.Seq, ProtocolVersion: "1.0"},
+			must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: p.Seq, ProtocolVersion: "1.0"},
 				&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.Custom{Name: "note", Value: []byte(`"` + long(size, "opened") + `"`)}))
 			a := begin(t, ctx, l, place("1/model", 0))
 			answer := agui.Message{ID: "m", Role: agui.RoleAssistant, Content: agui.TextContent(long(size, "answered"))}
@@ -145,7 +145,7 @@ func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 	var after uint64
 	const count = 8
 	for i := range count {
-		after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + long(1<<20, fmt.Sprint(i)) + `"`)}))
+		after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + long(1<<20, fmt.Sprint(i)) + `"`)}))
 	}
 	for i := range count {
 		if records := must[[]*stream.Record](t)(tail.Next(ctx, time.Minute)); len(records) != 1 {

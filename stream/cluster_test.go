@@ -215,7 +215,7 @@ type writer struct {
 func (w *writer) write(t *testing.T, ctx context.Context, n int) {
 	t.Helper()
 	for range n {
-		w.last = must[uint64](t)(w.log.Open(ctx, place(fmt.Sprint(w.last), w.last), nil, text("m", "said")))
+		w.last = must[uint64](t)(w.log.OpenStep(ctx, place(fmt.Sprint(w.last), w.last), nil, text("m", "said")))
 		w.written = append(w.written, w.last)
 	}
 }

@@ -50,16 +50,16 @@ type consumer struct {
 // it.
 type deliver func(jetstream.Msg, *jetstream.MsgMetadata)
 
-// consume starts a consumer that delivers every record after the sequence behind. It waits at most
+// consume starts a consumer that delivers every record after a sequence. It waits at most
 // readPatience for the server.
-func (l *Log) consume(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
+func (l *Log) consume(ctx context.Context, after uint64, to deliver) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	c := &consumer{
 		log: l, name: "follow_" + rand.Text(), broken: make(chan struct{}),
 		lost: l.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED),
 	}
-	if err := c.start(ctx, behind, to); err != nil {
+	if err := c.start(ctx, after, to); err != nil {
 		c.requestDelete()
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func (l *Log) consume(ctx context.Context, behind uint64, to deliver) (*consumer
 }
 
 // start creates the consumer on the server and begins to pull.
-func (c *consumer) start(ctx context.Context, behind uint64, to deliver) error {
+func (c *consumer) start(ctx context.Context, after uint64, to deliver) error {
 	made, err := c.log.js.CreateConsumer(ctx, c.log.name, jetstream.ConsumerConfig{
-		Name: c.name, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: behind + 1,
+		Name: c.name, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
 		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: consumerLife, MemoryStorage: true, Replicas: 1,
 	})
 	if err != nil {
@@ -125,12 +125,12 @@ func (c *consumer) requestDelete() {
 	}
 }
 
-// consumeAgain starts a consumer after the sequence behind as soon as the log answers. It retries
+// consumeAgain starts a consumer after a sequence as soon as the log answers. It retries
 // until ctx ends or the connection is closed.
-func (l *Log) consumeAgain(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
+func (l *Log) consumeAgain(ctx context.Context, after uint64, to deliver) (*consumer, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		if l.nc.IsConnected() { // otherwise the requests would be buffered and sent all together
-			c, err := l.consume(ctx, behind, to)
+			c, err := l.consume(ctx, after, to)
 			if err == nil {
 				return c, nil
 			}

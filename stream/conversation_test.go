@@ -67,7 +67,7 @@ func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, ans
 	accepted := in.Accepted
 	accepted.Tail = nil
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: run.ID, Agent: "a", Input: p.Seq, Accepted: accepted}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place, stream.Opening{RunID: run.ID, Agent: "a", Input: p.Seq, Accepted: accepted}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	seq := must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, &stream.Result{Messages: answered}))
 	place.After = seq
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
@@ -222,7 +222,7 @@ func TestConversationRule(t *testing.T) {
 			}
 			renewed.Tail = nil
 			place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-			must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: renewed}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+			must[uint64](t)(l.OpenStep(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: renewed}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 			after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 			if got := words(after.Messages()); got != c.want {
 				t.Errorf("conversation: got\n%s, want\n%s", got, c.want)

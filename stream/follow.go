@@ -135,8 +135,8 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	feed.push(r)
 }
 
-// attach registers a reader at the feed of a thread, by its subject, and returns the follower's position. The feed
-// gets every record of the thread after that position.
+// attach registers a reader at the feed of a thread, by its subject, and returns the follower's
+// position. The feed gets every record of the thread after that position.
 func (f *Follower) attach(thread string) (fd *feed, at uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

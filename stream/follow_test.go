@@ -53,7 +53,7 @@ func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
 	const lanes, records, every = 6, 50, 6
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	must[uint64](t)(l.Open(ctx, place("1/tools", 0), nil, &agui.StepStarted{StepName: "tools"}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/tools", 0), nil, &agui.StepStarted{StepName: "tools"}))
 
 	type reading struct {
 		seqs []uint64
@@ -79,7 +79,7 @@ func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
 		p := stream.Place{Run: r, Lane: lane, Execution: "e1"}
 		for i := range records {
 			p.Step = fmt.Sprint(i)
-			seq, err := l.Open(ctx, p, nil, text("m", p.Step))
+			seq, err := l.OpenStep(ctx, p, nil, text("m", p.Step))
 			if err != nil {
 				t.Error(err)
 				return
@@ -104,7 +104,7 @@ func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
 		writers.Go(func() { write(r, stream.LaneMain, func(int) {}) })
 	}
 	writers.Wait()
-	after := must[uint64](t)(l.Open(ctx, place("2/model", lastOf(t, l, stream.LaneMain)), nil, &agui.StepFinished{StepName: "tools"}))
+	after := must[uint64](t)(l.OpenStep(ctx, place("2/model", lastOf(t, l, stream.LaneMain)), nil, &agui.StepFinished{StepName: "tools"}))
 	end, _, err := l.Seal(ctx, place("finish", after), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	if err != nil {
 		t.Fatal(err)
@@ -137,10 +137,10 @@ func lastOf(t *testing.T, l *stream.Log, lane stream.Lane) uint64 {
 // steps writes a run of n steps, one record each.
 func steps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress func(i int)) {
 	t.Helper()
-	after := must[uint64](t)(l.Open(ctx, place("0", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	after := must[uint64](t)(l.OpenStep(ctx, place("0", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	for i := range n {
 		progress(i)
-		after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i+1), after), nil, &agui.StepStarted{StepName: "s"}, &agui.StepFinished{StepName: "s"}))
+		after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i+1), after), nil, &agui.StepStarted{StepName: "s"}, &agui.StepFinished{StepName: "s"}))
 	}
 	if _, _, err := l.Seal(ctx, place("finish", after), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)
@@ -191,9 +191,9 @@ func TestSlowReaderAmongOtherRuns(t *testing.T) {
 	var after uint64
 	for i := range records {
 		other.Step = fmt.Sprint(i)
-		other.After = must[uint64](t)(l.Open(ctx, other, nil, text("m", other.Step)))
+		other.After = must[uint64](t)(l.OpenStep(ctx, other, nil, text("m", other.Step)))
 		if i%100 == 0 {
-			after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i), after), nil, text("m", "mine")))
+			after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i), after), nil, text("m", "mine")))
 			want = append(want, after)
 		}
 	}
@@ -291,7 +291,7 @@ func TestRecordsForSlowReadersAreBoundedInBytes(t *testing.T) {
 	var after uint64
 	write := func(from int) {
 		for i := range few {
-			after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(from+i), after), nil, text("m", strings.Repeat("x", size))))
+			after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(from+i), after), nil, text("m", strings.Repeat("x", size))))
 		}
 		read(steady, few)
 	}
@@ -342,7 +342,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 			got = append(got, more...)
 		}
 	}()
-	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	a := begin(t, ctx, l, place("1/model", 0))
 	for i := range 300 {

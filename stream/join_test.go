@@ -205,7 +205,7 @@ var stories = map[string]func(s *projectionFixture){
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))
 		sub := s.lane("s0", "sub/1")
-		sub.After = must[uint64](s.t)(s.log.Open(s.ctx, sub, nil, &agui.SubagentStarted{SubagentRunID: "A", Name: "a"},
+		sub.After = must[uint64](s.t)(s.log.OpenStep(s.ctx, sub, nil, &agui.SubagentStarted{SubagentRunID: "A", Name: "a"},
 			&agui.SubagentStarted{SubagentRunID: "B", Name: "b", ParentSubagentRunID: "A"}, &agui.SubagentFinished{SubagentRunID: "A"},
 			&agui.StepStarted{StepName: "model", SubagentRunID: "B"}))
 		s.step()

@@ -50,7 +50,7 @@ func (m *tumult) open() []agui.Message {
 	said := []agui.Message{user, called}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &said[0]}, {ID: "a1", Message: &said[1]}}}}
 	proposal := must[stream.Proposal](m.t)(m.log.ProposeInput(m.ctx, run, [32]byte{1}, in))
-	must[uint64](m.t)(m.log.Open(m.ctx, place("1/tools", 0), stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
+	must[uint64](m.t)(m.log.OpenStep(m.ctx, place("1/tools", 0), stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "tools"}))
 	return said
 }
@@ -316,7 +316,7 @@ func TestAKeptStateIsShown(t *testing.T) {
 		p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{id[0]}, in))
 		before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, p.Seq))
 		at := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
-		at.After = must[uint64](t)(l.Open(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", Keeps: keeps, StateKept: before.KeepsState(in, keeps)},
+		at.After = must[uint64](t)(l.OpenStep(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", Keeps: keeps, StateKept: before.KeepsState(in, keeps)},
 			&agui.RunStarted{ThreadID: thread.ID, RunID: id}))
 		if _, _, err := l.Seal(ctx, at, &agui.RunFinished{ThreadID: thread.ID, RunID: id}); err != nil {
 			t.Fatal(err)

@@ -48,8 +48,8 @@ func (r *Record) writtenFor(execution string) bool {
 	return strings.HasPrefix(r.Writer, executionTag(execution)+".")
 }
 
-// Open writes the lifecycle events of a step once, and returns the sequence that the step's attempt
-// uses as Place.After. note becomes the record's result, for package snapshot; nil = none.
+// OpenStep writes the lifecycle events of a step once, and returns the sequence that the step's
+// attempt uses as Place.After. note becomes the record's result, for package snapshot; nil = none.
 //
 // If an earlier attempt of the step has written, Open writes nothing: it returns the sequence of
 // the open record if that is the lane's last record, else p.After. The error is ErrOver if the step
@@ -57,7 +57,7 @@ func (r *Record) writtenFor(execution string) bool {
 //
 // Open writes first, and reads the lane only if the write is refused: usually p.After is the lane's
 // last record.
-func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
+func (l *Log) OpenStep(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		_, steers := note.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
 		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution), shared: steers}
@@ -117,14 +117,15 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 	}
 }
 
-// Succeed prepares a lane for the step p after the step failed, whose attempts have all failed. It
-// returns Place.After for p.
+// OpenAfterFailure prepares a lane for the step p, when all attempts of the step failed are over.
+// It returns Place.After for p.
 //
-// It opens the failed step with note and events like [Log.Open], unless an attempt has done so. If
-// an attempt of the failed step has written after that, Succeed writes a supersede record in the
-// name of p, without a result: it retracts the events of that attempt and fences it. If the lane
-// has records of p already, an earlier attempt has done all this and Succeed writes nothing.
-func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
+// It opens the failed step with note and events like [Log.OpenStep], unless an attempt has done so.
+// If an attempt of the failed step has written after that, OpenAfterFailure writes a supersede
+// record in the name of p, without a result: it retracts the events of that attempt and fences it.
+// If the lane has records of p already, an earlier attempt has done all this, and OpenAfterFailure
+// writes nothing.
+func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
@@ -136,12 +137,13 @@ func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...
 			}
 			return p.After, nil
 		}
-		if _, err = l.Open(ctx, failed, note, events...); err != nil {
+		if _, err = l.OpenStep(ctx, failed, note, events...); err != nil {
 			return 0, err
 		}
 		if last, err = l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane)); err != nil {
 			return 0, err
 		}
+		// An open record has shown nothing, and a done record stands: nothing is to be retracted.
 		if last.Step == failed.Step && (last.Kind == KindOpen || last.Kind == KindDone) {
 			return last.Seq, nil
 		}
@@ -239,22 +241,17 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 			return 0, fmt.Errorf("stream: encode %s: %w", s.kind, err)
 		}
 	}
-	return l.write(ctx, l.LaneSubject(p.Run, p.Lane), s, expected, lines, result)
+	return l.write(ctx, l.LaneSubject(p.Run, p.Lane), s, expected, lines, result, nil)
 }
 
-// write stores lines that are too large for a record as blobs, and appends the record (see
-// Log.append for retries and errors).
-func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
-	return l.writeOn(ctx, subject, s, expected, events, result, nil)
-}
-
-// writeOn is write together with a mark, both or neither; on nil = without a mark. The blobs are
-// acknowledged before the record that refers to them is sent, so a record never has a reference to
-// a missing blob. A record that is refused leaves its blobs in the object store.
-func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte, on *mark) (uint64, error) {
+// write appends a record (see Log.append for retries and errors), together with a mark, both or
+// neither; on nil = without a mark. Lines that are too large for a record become blobs. The blobs
+// are acknowledged before the record that refers to them is sent, so a record never has a reference
+// to a missing blob. A record that is refused leaves its blobs in the object store.
+func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, lines [][]byte, result []byte, on *mark) (uint64, error) {
 	_, _, lane, _ := splitSubject(subject)
-	s.shared = s.shared || lane.sharesAny(events)
-	events, err := l.shrinkAll(ctx, subject, events)
+	s.shared = s.shared || lane.sharesAny(lines)
+	lines, err := l.shrinkAll(ctx, subject, lines)
 	if err != nil {
 		return 0, err
 	}
@@ -263,9 +260,9 @@ func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uin
 			return 0, err
 		}
 	}
-	msg := message(subject, s, events, result)
+	msg := message(subject, s, lines, result)
 	if on != nil {
-		return l.appendOn(ctx, msg, s, expected, *on)
+		return l.appendWithMark(ctx, msg, s, expected, *on)
 	}
 	return l.append(ctx, msg, s, expected)
 }

@@ -61,7 +61,7 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	seqs := make([]uint64, 8)
 	for i := range seqs {
 		wg.Go(func() {
-			seq, err := l.Open(ctx, place("1/tools", 0), nil, &agui.StepStarted{StepName: "tools"})
+			seq, err := l.OpenStep(ctx, place("1/tools", 0), nil, &agui.StepStarted{StepName: "tools"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -153,7 +153,7 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	if _, _, err := l.Begin(ctx, place("1/model", 0)); !errors.Is(err, stream.ErrOver) {
 		t.Fatalf("late attempt of step 1: %v, want ErrOver", err)
 	}
-	if _, err := l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}); !errors.Is(err, stream.ErrFenced) {
+	if _, err := l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}); !errors.Is(err, stream.ErrFenced) {
 		t.Fatalf("late opening of step 1: %v, want ErrFenced", err)
 	}
 	if _, err := second.Finish(ctx, &stream.Result{}); err != nil {
@@ -170,13 +170,13 @@ func TestLateAttemptOfAContinuedStep(t *testing.T) {
 	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
 	late := place("1/tools", first)
 	late.Then = "advance/2"
-	opened := must[uint64](t)(l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
-	if again := must[uint64](t)(l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"})); again != opened {
+	opened := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
+	if again := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"})); again != opened {
 		t.Errorf("opening: got record %d, and then %d", opened, again)
 	}
 	next := begin(t, ctx, l, place("advance/2", opened))
 	for _, finished := range []bool{false, true} {
-		if seq, err := l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
+		if seq, err := l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
 			t.Errorf("next step finished: %t: got the opening after %d, %v; want %d", finished, seq, err, first)
 		}
 		if !finished {
@@ -185,11 +185,11 @@ func TestLateAttemptOfAContinuedStep(t *testing.T) {
 	}
 	other := late
 	other.Execution = "e2"
-	if _, err := l.Open(ctx, other, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
+	if _, err := l.OpenStep(ctx, other, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
 		t.Errorf("opening by another execution: got %v, want ErrOver", err)
 	}
 	last := must[uint64](t)(begin(t, ctx, l, place("3/tools", opened+2)).Finish(ctx, &stream.Result{}))
-	if _, err := l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
+	if _, err := l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
 		t.Errorf("opening when the run has reached %d: got %v, want ErrOver", last, err)
 	}
 }
@@ -245,7 +245,7 @@ func TestFinishedStepIsNotSuperseded(t *testing.T) {
 func TestTextOfASupersededAttemptIsKept(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	dead := begin(t, ctx, l, place("1/model", 0))
 	for _, e := range []agui.Event{start("old"), text("old", "never")} {
 		if err := dead.Emit(ctx, e); err != nil {
@@ -333,7 +333,7 @@ func TestEventsArriveInOrderWhateverTheirSize(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	a := begin(t, ctx, l, place("1/model", 0))
 	const n = 3000
 	big := string(make([]byte, 0)) + fmt.Sprintf("%0300000d", 7)

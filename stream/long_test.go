@@ -45,7 +45,7 @@ func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run,
 	}
 	accepted.Tail = nil
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
-	place.After, err = l.Open(ctx, place, stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0", Accepted: accepted},
+	place.After, err = l.OpenStep(ctx, place, stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0", Accepted: accepted},
 		&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID, ProtocolVersion: "1.0"})
 	if err != nil {
 		t.Fatal(err)

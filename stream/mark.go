@@ -32,14 +32,15 @@ type mark struct {
 	after   uint64
 }
 
-// appendOn appends a record and a mark, both or neither. It retries during outages until ctx ends,
-// as append does. The error is ErrStale if the last mark is another one, and else that of append.
+// appendWithMark appends a record and a mark, both or neither. It retries during outages until ctx
+// ends, as append does. The error is ErrStale if the last mark is another one, and else that of
+// append.
 //
 // The record's lane decides whether an unclear batch was written, before the mark is looked at: the
 // batch's own mark would make a written batch look stale.
-func (l *Log) appendOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
+func (l *Log) appendWithMark(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		seq, err := l.publishOn(ctx, msg, s, expected, on)
+		seq, err := l.publishWithMark(ctx, msg, s, expected, on)
 		if err == nil {
 			return seq, nil
 		}
@@ -71,9 +72,9 @@ const (
 	headerBatchCommit = "Nats-Batch-Commit"
 )
 
-// publishOn sends the mark and the record as one batch, each with its expected last sequence, and
-// waits for the acknowledgement, which has the record's sequence.
-func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
+// publishWithMark sends the mark and the record as one batch, each with its expected last sequence,
+// and waits for the acknowledgement, which has the record's sequence.
+func (l *Log) publishWithMark(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
 	batch := strings.ToLower(rand.Text())
@@ -102,10 +103,10 @@ func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected ui
 	return ack.Sequence, nil
 }
 
-// batched makes a message the at-th of a batch, from 1; it must follow the record behind of its
+// batched makes a message the at-th of a batch, from 1; it must follow the record after of its
 // subject.
-func batched(msg *nats.Msg, batch string, at int, behind uint64) {
+func batched(msg *nats.Msg, batch string, at int, after uint64) {
 	msg.Header.Set(headerBatch, batch)
 	msg.Header.Set(headerBatchPlace, strconv.Itoa(at))
-	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(behind, 10))
+	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(after, 10))
 }

@@ -50,7 +50,7 @@ func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
 		if err != nil {
 			return stale, err
 		}
-		seq, err := a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1))
+		seq, err := a.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1))
 		if !errors.Is(err, stream.ErrStale) {
 			c.place.After = seq
 			return stale, err
@@ -71,7 +71,7 @@ func adding(n int) agui.Event {
 // opened begins the run that the counters belong to.
 func opened(t *testing.T, ctx context.Context, l *stream.Log) {
 	t.Helper()
-	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 }
 
 // TestAStaleStateIsNotChanged: a change of a state that has changed meanwhile returns ErrStale and
@@ -85,15 +85,15 @@ func TestAStaleStateIsNotChanged(t *testing.T) {
 	defer first.Close()
 	defer second.Close()
 	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	must[uint64](t)(first.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)))
+	must[uint64](t)(first.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, adding(1)))
 	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if _, err := second.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
+	if _, err := second.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
 		t.Fatalf("FinishOn with a stale state: got %v, want ErrStale", err)
 	}
 	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
 		t.Errorf("state at %d: got %s", after.Seq, after.State)
 	}
-	must[uint64](t)(second.FinishOn(ctx, between.Mark, &stream.Result{}, adding(2)))
+	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, adding(2)))
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if numberIn(after) != 2 || after.Mark == between.Mark {
 		t.Errorf("state after mark %d: got %s", after.Mark, after.State)
@@ -120,7 +120,7 @@ func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 				a := must[*stream.Attempt](t)(c.begin(ctx, i))
 				found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 				n.loseNext(lost)
-				c.place.After = must[uint64](t)(a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
+				c.place.After = must[uint64](t)(a.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
 				a.Close()
 			}
 			n.awaitReconnect(t, l.Conn()) // a read on a connection that is cut fails
@@ -144,7 +144,7 @@ func TestAZombieDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if _, err := zombie.FinishOn(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
+	if _, err := zombie.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
 		t.Errorf("FinishOn of the zombie: got %v, want ErrFenced", err)
 	}
 	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 1 {

@@ -37,8 +37,8 @@ const (
 	LaneMain Lane = "main"
 	// LaneControl has at most one record: the request to cancel.
 	LaneControl Lane = "ctl"
-	// LaneInterrupts has the interrupts that branches and subagents announce while other parts of the run
-	// work.
+	// LaneInterrupts has the interrupts that branches and subagents announce while other parts of
+	// the run work.
 	LaneInterrupts Lane = "ask"
 	// laneState has marks (mark.go).
 	laneState Lane = "state"
@@ -66,8 +66,8 @@ func (l Lane) slot(kind byte, i int) Lane {
 	return Lane(fmt.Sprintf("%s%c%d", l, kind, i))
 }
 
-// IsSubagentLane reports whether the lane belongs to a subagent or to one of its tools. It is also true
-// for laneState, which has only marks.
+// IsSubagentLane reports whether the lane belongs to a subagent or to one of its tools. It is also
+// true for laneState, which has only marks.
 func (l Lane) IsSubagentLane() bool { return strings.HasPrefix(string(l), "s") }
 
 // IsAgentLane reports whether an agent writes model calls to the lane: the run's own agent, or a

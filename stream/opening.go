@@ -39,7 +39,7 @@ type Opening struct {
 // Place.After for the first attempt (see Open). A later attempt calls it again, in case the first
 // one died between the two writes.
 func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
-	seq, err := l.Open(ctx, p, o, events...)
+	seq, err := l.OpenStep(ctx, p, o, events...)
 	if err != nil {
 		return 0, err
 	}

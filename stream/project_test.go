@@ -35,7 +35,7 @@ func (s *projectionFixture) place(step string) stream.Place {
 
 func (s *projectionFixture) open(step string, note any, events ...agui.Event) {
 	s.t.Helper()
-	must[uint64](s.t)(s.log.Open(s.ctx, s.place(step), note, events...))
+	must[uint64](s.t)(s.log.OpenStep(s.ctx, s.place(step), note, events...))
 	s.step()
 }
 
@@ -246,7 +246,7 @@ func TestEndClosesOpenScopes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "model"}))
 	a := begin(t, ctx, l, place("1/model", 0))
 	open := []agui.Event{

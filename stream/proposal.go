@@ -16,9 +16,9 @@ import (
 // This file has what clients propose to a run: its input, messages that steer it, decisions about
 // its interrupts, and the request to cancel it. The API writes the proposal to the log before it
 // calls the workflow, which gets only the sequence and the digest (a Proposal). So Temporal's
-// history has no content. A client that repeats a request gets the same proposal: an input or a tool
-// result is the only record of a lane that its digest names, and the decisions of one caller about
-// one interrupt share a lane, whose last record is the caller's last word.
+// history has no content. A client that repeats a request gets the same proposal: an input or a
+// tool result is the only record of a lane that its digest names, and the decisions of one caller
+// about one interrupt share a lane, whose last record is the caller's last word.
 
 // Input is the input of a run: the client's RunAgentInput without messages, and what the messages
 // mean for the conversation. It is the result of a proposal. For messages that steer an active run,
@@ -184,9 +184,9 @@ func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
 	return &d, nil
 }
 
-// ProposedDecision returns the proposal record with a sequence, and its decision. Both are nil if the
-// record is no proposal of a decision, or does not exist: unlike for Decision, the sequence may come
-// from a client. The caller checks the record's tenant or thread.
+// ProposedDecision returns the proposal record with a sequence, and its decision. Both are nil if
+// the record is no proposal of a decision, or does not exist: unlike for Decision, the sequence may
+// come from a client. The caller checks the record's tenant or thread.
 func (l *Log) ProposedDecision(ctx context.Context, seq uint64) (*Record, *Decision, error) {
 	if seq == 0 {
 		return nil, nil, nil

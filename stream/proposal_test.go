@@ -11,8 +11,8 @@ import (
 )
 
 // TestDecisionsAreProposedOnce: a caller who repeats a decision gets the same proposal, also
-// concurrently. A caller who returns to an earlier decision gets a new proposal, and so does another
-// caller.
+// concurrently. A caller who returns to an earlier decision gets a new proposal, and so does
+// another caller.
 func TestDecisionsAreProposedOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -27,7 +27,7 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 			n := &network{server: s}
 			l := n.dial(t, ctx)
 			n.loseNext(lost)
-			must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
+			must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
 			n.loseNext(lost)
 			a := begin(t, ctx, l, place("1/model", 0))
 			n.loseNext(lost)
@@ -104,7 +104,7 @@ func TestReplacedWhileCutOff(t *testing.T) {
 func TestALaggingReplicaIsNoLoss(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
 	records, err := l.ReadTo(ctx, run, 99)
 	if !errors.Is(err, stream.ErrUnavailable) || errors.Is(err, stream.ErrLogLost) || len(records) != 1 {
 		t.Errorf("got %d records, then %v; want one and ErrUnavailable", len(records), err)

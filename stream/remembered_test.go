@@ -23,7 +23,7 @@ func TestRememberedApprovals(t *testing.T) {
 	refunds, orders := stream.Remembered{Tool: "refund", Rule: "1"}, stream.Remembered{Tool: "order", Rule: "1"}
 	first := stream.Run{Thread: thread, ID: "r1"}
 	place := stream.Place{Run: first, Lane: stream.LaneMain, Step: "0/tools/0", Execution: "e"}
-	must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: first.ID}, &agui.RunStarted{ThreadID: thread.ID, RunID: first.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place, stream.Opening{RunID: first.ID}, &agui.RunStarted{ThreadID: thread.ID, RunID: first.ID}))
 	for i, remembered := range []*stream.Remembered{&refunds, nil, &refunds, &orders} {
 		place.Step = fmt.Sprint("0/tools/", i)
 		result := &stream.Result{

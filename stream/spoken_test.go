@@ -18,7 +18,7 @@ import (
 func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	opened := must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
+	opened := must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
 	p := place("1/model", opened)
 	type note struct {
 		N int `json:"n"`

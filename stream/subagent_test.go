@@ -41,7 +41,7 @@ func (s *projectionFixture) subagent(slot int, id string) stream.Place {
 	s.t.Helper()
 	p := s.lane(stream.LaneMain.Subagent(slot), id+"/1/model")
 	p.Since, p.Subagent = s.after, id
-	seq, err := s.log.Open(s.ctx, p, nil, &agui.SubagentStarted{SubagentRunID: id, Name: "f"}, &agui.StepStarted{StepName: "model"})
+	seq, err := s.log.OpenStep(s.ctx, p, nil, &agui.SubagentStarted{SubagentRunID: id, Name: "f"}, &agui.StepStarted{StepName: "model"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

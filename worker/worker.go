@@ -70,8 +70,9 @@ func Main(a Additions) {
 }
 
 // Run runs the worker until ctx ends; other workers then continue its runs. args and environ are
-// those of the command worker. It writes its log, and nothing else, to out. It blocks. It returns nil
-// when ctx has ended, also while the worker still waits for its servers, and after help was printed.
+// those of the command worker. It writes its log, and nothing else, to out. It blocks. It returns
+// nil when ctx has ended, also while the worker still waits for its servers, and after help was
+// printed.
 func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {

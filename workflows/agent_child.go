@@ -31,14 +31,14 @@ func (p Programs) AgentChild(ctx workflow.Context, in runs.ChildInput) (runs.Too
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	if end.waits != nil && r.pipeline.position != nil {
-		if err := r.interpreter().suspendSteps(ctx, end.waits); err != nil {
+	if end.interrupts != nil && r.pipeline.position != nil {
+		if err := r.interpreter().suspendSteps(ctx, end.interrupts); err != nil {
 			return runs.ToolAnswer{}, err
 		}
 	}
 	answer, err := r.answerCall(ctx, end)
-	if end.waits != nil && err == nil {
-		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
+	if end.interrupts != nil && err == nil {
+		answer.Interrupts, answer.Suspended = end.interrupts, r.suspendedChild(end.interrupts)
 	}
 	return answer, err
 }

@@ -34,12 +34,12 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	// A client that has seen the terminal record in the log may send decisions before the activity
 	// that wrote it reports to this workflow. So the interrupts are registered before the record is
 	// written.
-	t.setInterruptsAfterEnd(running, t.interruptsAfterEnd(end))
+	t.setInterruptsAfterEnd(running, t.chooseInterruptsAfterEnd(end))
 	result, err := t.finish(running, end)
-	if err == nil && t.openInterrupts() != nil && result.Outcome == end.outcome {
-		t.openInterrupts().After = result.Seq
+	if err == nil && t.interruptsAfterEnd() != nil && result.Outcome == end.outcome {
+		t.interruptsAfterEnd().After = result.Seq
 		if t.cancelNext {
-			t.openInterrupts().CancelAll(workflow.Now(ctx))
+			t.interruptsAfterEnd().CancelAll(workflow.Now(ctx))
 		}
 		return result, t.awaitSuccessor(ctx, t.run.in.ParkPatience())
 	}

@@ -80,7 +80,7 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
-	f.children = &children{run: p.run, ctx: f.ctx, stopped: f.isStopped, fails: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
+	f.children = &children{run: p.run, ctx: f.ctx, stopped: f.isStopped, addError: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
 	f.children.listen(ctx, f.changes)
 	for slot := range f.fan.Concurrency {
 		f.free = append(f.free, slot)
@@ -97,7 +97,7 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 		f.await(ctx)
 	}
 	more, end, over = f.outcome(ctx)
-	if end.waits == nil {
+	if end.interrupts == nil {
 		p.run.resumeChildren(ctx)
 	}
 	return more, end, over
@@ -162,7 +162,7 @@ func (f *branches) await(ctx workflow.Context) {
 
 // interruptsSoFar returns the interrupts of the branches that have ended with some.
 func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
-	interrupts := f.run.waitsOf(ctx, runs.ModelAnswer{})
+	interrupts := f.run.interruptsOfAnswer(ctx, runs.ModelAnswer{})
 	for _, s := range f.suspended {
 		interrupts.Adopt(*s.Suspended, s.Interrupts)
 	}
@@ -274,7 +274,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
 		f.fan.Suspended = true
-		interrupts := r.waitsOf(ctx, runs.ModelAnswer{})
+		interrupts := r.interruptsOfAnswer(ctx, runs.ModelAnswer{})
 		for _, s := range f.suspended {
 			interrupts.Adopt(*s.Suspended, s.Interrupts)
 			interrupts.Notified = max(interrupts.Notified, s.Interrupts.Notified)
@@ -282,7 +282,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 		if !interrupts.Fits(r.in) {
 			return false, limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
 		}
-		return false, ending{outcome: interrupts.Outcome(), waits: interrupts}, true
+		return false, ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 	case f.fan.Next < f.fan.Count && !failed:
 		return true, ending{}, false
 	}
@@ -368,11 +368,11 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	}
 	answer := runs.ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.delegation.subagents}
 	switch {
-	case end.waits != nil:
-		if err := r.interpreter().suspendSteps(ctx, end.waits); err != nil {
+	case end.interrupts != nil:
+		if err := r.interpreter().suspendSteps(ctx, end.interrupts); err != nil {
 			return runs.ToolAnswer{}, err
 		}
-		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
+		answer.Interrupts, answer.Suspended = end.interrupts, r.suspendedChild(end.interrupts)
 		answer.Suspended.Branch = &r.child.Index
 	case end.outcome != runs.OutcomeSuccess:
 		why := end.why()

@@ -33,7 +33,7 @@ func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdv
 	switch {
 	case l == nil, l.CallID == "" || l.CallID != c.id:
 		return nil
-	case c.decision != nil, c.queue != "", c.delegate != nil, c.handsTo != nil:
+	case c.decision != nil, c.queue != "", c.subagent != nil, c.handoff != nil:
 		return nil
 	case p.run.control.paused, p.run.isCompensating():
 		return nil

@@ -83,7 +83,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	}
 	if w := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
 		r.interrupts.held = nil
-		return ending{outcome: w.Outcome(), waits: w}, true
+		return ending{outcome: w.Outcome(), interrupts: w}, true
 	}
 	return r.applyHeld(ctx)
 }
@@ -96,7 +96,7 @@ const replyPatience = 10 * time.Second
 // has stopped, the child only gets a reply that it is cancelled.
 func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	r := c.run
-	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, runs.ModelAnswer{})}
+	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.interruptsOfAnswer(ctx, runs.ModelAnswer{})}
 	a.waits.Position, a.waits.Round = nil, in.Interrupts.Round
 	a.waits.Adopt(in.Suspended, in.Interrupts)
 	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, a) })
@@ -135,7 +135,7 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "announce interrupts"))
 	var seq uint64
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, hold).Get(ctx, &seq); err != nil {
-		c.fails(err)
+		c.addError(err)
 		return false
 	}
 	r.log.Interrupts, a.waits.After = seq, seq

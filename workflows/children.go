@@ -21,9 +21,9 @@ type children struct {
 	run *run
 	// ctx is the context of the turn or step. stopped reports that interrupts are refused; fails
 	// stops the turn or step with an error.
-	ctx     workflow.Context
-	stopped func() bool
-	fails   func(error)
+	ctx      workflow.Context
+	stopped  func() bool
+	addError func(error)
 	// otherWork returns how many activities are under way besides the children. interruptsSoFar
 	// returns the interrupts with which the run would end if it ended now, without those of running
 	// children.
@@ -220,7 +220,7 @@ func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySi
 // cancelled does not need the reply.
 func (c *children) onReplyFailed(ctx workflow.Context, a *childInterrupt, err error) {
 	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.child.id) != nil {
-		c.fails(err)
+		c.addError(err)
 	}
 }
 

@@ -26,7 +26,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 		return nil
 	}
 	if r.thread != nil {
-		r.thread.handOverNotifications(ctx)
+		r.thread.detachNotifications(ctx)
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // the updates' callers get their results
 	if r.child != nil {
@@ -97,8 +97,8 @@ func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	return t.run.fitsAs(next)
 }
 
-// shouldContinueAsNew reports whether the run is to continue as new at this safe point. A cancelled run
-// does not, since it ends soon. Neither does one without a record: its first step carries the
+// shouldContinueAsNew reports whether the run is to continue as new at this safe point. A cancelled
+// run does not, since it ends soon. Neither does one without a record: its first step carries the
 // beginning.
 func (r *run) shouldContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
@@ -109,7 +109,7 @@ func (r *run) shouldContinueAsNew(ctx workflow.Context) bool {
 // mustStay reports whether the execution cannot continue as new, because a program is running: a
 // program's position is on its stack.
 func (r *run) mustStay() bool {
-	return r.in.Program != "" && (r.thread == nil || !r.thread.hasEnded())
+	return r.in.Program != "" && (r.thread == nil || !r.thread.isEnding())
 }
 
 // continueWith returns the error that ends the execution. The next one begins with in, on the

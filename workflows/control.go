@@ -85,7 +85,7 @@ func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) e
 		workflow.UpdateHandlerOptions{
 			Description: update + " the run before its next step",
 			Validator: func(in runs.Pause) error {
-				if t.phase.isOver() || in.RunID != "" && !t.isActive(in.RunID) {
+				if t.phase.isEnding() || in.RunID != "" && !t.isActive(in.RunID) {
 					return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
 				}
 				return nil
@@ -102,4 +102,4 @@ func (t *thread) handleCancel(c runs.Cancel) {
 }
 
 // isActive reports whether a run is the thread's and is not ending or over.
-func (t *thread) isActive(runID string) bool { return !t.phase.isOver() && runID == t.run.in.Run.ID }
+func (t *thread) isActive(runID string) bool { return !t.phase.isEnding() && runID == t.run.in.Run.ID }

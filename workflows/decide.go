@@ -18,7 +18,7 @@ import (
 // known yet. It blocks while the thread takes no decisions, because its children are ending.
 func (t *thread) decide(ctx workflow.Context, in runs.Decide) (runs.Decided, error) {
 	t.catchUp(ctx)
-	if unknown := func() bool { return !t.phase.isOver() && !t.hasInterrupt(in) }; unknown() {
+	if unknown := func() bool { return !t.phase.isEnding() && !t.hasInterrupt(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // an error means that no interrupt came in time
 	}
 	var out runs.Decided

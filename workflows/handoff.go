@@ -23,7 +23,7 @@ func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.In
 	if h.Waited != nil {
 		c = decidedCall(*h.Waited, nil)
 	}
-	c.handsTo = &h.To
+	c.handoff = &h.To
 	t.calls = []call{c}
 	return r.callTools(ctx, t, interrupts)
 }

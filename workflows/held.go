@@ -97,7 +97,7 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 		}
 		// Before continue-as-new: notifications get workflows of their own, and signaled results
 		// must be in the log.
-		if r.thread.handOverNotifications(ctx); r.thread.awaitResults(ctx) && !w.IsResolved() {
+		if r.thread.detachNotifications(ctx); r.thread.awaitResults(ctx) && !w.IsResolved() {
 			r.excludeWait(ctx, since)
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 		}

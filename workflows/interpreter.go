@@ -194,7 +194,7 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 // begins no step. over reports that the run ends. The error is nil except to continue as new.
 func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
 	w := p.position
-	end, over = p.run.exhausted(ctx)
+	end, over = p.run.mustEnd(ctx)
 	// Suspended branches restart also in a cancelled run: only they know what they have to
 	// compensate.
 	again := w.Branches != nil && w.Branches.Suspended && ctx.Err() != nil
@@ -288,7 +288,7 @@ func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil 
 // execution owns it, or because it is cancelled or over its limits and has nothing to compensate.
 func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
-	if end.waits != nil {
+	if end.interrupts != nil {
 		return end, true
 	}
 	p.run.interrupts.unhold() // the turn may have failed before its interrupts were announced

@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// waitsOf returns the interrupts among the calls of an answer, for the active agent. Without such
-// calls the result has no Calls; callers add the interrupts of children and questions of tools to
-// it.
-func (r *run) waitsOf(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
+// interruptsOfAnswer returns the interrupts among the calls of an answer, for the active agent.
+// Without such calls the result has no Calls; callers add the interrupts of children and questions
+// of tools to it.
+func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
 	w := &runs.Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
 	if l := r.activeStep(); l != nil && l.Place.Inline {
@@ -64,7 +64,7 @@ func decidedCall(c runs.Interrupt, delegates []runs.AgentRef) call {
 	d := c.Decision
 	next := call{
 		index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
-		decision: d, votes: c.DecidingVotes(), delegate: c.Agent(delegates), raised: c.Asked,
+		decision: d, votes: c.DecidingVotes(), subagent: c.Agent(delegates), raised: c.Asked,
 	}
 	if d.Kind == runs.DecisionExpire && c.Approval != nil {
 		next.onExpiry = c.Approval.OnExpiry

@@ -25,8 +25,8 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 	}
 }
 
-// notificationsID returns the workflow ID for the pending notifications about interrupts. It has the
-// number of the first one, so it is unique among the executions of the thread.
+// notificationsID returns the workflow ID for the pending notifications about interrupts. It has
+// the number of the first one, so it is unique among the executions of the thread.
 func notificationsID(ctx workflow.Context, w *runs.Interrupts) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])

@@ -18,7 +18,7 @@ type notifier struct {
 	interrupts *interrupts               // of the active run
 	sending    bool                      // the activity interrupt.notify is under way
 	stopped    bool                      // the next execution sends the pending ones
-	handedOver map[*runs.Interrupts]bool // a workflow of their own sends their notifications
+	detached   map[*runs.Interrupts]bool // a workflow of their own sends their notifications
 }
 
 const (
@@ -55,7 +55,7 @@ func (n *notifier) send(ctx workflow.Context, notice runs.Notification) {
 
 // next returns the interrupts with the first pending notification; nil = none is pending.
 func (n *notifier) next() *runs.Interrupts {
-	return n.interrupts.nextPending(n.run.Resume, n.handedOver)
+	return n.interrupts.nextPending(n.run.Resume, n.detached)
 }
 
 // stop begins no further notification, and blocks up to stopPatience for the one under way. The
@@ -85,10 +85,10 @@ func (n *notifier) drain(ctx workflow.Context) {
 func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, w := range all {
-		if !w.HasPending() || n.handedOver[w] {
+		if !w.HasPending() || n.detached[w] {
 			continue
 		}
-		n.handedOver[w] = true
+		n.detached[w] = true
 		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID:            notificationsID(ctx, w),
 			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON, // it outlives the thread

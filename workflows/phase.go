@@ -36,8 +36,8 @@ func (p phase) String() string {
 	return [...]string{"running", "suspending", "finishing", "finishing suspended", "ended"}[p]
 }
 
-// isOver reports whether the run takes no steering, pause or cancel any more.
-func (p phase) isOver() bool { return p >= phaseFinishing }
+// isEnding reports whether the run takes no steering, pause or cancel any more.
+func (p phase) isEnding() bool { return p >= phaseFinishing }
 
 // takesDecisions reports whether decisions and tool results are taken; otherwise they wait for the
 // next phase.

@@ -236,8 +236,8 @@ func lane(s runs.Step) string {
 	return fmt.Sprint(s.Run.ID, " ", s.Child.Lanes)
 }
 
-// checkPosition fails the test unless a step follows the last record of its agent's lane and closes the
-// step that is open there.
+// checkPosition fails the test unless a step follows the last record of its agent's lane and closes
+// the step that is open there.
 func (k *pipelineFixture) checkPosition(s runs.Step) {
 	at, wrong := lane(s), s.After != k.ends[lane(s)]
 	if s.After == 0 && s.Child != nil {

@@ -104,7 +104,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		switch {
 		case err != nil:
 			return err
-		case end.waits != nil:
+		case end.interrupts != nil:
 			if err := a.wait(ctx, end); err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func (a *Agent) waitIdle(ctx workflow.Context) error {
 // continues this execution in the run that has the decisions. The error is ErrAbandoned, or tells
 // that the log has another end of the run.
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
-	t, w := a.thread, end.waits
+	t, w := a.thread, end.interrupts
 	t.setInterruptsAfterEnd(ctx, w)
 	result, err := t.finish(ctx, end)
 	if err != nil {

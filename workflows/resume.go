@@ -36,7 +36,7 @@ func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs
 	if w.Exceeded != nil {
 		return r.applyLimitDecision(ctx, w, step)
 	}
-	interrupts := r.waitsOf(ctx, runs.ModelAnswer{MessageID: w.MessageID})
+	interrupts := r.interruptsOfAnswer(ctx, runs.ModelAnswer{MessageID: w.MessageID})
 	interrupts.Round, interrupts.Handoff = w.Round+1, w.DecidedHandoff()
 	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: step}
 	if end, over = r.callTools(ctx, calls, interrupts); over {
@@ -53,5 +53,5 @@ func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: interrupts.Outcome(), waits: interrupts}, true
+	return ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 }

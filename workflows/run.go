@@ -84,13 +84,13 @@ type host interface {
 	// awaitResults blocks until every tool result that has arrived is in the log. ok is false if
 	// the run is cancelled.
 	awaitResults(ctx workflow.Context) (ok bool)
-	// handOverNotifications starts child workflows for the pending notifications about resolved
+	// detachNotifications starts child workflows for the pending notifications about resolved
 	// interrupts, so that this execution need not carry them on.
-	handOverNotifications(ctx workflow.Context)
+	detachNotifications(ctx workflow.Context)
 	// queued returns the inputs that wait for the thread, oldest first.
 	queued() []runs.Input
-	// hasEnded reports whether the run's terminal record is written, or about to be.
-	hasEnded() bool
+	// isEnding reports whether the run's terminal record is written, or about to be.
+	isEnding() bool
 }
 
 // control is what clients have requested of the active run, by updates (pause, resume, steer) and
@@ -129,13 +129,13 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 // that the run, or in a pipeline the active step, ends as the ending says; false means that it
 // continues, with a zero ending.
 type ending struct {
-	outcome runs.Outcome
-	waits   *runs.Interrupts // the interrupts that it ends with; nil = none
-	code    string           // of OutcomeError: the code of RUN_ERROR
-	message string           // for clients; never content
-	detail  uint64           // sequence of the record with details of the failure; 0 = none
-	refused bool             // approvers did not let the run pass a soft limit: it ends also within a step
-	ofStep  bool             // the limit is the step's agent's: the step fails, not the run
+	outcome    runs.Outcome
+	interrupts *runs.Interrupts // the interrupts that it ends with; nil = none
+	code       string           // of OutcomeError: the code of RUN_ERROR
+	message    string           // for clients; never content
+	detail     uint64           // sequence of the record with details of the failure; 0 = none
+	refused    bool             // approvers did not let the run pass a soft limit: it ends also within a step
+	ofStep     bool             // the limit is the step's agent's: the step fails, not the run
 }
 
 // turns executes the agent until the run is over: its program, its pipeline, or turns of model and
@@ -304,8 +304,8 @@ func failureEnding(f pipeline.Failure) ending {
 	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 
-// limit returns the ending of a run or step that has reached a limit. code is a code of package runs
-// for limits, such as runs.CodeLimitSubagents.
+// limit returns the ending of a run or step that has reached a limit. code is a code of package
+// runs for limits, such as runs.CodeLimitSubagents.
 func limit(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
@@ -324,7 +324,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	in := runs.Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
-		First: r.firstStepID(), Interrupts: end.waits, Steered: r.control.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
+		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
 	var done runs.Finished
@@ -342,7 +342,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	if isType(err, runs.ErrorFenced) {
 		return runs.Result{Outcome: runs.OutcomeFenced}, nil
 	}
-	end.waits.AdoptTimes(done)
+	end.interrupts.AdoptTimes(done)
 	return runs.Result{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 

@@ -56,7 +56,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	if ctx.Err() != nil {
 		return ending{outcome: runs.OutcomeCancelled}, true
 	}
-	interrupts := r.waitsOf(ctx, answer)
+	interrupts := r.interruptsOfAnswer(ctx, answer)
 	interrupts.Agent, interrupts.Revision, interrupts.Step, interrupts.Tree, interrupts.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.holdIfFits(interrupts):
@@ -64,7 +64,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: interrupts.Outcome(), waits: interrupts}, true
+	return ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 }
 
 // limitStep makes a step the one that asks approvers about a limit. It belongs to the run's own

@@ -24,8 +24,8 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
 		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.delegation.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
 	}
-	if end.waits != nil {
-		in.Interrupts = end.waits.OpenQuestions()
+	if end.interrupts != nil {
+		in.Interrupts = end.interrupts.OpenQuestions()
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
@@ -54,7 +54,7 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 
 // isForSubagent reports whether the call starts a subagent. A rejected or answered call does not.
 func (c call) isForSubagent() bool {
-	return c.delegate != nil && c.isMade()
+	return c.subagent != nil && c.isMade()
 }
 
 // isMade reports whether the call is made. Otherwise its decision is the result.
@@ -65,7 +65,7 @@ func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() 
 // run has left. A suspended subagent continues with its arguments and its turn; cancelled makes it
 // begin as cancelled.
 func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
-	to := *c.delegate
+	to := *c.subagent
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
 	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.child.prefix()))
@@ -101,7 +101,7 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, su
 	return id, workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, runs.ChildInput{
 		Input: runs.Input{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.waits, Progress: progress,
+			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.interrupts, Progress: progress,
 		},
 		Child: branch, Call: call, Subagents: subagents,
 	})

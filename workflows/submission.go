@@ -30,11 +30,11 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 		}
 		return nil
 	}
-	if t.openInterrupts() != nil {
+	if t.interruptsAfterEnd() != nil {
 		if resumes, err := t.validateAnswer(in); resumes || err != nil {
 			return err
 		}
-	} else if in.Offer == nil || !t.phase.isOver() && in.OnBusy != runs.OnBusyEnqueue && in.OnBusy != runs.OnBusyInterrupt {
+	} else if in.Offer == nil || !t.phase.isEnding() && in.OnBusy != runs.OnBusyEnqueue && in.OnBusy != runs.OnBusyInterrupt {
 		active := runs.Active{RunID: t.run.in.Run.ID, Waiting: t.run.interrupts.open(in.Decisions)}
 		return temporal.NewApplicationError("another run is active", runs.ErrorBusy, active)
 	}
@@ -67,14 +67,14 @@ func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, e
 		active := in.RunID == t.run.in.Run.ID
 		return runs.Submitted{Attached: active, Queued: !active}, nil
 	}
-	if t.openInterrupts() != nil {
+	if t.interruptsAfterEnd() != nil {
 		return t.answer(ctx, in), nil
 	}
 	if in.OnBusy != runs.OnBusyInterrupt {
 		return t.enqueue(in), nil
 	}
 	t.queue = append([]runs.Input{*in.Offer}, t.queue...)
-	if t.phase.isOver() {
+	if t.phase.isEnding() {
 		return runs.Submitted{Queued: true}, nil
 	}
 	t.cancel()
@@ -92,7 +92,7 @@ func (t *thread) enqueue(in runs.Submit) runs.Submitted {
 // agent's policy abandons them. resumes reports whether the thread continues with the offer;
 // otherwise the offer is queued.
 func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
-	w, then := t.openInterrupts(), t.onOpen(in)
+	w, then := t.interruptsAfterEnd(), t.onOpen(in)
 	switch {
 	case t.closing || t.frees(in):
 		return true, nil
@@ -145,7 +145,7 @@ func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
 // it leaves open. Earlier decisions stand. open reports that approvals or questions are still open,
 // for instance because a quorum needs more votes: then no result was taken.
 func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
-	w, now := t.openInterrupts(), workflow.Now(ctx)
+	w, now := t.interruptsAfterEnd(), workflow.Now(ctx)
 	w.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
 	w.ApplyTime(now)
 	if _, asks := w.Open(); asks {
@@ -163,7 +163,7 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 // OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy comes before the
 // agent's policy.
 func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
-	open, asks := t.openInterrupts().Open(in.Decisions...)
+	open, asks := t.interruptsAfterEnd().Open(in.Decisions...)
 	then := t.run.in.OnMissingResult
 	if asks {
 		then = t.run.in.OnNewInput
@@ -182,13 +182,13 @@ func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 // closes, and the API starts the run in a new one.
 func (t *thread) frees(in runs.Submit) bool {
 	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.openInterrupts().Calls, carried)
+	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.interruptsAfterEnd().Calls, carried)
 }
 
 // refusal returns the error for an offer that leaves interrupts open, with the open calls as its
 // detail.
 func (t *thread) refusal(in runs.Submit) error {
-	open, asks := t.openInterrupts().Open(in.Decisions...)
+	open, asks := t.interruptsAfterEnd().Open(in.Decisions...)
 	active := runs.Active{RunID: t.run.in.Run.ID, Waiting: open}
 	if asks || in.Offer == nil {
 		return temporal.NewApplicationError("the thread waits for decisions", runs.ErrorInterrupted, active)

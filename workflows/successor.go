@@ -18,7 +18,7 @@ import (
 // The error continues as new, or is that of a cancelled execution. It is nil if the thread is free:
 // the API starts the run of the last input in a new execution (t.closing).
 func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) error {
-	w, until := t.openInterrupts(), time.Time{}
+	w, until := t.interruptsAfterEnd(), time.Time{}
 	if patience > 0 {
 		until = workflow.Now(ctx).Add(patience)
 	}
@@ -58,7 +58,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 // The error is that of ctx.
 func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
-		return t.successor != nil || t.openInterrupts().IsResolved() || historyIsLong(ctx) && t.run.in.Program == ""
+		return t.successor != nil || t.interruptsAfterEnd().IsResolved() || historyIsLong(ctx) && t.run.in.Program == ""
 	}
 	if until.IsZero() {
 		return workflow.Await(ctx, ready)

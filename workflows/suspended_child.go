@@ -57,7 +57,7 @@ func resumedCalls(w *runs.Interrupts) []call {
 	var calls []call
 	for i := range w.Suspended {
 		if s := &w.Suspended[i]; s.Parent == 0 && s.Branch == nil {
-			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, delegate: &s.AgentRef, resumes: s, waits: w.Of(i + 1)})
+			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, subagent: &s.AgentRef, resumes: s, interrupts: w.Of(i + 1)})
 		}
 	}
 	return calls

@@ -53,7 +53,7 @@ func TestWaitsOfSubagents(t *testing.T) {
 	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {
 		t.Fatalf("decided calls: got %+v", calls)
 	}
-	if diff := cmp.Diff(middle, calls[2].waits); diff != "" {
+	if diff := cmp.Diff(middle, calls[2].interrupts); diff != "" {
 		t.Errorf("interrupts of the subagent (-want +got):\n%s", diff)
 	}
 }

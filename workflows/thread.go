@@ -40,7 +40,7 @@ type thread struct {
 func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) *thread {
 	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
 	t.run.thread, t.run.delegation.allowed = t, runs.MaxSubagents
-	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*runs.Interrupts]bool{}}
+	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, detached: map[*runs.Interrupts]bool{}}
 	return t
 }
 
@@ -53,13 +53,13 @@ func (t *thread) enter(ctx workflow.Context, next phase) {
 	t.phase = next
 }
 
-// openInterrupts returns the interrupts that the thread waits for after its run's end; nil = none. It is set
-// before the terminal record is written (see AgentRun).
-func (t *thread) openInterrupts() *runs.Interrupts { return t.run.interrupts.afterEnd }
+// interruptsAfterEnd returns the interrupts that the thread waits for after its run's end; nil =
+// none. It is set before the terminal record is written (see AgentRun).
+func (t *thread) interruptsAfterEnd() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
-// setInterruptsAfterEnd makes w the interrupts that the thread waits for after its run's end; nil = none. It
-// does not block. It adds the budget that the next run takes over, and the notification that the
-// interrupts are open.
+// setInterruptsAfterEnd makes w the interrupts that the thread waits for after its run's end; nil =
+// none. It does not block. It adds the budget that the next run takes over, and the notification
+// that the interrupts are open.
 func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, w *runs.Interrupts) {
 	if t.run.interrupts.afterEnd = w; w == nil {
 		return
@@ -68,31 +68,31 @@ func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, w *runs.Interrupts)
 	w.NoteOpened()
 }
 
-// interruptsAfterEnd returns the interrupts that the thread waits for after an ending; nil = the thread
-// continues with its queue, or closes. It waits for approvals and questions in any case. It waits
-// for client tool calls only if the agent has a policy for inputs without results
+// chooseInterruptsAfterEnd returns the interrupts that the thread waits for after an ending; nil =
+// the thread continues with its queue, or closes. It waits for approvals and questions in any case.
+// It waits for client tool calls only if the agent has a policy for inputs without results
 // (OnMissingResult). With OpenAbandon a queued run comes first.
-func (t *thread) interruptsAfterEnd(end ending) *runs.Interrupts {
+func (t *thread) chooseInterruptsAfterEnd(end ending) *runs.Interrupts {
 	in := &t.run.in
 	switch {
-	case end.outcome == runs.OutcomeInterrupt, end.outcome == runs.OutcomeSuccess && end.waits != nil && end.waits.AsksPeople():
-		return end.waits // with OutcomeSuccess if decisions arrived for all of them in the meantime
+	case end.outcome == runs.OutcomeInterrupt, end.outcome == runs.OutcomeSuccess && end.interrupts != nil && end.interrupts.AsksPeople():
+		return end.interrupts // with OutcomeSuccess if decisions arrived for all of them in the meantime
 	case end.outcome != runs.OutcomeSuccess, in.OnMissingResult == "", in.OnMissingResult == runs.OpenAbandon && len(t.queue) > 0:
 		return nil
 	}
-	return end.waits
+	return end.interrupts
 }
 
-// handOverNotifications starts workflows for pending notifications about resolved interrupts (see
+// detachNotifications starts workflows for pending notifications about resolved interrupts (see
 // host).
-func (t *thread) handOverNotifications(ctx workflow.Context) {
+func (t *thread) detachNotifications(ctx workflow.Context) {
 	t.notifier.handOver(ctx, t.run.interrupts.notifiable())
 }
 
 func (t *thread) queued() []runs.Input { return t.queue }
 
-// hasEnded reports whether the run's terminal record is written, or is about to be.
-func (t *thread) hasEnded() bool { return t.phase.isOver() }
+// isEnding reports whether the run's terminal record is written, or is about to be.
+func (t *thread) isEnding() bool { return t.phase.isEnding() }
 
 // finish writes the run's terminal record and enters phaseEnded, also if that fails. The result's
 // outcome differs from end.outcome if the log has an earlier terminal record, or another execution
@@ -166,9 +166,9 @@ func (t *thread) next() *runs.Input {
 	return &next
 }
 
-// upsertSearchAttributes sets the search attributes of a run that did not start the workflow: it was
-// queued, or continues after interrupts, and continue-as-new has copied those of the run before it.
-// The API's start request sets those of the other runs.
+// upsertSearchAttributes sets the search attributes of a run that did not start the workflow: it
+// was queued, or continues after interrupts, and continue-as-new has copied those of the run before
+// it. The API's start request sets those of the other runs.
 func (t *thread) upsertSearchAttributes(ctx workflow.Context) error {
 	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil

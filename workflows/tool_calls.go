@@ -57,13 +57,13 @@ type call struct {
 	sequence int                 // calls with the same number run one after the other; 0 = none
 	decision *runs.Decision      // nil = the call was no interrupt
 	onExpiry runs.OnExpiry       // of an expired approval
-	delegate *runs.AgentRef      // the agent that works for it as a subagent; nil = none
+	subagent *runs.AgentRef      // the agent that works for it as a subagent; nil = none
 	child    string              // workflow ID of the subagent, once it has started
-	handsTo  *runs.HandoffTarget // the agent to which it hands the thread over; nil = none
+	handoff  *runs.HandoffTarget // the agent to which it hands the thread over; nil = none
 	// resumes is the suspended subagent that continues to work for the call, waits its decided
 	// interrupts. Both are nil for a call that begins.
-	resumes *runs.SuspendedChild
-	waits   *runs.Interrupts
+	resumes    *runs.SuspendedChild
+	interrupts *runs.Interrupts
 	// votes are the approvals of a quorum before the deciding one. remember is the digest of the
 	// rule, if the approval covers further calls.
 	votes    []runs.Vote
@@ -82,7 +82,7 @@ func freeCalls(a runs.ModelAnswer) []call {
 			calls = append(calls, call{index: i})
 		case !a.Calls[i].IsInterrupt():
 			c := a.Calls[i]
-			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, delegate: c.Agent(a.Subagents)})
+			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, subagent: c.Agent(a.Subagents)})
 		}
 	}
 	return calls
@@ -98,7 +98,7 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 		return limit(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
 	}
 	t.run, t.ctx, t.changes, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) }}
+	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, addError: t.addError, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) }}
 	t.children.listen(ctx, t.changes)
 	atOnce := min(len(t.calls), runs.MaxLanes)
 	r.log.ProvideLanes(atOnce)
@@ -155,14 +155,14 @@ func (t *toolCalls) await(ctx workflow.Context) {
 // isStopped reports whether interrupts are refused: the turn has failed, expired, or is cancelled.
 func (t *toolCalls) isStopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
 
-// fails stops the turn with an error of its children.
-func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
+// addError stops the turn with an error of its children.
+func (t *toolCalls) addError(err error) { t.err = errors.Join(t.err, err) }
 
 // otherWork returns how many calls without a subagent are under way.
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
-// interruptsSoFar returns a copy of interrupts with the interrupts of subagents that have ended and the
-// questions of tools: what the run would end with, if it ended now.
+// interruptsSoFar returns a copy of interrupts with the interrupts of subagents that have ended and
+// the questions of tools: what the run would end with, if it ended now.
 func (t *toolCalls) interruptsSoFar(interrupts runs.Interrupts) *runs.Interrupts {
 	interrupts.Suspended, interrupts.Calls = slices.Clone(interrupts.Suspended), slices.Clone(interrupts.Calls)
 	for _, s := range t.suspended {
@@ -232,8 +232,8 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
-	if c.handsTo != nil {
-		in.HandOverTo = c.handsTo.Agent
+	if c.handoff != nil {
+		in.HandOverTo = c.handoff.Agent
 	}
 	if c.raised != nil {
 		in.Question = c.raised.Seq
@@ -257,7 +257,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 // subagent.
 func (r *run) outlastsCancel(c call) bool {
 	l := r.activeStep()
-	return l != nil && l.OutlastsCancel && c.queue == "" && c.delegate == nil && c.isMade()
+	return l != nil && l.OutlastsCancel && c.queue == "" && c.subagent == nil && c.isMade()
 }
 
 // recordDropped records the decisions about calls that were cancelled before they took effect: the
@@ -315,7 +315,7 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 		t.run.use(u)
 	}
 	if done.HandedOver {
-		t.run.handOver(t.ctx, *c.handsTo)
+		t.run.handOver(t.ctx, *c.handoff)
 	}
 	if done.Suspended != nil {
 		t.suspended = append(t.suspended, done)

@@ -63,7 +63,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 // fails if it cannot carry all calls: ModelAnswer.Calls lacks an interrupt or an ordered call, or a
 // payload has no room.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
-	interrupts, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
+	interrupts, most := r.interruptsOfAnswer(ctx, answer), r.activeAgent().Limits.ParallelTools
 	if answer.Count() > most || answer.WaitCount > len(interrupts.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(interrupts) {
 		return limit(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
@@ -79,7 +79,7 @@ func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end endi
 		return r.announceHeld(ctx)
 	case len(interrupts.Calls) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
 		r.interrupts.held = nil
-		return ending{outcome: interrupts.Outcome(), waits: interrupts}, true
+		return ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 	}
 	return ending{}, false
 }

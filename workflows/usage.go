@@ -55,9 +55,9 @@ func (r *run) checkStepLimits() (end ending, over bool) {
 	return end, true
 }
 
-// exhausted reports whether no further step begins: the run is cancelled, its deadline has passed,
+// mustEnd reports whether no further step begins: the run is cancelled, its deadline has passed,
 // or it has reached a limit.
-func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
+func (r *run) mustEnd(ctx workflow.Context) (end ending, over bool) {
 	switch {
 	case ctx.Err() != nil:
 		return ending{outcome: runs.OutcomeCancelled}, true

@@ -43,22 +43,22 @@ type Narrator struct {
 	Handoffs  []Handoff
 	// Gate decides which calls need an approval; nil = none.
 	Gate Gate
-	// places has the specs of the worker's tools, by name. sequences are the names of sequences in
+	// specs has the specs of the worker's tools, by name. sequences are the names of sequences in
 	// this message: calls refer to them by number.
-	places    map[string]tools.Spec
+	specs     map[string]tools.Spec
 	sequences []string
 	// predict makes the state follow arguments. shows emits the provider's own progress; nil = it
 	// has reported none yet.
-	predict predictor
-	shows   *Reporter
+	predict  predictor
+	reporter *Reporter
 
 	// The state of the completion. texting tells that the text message is open.
-	messageID string
-	texting   bool
+	messageID  string
+	isTextOpen bool
 	// began are the IDs of the messages in the order in which clients have them. untold are events
 	// that the attempt refused, because the run is cancelled; Finish writes them.
 	began    []string
-	untold   []agui.Event
+	unsent   []agui.Event
 	text     strings.Builder
 	thinking thinking
 	calls    []*toolCall
@@ -87,11 +87,12 @@ func (n *Narrator) Offer(tools []llm.Tool) {
 	}
 }
 
-// SetSpecs sets the specs of the worker's tools, which have the task queue and the sequence of each.
+// SetSpecs sets the specs of the worker's tools, which have the task queue and the sequence of
+// each.
 func (n *Narrator) SetSpecs(offered []tools.Tool) {
-	n.places = map[string]tools.Spec{}
+	n.specs = map[string]tools.Spec{}
 	for _, t := range offered {
-		n.places[t.Spec().Name] = t.Spec()
+		n.specs[t.Spec().Name] = t.Spec()
 	}
 }
 
@@ -99,7 +100,7 @@ func (n *Narrator) SetSpecs(offered []tools.Tool) {
 // made one after the other. The workflow gets a number instead of the name, to keep its payload
 // small.
 func (n *Narrator) setQueue(call *runs.Call) {
-	spec := n.places[call.Tool]
+	spec := n.specs[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
 		call.Queue = spec.TaskQueue
 	}
@@ -170,7 +171,7 @@ func (n *Narrator) emit(ctx context.Context, events ...agui.Event) error {
 	}
 	err := n.attempt.Emit(ctx, events...)
 	if err != nil {
-		n.untold = append(n.untold, events...)
+		n.unsent = append(n.unsent, events...)
 	}
 	return err
 }
@@ -185,10 +186,10 @@ func (n *Narrator) begin(id string) {
 // show emits progress that a provider reports about its own work, such as a search. The bounds are
 // those of a tool's reports; a report beyond them is the provider's error.
 func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error {
-	if n.shows == nil {
-		n.shows = NewReporter(ctx, n.run, n.step, nil, n.emit)
+	if n.reporter == nil {
+		n.reporter = NewReporter(ctx, n.run, n.step, nil, n.emit)
 	}
-	err := report(n.shows)
+	err := report(n.reporter)
 	var refused *tools.ReportError
 	if errors.As(err, &refused) {
 		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the provider's activity: " + refused.Error()}
@@ -201,10 +202,10 @@ func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error
 func (n *Narrator) tellText(delta string) []agui.Event {
 	n.text.WriteString(delta)
 	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
-	if n.texting {
+	if n.isTextOpen {
 		return []agui.Event{content}
 	}
-	n.texting = true
+	n.isTextOpen = true
 	return append(n.thinking.end(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
 }
 
@@ -231,10 +232,10 @@ func (n *Narrator) call(index int) *toolCall {
 
 // endText returns the event that closes the text message; nil = it is not open.
 func (n *Narrator) endText() []agui.Event {
-	if !n.texting {
+	if !n.isTextOpen {
 		return nil
 	}
-	n.texting = false
+	n.isTextOpen = false
 	return []agui.Event{&agui.TextMessageEnd{MessageID: n.messageID}}
 }
 
@@ -243,7 +244,7 @@ func (n *Narrator) endText() []agui.Event {
 // so far is kept and shown, with incomplete tool calls. ctx must not be the one that the
 // cancellation has ended. Nothing can be emitted afterwards.
 func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
-	events := append(append(n.untold, n.thinking.end()...), n.endText()...)
+	events := append(append(n.unsent, n.thinking.end()...), n.endText()...)
 	// Calls end here only, because the arguments of parallel calls may interleave to the last
 	// chunk.
 	for _, call := range n.calls {
@@ -319,8 +320,9 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// workflowCall returns a call as the workflow knows it: where it is made, and whether it is an interrupt.
-// Only tools that were offered are gated; a name that was made up gets an error as its result.
+// workflowCall returns a call as the workflow knows it: where it is made, and whether it is an
+// interrupt. Only tools that were offered are gated; a name that was made up gets an error as its
+// result.
 func (n *Narrator) workflowCall(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.toolName(c.name)}
 	n.setQueue(&call)

@@ -86,7 +86,7 @@ func (w *interpreter) next() {
 		return
 	}
 	if w.left--; w.left == 0 {
-		w.exhausted(places)
+		w.failExhausted(places)
 		return
 	}
 	top := places[len(places)-1]
@@ -105,9 +105,9 @@ func (w *interpreter) next() {
 	}
 }
 
-// exhausted fails the tree, because its steps do not come to an end. Finished steps are
+// failExhausted fails the tree, because its steps do not come to an end. Finished steps are
 // compensated, with a new bound of transitions.
-func (w *interpreter) exhausted(places []openStep) {
+func (w *interpreter) failExhausted(places []openStep) {
 	w.closeSteps(places, 0)
 	w.at.Frames, w.left = nil, maxTransitions
 	w.failure = failf("limit_steps", "more than %d steps without anything to wait for", maxTransitions)
@@ -196,7 +196,7 @@ func (w *interpreter) endStep(p openStep) {
 	if p.frame.Failure == nil && w.compensates(p) {
 		w.noteDone(p)
 	}
-	w.forward(p)
+	w.goToSibling(p)
 }
 
 // compensates reports whether a step has to be compensated if a later one fails. While compensation
@@ -205,9 +205,9 @@ func (w *interpreter) compensates(p openStep) bool {
 	return w.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
-// forward goes to the next step of the list of p, or ends the step around it. After the last step
-// of the root list it ends the tree.
-func (w *interpreter) forward(p openStep) {
+// goToSibling goes to the next step of the list of p, or ends the step around it. After the last
+// step of the root list it ends the tree.
+func (w *interpreter) goToSibling(p openStep) {
 	at := p.frame.At
 	w.pop()
 	switch {
@@ -264,7 +264,7 @@ func (w *interpreter) onFailure(p openStep) {
 		case on.Continue:
 			w.putError(p)
 			w.tell(Change{Finished: p.name})
-			w.forward(p)
+			w.goToSibling(p)
 			return
 		case on.Steps != nil:
 			f := w.top()
@@ -329,8 +329,9 @@ type openStep struct {
 	frame      *Frame
 }
 
-// list is a list of steps that run one after the other, with path and name of the step around it.
-type list struct {
+// stepList is a list of steps that run one after the other, with path and name of the step around
+// it.
+type stepList struct {
 	steps      []agents.Step
 	path, name string
 }

@@ -44,7 +44,7 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 
 // root returns the list of the outermost frame: the beginning of the tree or branch, or, while
 // compensation runs, the compensation of the last step in Undo.
-func (w *interpreter) root() (list, error) {
+func (w *interpreter) root() (stepList, error) {
 	in, err := w.beginning()
 	if err != nil || w.at.Undoing == nil {
 		return in, err
@@ -61,37 +61,37 @@ func (w *interpreter) root() (list, error) {
 
 // beginning returns the list with which the tree or the cursor's branch begins. A branch of a map
 // has all steps of the map, a branch of parallel has one step.
-func (w *interpreter) beginning() (list, error) {
+func (w *interpreter) beginning() (stepList, error) {
 	if len(w.at.Branch) == 0 {
-		return list{steps: w.d.Steps}, nil
+		return stepList{steps: w.d.Steps}, nil
 	}
 	fork := w.at.Branch[len(w.at.Branch)-1]
 	switch s := StepAt(w.d, fork.Path); {
 	case s != nil && s.Map != nil && fork.Index >= 0:
-		return list{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
+		return stepList{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
 	case s != nil && s.Parallel != nil && fork.Index >= 0 && fork.Index < len(s.Parallel.Steps):
-		return list{steps: s.Parallel.Steps[fork.Index : fork.Index+1], path: fork.Path}, nil
+		return stepList{steps: s.Parallel.Steps[fork.Index : fork.Index+1], path: fork.Path}, nil
 	}
-	return list{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
+	return stepList{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
 // undoRoot returns the compensation of the last finished step as a list of one step. For a step
 // whose branches have compensations it is the step itself, which then runs those
 // (compensatesBranches). branch is the path of the branch that finished the step.
-func (w *interpreter) undoRoot(branch string) (list, error) {
+func (w *interpreter) undoRoot(branch string) (stepList, error) {
 	if len(w.at.Undo) == 0 {
-		return list{}, nil
+		return stepList{}, nil
 	}
 	path := w.at.Undo[len(w.at.Undo)-1]
 	s := StepAt(w.d, path)
 	if s == nil {
-		return list{}, fmt.Errorf("%w: there is no step at %q", ErrCursor, path)
+		return stepList{}, fmt.Errorf("%w: there is no step at %q", ErrCursor, path)
 	}
 	undo := agents.Step{Name: s.Name, Parallel: s.Parallel, Map: s.Map}
 	if s.Compensate != nil {
 		undo = *s.Compensate
 	}
-	return list{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
+	return stepList{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
 }
 
 // nameOf returns a path without rounds, tries and marks, as clients see it. Names do not begin with
@@ -151,18 +151,35 @@ func childPath(path, name string) string {
 
 // inner returns the list of an open step in which the next frame is: onError steps if the step has
 // failed, the chosen case of a route, or the current round of a loop.
-func (p openStep) inner() (list, error) {
+func (p openStep) inner() (stepList, error) {
 	s, f := p.step, p.frame
 	switch {
 	// First: the frame of a failed route or loop still has its case or round.
 	case f.Failure != nil:
-		return list{s.OnError.Steps, p.path + errorMark, p.name}, nil
+		return stepList{s.OnError.Steps, p.path + errorMark, p.name}, nil
 	case s.Steps != nil:
-		return list{s.Steps, p.path, p.name}, nil
+		return stepList{s.Steps, p.path, p.name}, nil
 	case f.Case >= 0 && f.Case < len(s.Route):
-		return list{s.Route[f.Case].Steps, p.path, p.name}, nil
+		return stepList{s.Route[f.Case].Steps, p.path, p.name}, nil
 	case s.Loop != nil:
-		return list{s.Loop.Steps, p.path + "/" + strconv.Itoa(f.Round), p.name}, nil
+		return stepList{s.Loop.Steps, p.path + "/" + strconv.Itoa(f.Round), p.name}, nil
 	}
-	return list{}, fmt.Errorf("%w: step %q has no inner steps", ErrCursor, p.path)
+	return stepList{}, fmt.Errorf("%w: step %q has no inner steps", ErrCursor, p.path)
+}
+
+// OpenStepNames returns the names of the open steps at a cursor, the outermost first, as in
+// STEP_STARTED. A run that ends with interrupts closes them, and the run that continues reopens
+// them.
+func OpenStepNames(d *agents.Definition, at Cursor) ([]string, error) {
+	places, err := (&interpreter{d: d, at: at}).openSteps()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range places {
+		if !p.frame.Waiting { // its last try is closed, and the next one has not begun
+			names = append(names, p.name)
+		}
+	}
+	return names, nil
 }

@@ -21,7 +21,7 @@ func (w *interpreter) enter(p openStep) {
 	if !again && p.step.When != "" {
 		holds, f := w.holds(p, "when", p.step.When)
 		if f == nil && !holds {
-			w.forward(p)
+			w.goToSibling(p)
 			return
 		}
 		if f != nil {

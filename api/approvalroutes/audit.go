@@ -70,8 +70,8 @@ func approvalStatus(c *gin.Context) (inbox.Status, error) {
 	return status, nil
 }
 
-// awaitAudit blocks until the audit and the inbox show the decision of the parameter waitFor, if the
-// request has it.
+// awaitAudit blocks until the audit and the inbox show the decision of the parameter waitFor, if
+// the request has it.
 func (s *Routes) awaitAudit(c *gin.Context) error {
 	if s.inbox == nil {
 		return nil

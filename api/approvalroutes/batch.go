@@ -92,9 +92,9 @@ func (s *Routes) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 		room <- struct{}{}
 		all.Go(func() {
 			defer func() { <-room }()
-			var some []decisions.Asked
+			var some []decisions.Target
 			for _, i := range places {
-				some = append(some, decisions.Asked{ID: entries[i].ID, Request: entries[i].Request})
+				some = append(some, decisions.Target{ID: entries[i].ID, Request: entries[i].Request})
 			}
 			// Each index belongs to one goroutine, so results needs no lock.
 			for n, answer := range s.decisions.DecideAll(ctx, stream.Thread{Tenant: request.Caller(ctx).Tenant, ID: id}, some) {

@@ -178,7 +178,7 @@ func (s *Routes) readLink(ctx context.Context, token string) (links.Link, *decis
 	q, err := s.decisions.Find(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
 	// The person has not seen these arguments.
 	if err == nil && q.Open && q.ArgsDigest() != l.Args {
-		err = decisions.NoApproval(l.Approval)
+		err = decisions.UnknownApproval(l.Approval)
 	}
 	return l, q, err
 }

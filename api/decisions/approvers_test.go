@@ -47,7 +47,7 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 		t.Fatal(err)
 	}
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	if place.After, err = l.Open(ctx, place, stream.Opening{RunID: "r", Input: p.Seq}, &agui.RunStarted{ThreadID: "t", RunID: "r"}); err != nil {
+	if place.After, err = l.OpenStep(ctx, place, stream.Opening{RunID: "r", Input: p.Seq}, &agui.RunStarted{ThreadID: "t", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	attempt, _, err := l.Begin(ctx, place)

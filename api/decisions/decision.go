@@ -21,8 +21,8 @@ import (
 // This file has the path of a decision that does not arrive with an input: Decide and DecideAll.
 // resume.go has the path of those that do.
 
-// Asked is a decision that a client requests about the interrupt with an ID.
-type Asked struct {
+// Target is a decision that a client requests about the interrupt with an ID.
+type Target struct {
 	ID      string
 	Request Request
 }
@@ -45,7 +45,7 @@ type Outcome struct {
 // 410 expired, 422 for a decision that does not fit. After another error the outcome is unknown,
 // and the same decision may be sent again.
 func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, v Request) (Decided, error) {
-	answer := s.DecideAll(ctx, thread, []Asked{{id, v}})[0]
+	answer := s.DecideAll(ctx, thread, []Target{{id, v}})[0]
 	return answer.Decided, answer.Err
 }
 
@@ -53,7 +53,7 @@ func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, v
 // order. Each is judged by itself: an invalid one does not affect the others. An update takes at
 // most runs.MaxInterrupts decisions, so a longer list needs several. Interrupts that turn out to be
 // resolved are removed from the inbox.
-func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Asked) []Outcome {
+func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Target) []Outcome {
 	answers := make([]Outcome, 0, len(all))
 	for some := range slices.Chunk(all, runs.MaxInterrupts) {
 		answers = append(answers, s.decideSome(ctx, thread, some)...)
@@ -62,7 +62,7 @@ func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Ask
 }
 
 // decideSome is DecideAll for as many decisions as fit into one update.
-func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []Asked) []Outcome {
+func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []Target) []Outcome {
 	answers := make([]Outcome, len(all))
 	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []As
 	var decisions []runs.Decision
 	var of []int // index in all of each decision
 	for i, a := range all {
-		d, err := s.proposeAnswer(ctx, thread, snap, a)
+		d, err := s.proposeDecision(ctx, thread, snap, a)
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -100,13 +100,13 @@ func failAll(answers []Outcome, err error) []Outcome {
 	return answers
 }
 
-// proposeAnswer checks one decision against the snapshot, and writes it to the log as a proposal.
+// proposeDecision checks one decision against the snapshot, and writes it to the log as a proposal.
 // Resolved interrupts are accepted here: the workflow and the log tell whether the decision repeats
 // the one that stands. An unknown interrupt is a 404.
-func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, a Asked) (runs.Decision, error) {
+func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, a Target) (runs.Decision, error) {
 	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), a.ID)
 	if interrupt == nil {
-		return runs.Decision{}, NoApproval(a.ID)
+		return runs.Decision{}, UnknownApproval(a.ID)
 	}
 	v, err := a.Request.normalized(snap, interrupt, "")
 	if err == nil {
@@ -115,14 +115,14 @@ func (s *Service) proposeAnswer(ctx context.Context, thread stream.Thread, snap 
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: snap.RunID}, interrupt, v, request.ChannelOf(ctx))
+	return s.writeProposal(ctx, stream.Run{Thread: thread, ID: snap.RunID}, interrupt, v, request.ChannelOf(ctx))
 }
 
 // sendDecisions sends proposed decisions to the thread's workflow, and returns their outcomes. of
 // has, for each decision, its index in all. If no workflow runs, or it does not know the call, the
 // thread has continued, and the log answers (decidedBefore). If the update fails, all outcomes are
 // that error: it is unknown which decisions were taken.
-func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all []Asked, of []int, decisions []runs.Decision) []Outcome {
+func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all []Target, of []int, decisions []runs.Decision) []Outcome {
 	answers := make([]Outcome, len(decisions))
 	var taken runs.Decided
 	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
@@ -152,7 +152,7 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 	answer := Decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
 		if r.Error != "" {
-			return Decided{}, NoApproval(id)
+			return Decided{}, UnknownApproval(id)
 		}
 		return answer, nil
 	}
@@ -173,11 +173,11 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 			return Decided{}, errDecided(before.recordedAs(id))
 		}
 	case runs.ErrorExpired:
-		return Decided{}, errTooLate(before.recordedAs(id))
+		return Decided{}, errExpired(before.recordedAs(id))
 	case runs.ErrorOtherEdit:
 		return Decided{}, errOtherEdit(before.recordedAs(id))
 	default:
-		return Decided{}, NoApproval(id)
+		return Decided{}, UnknownApproval(id)
 	}
 	answer.Repeated, answer.Recorded = true, before.recordedAs(id)
 	return answer, nil
@@ -227,14 +227,14 @@ func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id st
 	}
 	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
 	if interrupt == nil {
-		return Decided{}, NoApproval(id)
+		return Decided{}, UnknownApproval(id)
 	}
 	before, err := s.findDecision(ctx, thread, snap, interrupt)
 	if err != nil {
 		return Decided{}, err
 	}
 	if before == nil {
-		return Decided{}, NoApproval(id)
+		return Decided{}, UnknownApproval(id)
 	}
 	// The caller's vote was counted, although another approver has completed the quorum.
 	voted := slices.ContainsFunc(before.votes, func(digest string) bool { return digest == d.Digest })
@@ -245,7 +245,7 @@ func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id st
 	case voted, same:
 		return Decided{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: before.recordedAs(id)}, nil
 	case before.Kind == runs.DecisionExpire:
-		return Decided{}, errTooLate(before.recordedAs(id))
+		return Decided{}, errExpired(before.recordedAs(id))
 	}
 	return Decided{}, errDecided(before.recordedAs(id))
 }
@@ -303,8 +303,8 @@ func errOtherEdit(stands *Decided) *problem.Problem {
 	return p
 }
 
-// errTooLate returns the 410 expired: the interrupt expired before the decision.
-func errTooLate(stands *Decided) *problem.Problem {
+// errExpired returns the 410 expired: the interrupt expired before the decision.
+func errExpired(stands *Decided) *problem.Problem {
 	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the time to decide about %.100q is over", stands.ID))
 	p.Recorded = stands
 	return p
@@ -313,9 +313,9 @@ func errTooLate(stands *Decided) *problem.Problem {
 // codeUnknownApproval is the code of the problem that the thread has no such interrupt.
 const codeUnknownApproval = "unknown_approval"
 
-// NoApproval returns the 404 for an interrupt that the thread does not have, or that is not waiting
-// for a decision.
-func NoApproval(id string) *problem.Problem {
+// UnknownApproval returns the 404 for an interrupt that the thread does not have, or that is not
+// waiting for a decision.
+func UnknownApproval(id string) *problem.Problem {
 	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
 }
 

@@ -30,7 +30,7 @@ type Interrupt struct {
 func (q *Interrupt) ArgsDigest() string { return runs.DigestArgs(q.Call.Arguments) }
 
 // Find returns an open or recently resolved interrupt of a thread. Otherwise the error is
-// NoApproval. It does not check whether the caller may decide.
+// UnknownApproval. It does not check whether the caller may decide.
 func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*Interrupt, error) {
 	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*I
 	}
 	found := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
 	if found == nil {
-		return nil, NoApproval(id)
+		return nil, UnknownApproval(id)
 	}
 	q := &Interrupt{Interrupt: *found, Open: interruptByID(snap.Interrupts, id) != nil, Thread: snap}
 	for _, e := range snap.Entries {

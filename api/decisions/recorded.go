@@ -152,11 +152,11 @@ func (s *Service) CheckOpen(ctx context.Context, thread stream.Thread, q *Interr
 	case err != nil:
 		return err
 	case d != nil && d.Kind == runs.DecisionExpire:
-		return errTooLate(d.recordedAs(q.ID))
+		return errExpired(d.recordedAs(q.ID))
 	case d != nil:
 		return errDecided(d.recordedAs(q.ID))
 	case !q.Open:
-		return NoApproval(q.ID)
+		return UnknownApproval(q.ID)
 	}
 	return nil
 }

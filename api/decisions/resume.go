@@ -40,7 +40,7 @@ func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, of stre
 	var decisions []runs.Decision
 	var told []stream.LateAnswer
 	for _, a := range answers {
-		d, err := s.propose(ctx, asked, a.question, a.request, request.ChannelInput)
+		d, err := s.writeProposal(ctx, asked, a.question, a.request, request.ChannelInput)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -141,10 +141,10 @@ func decisionOf(interrupt *agui.Interrupt, v Request) (*stream.Decision, error) 
 	return d, nil
 }
 
-// propose writes the caller's decision about an interrupt to the log, and returns it in the form of
-// the workflow: digests, and the sequence of the proposal. The same decision of the same caller is
-// the same proposal. channel is recorded for the audit. The proposal alone has no effect.
-func (s *Service) propose(ctx context.Context, run stream.Run, interrupt *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
+// writeProposal writes the caller's decision about an interrupt to the log, and returns it in the
+// form of the workflow: digests, and the sequence of the proposal. The same decision of the same
+// caller is the same proposal. channel is recorded for the audit. The proposal alone has no effect.
+func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
 	content, err := decisionOf(interrupt, v)
 	if err != nil {
 		return runs.Decision{}, err

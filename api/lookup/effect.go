@@ -20,9 +20,9 @@ const effectPatience = 5 * time.Second
 
 // EffectCursor returns the cursor of an acknowledgement, for waitFor. proposal is the record of the
 // decision, 0 = it has none of its own; then nothing waits for the cursor. continues tells that the
-// thread continues with the decision. Otherwise the thread shows no effect yet, for instance because
-// a quorum needs more votes, and only the audit and the inbox wait for the cursor. The index of the
-// cursor's position has this difference.
+// thread continues with the decision. Otherwise the thread shows no effect yet, for instance
+// because a quorum needs more votes, and only the audit and the inbox wait for the cursor. The
+// index of the cursor's position has this difference.
 func (f *Finder) EffectCursor(snap *snapshot.Snapshot, proposal uint64, continues bool) string {
 	if proposal == 0 {
 		return f.Log.CursorAt(snap.Seq).String()
@@ -47,9 +47,9 @@ func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor
 	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
-// AwaitAudit blocks until the audit of a thread has the decision at a cursor, and the inbox shows it,
-// or for effectPatience. A decision of another tenant is not waited for. "" = no cursor, and no wait.
-// Errors are those of AwaitEffect.
+// AwaitAudit blocks until the audit of a thread has the decision at a cursor, and the inbox shows
+// it, or for effectPatience. A decision of another tenant is not waited for. "" = no cursor, and no
+// wait. Errors are those of AwaitEffect.
 func (f *Finder) AwaitAudit(ctx context.Context, tenant string, index *inbox.Index, cursor string) error {
 	return f.await(ctx, tenant, cursor, func(ctx context.Context, _ stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
 		if content.Kind == stream.DecisionToolResult { // the audit has approvals and questions only

@@ -88,8 +88,8 @@ type threadSummary struct {
 	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
 
-// openInterrupts are the interrupts that a thread waits for: approvals and questions, and the IDs
-// of client tool calls without a result.
+// interruptsAfterEnd are the interrupts that a thread waits for: approvals and questions, and the
+// IDs of client tool calls without a result.
 type openInterrupts struct {
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
 	ToolCallIDs []string         `json:"toolCallIds,omitempty"`

@@ -39,8 +39,8 @@ func main() {
 var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun"}
 
 // run serves the API until ctx ends, and then lets open requests end. If ctx ends before the API
-// serves, run returns nil soon. It writes its log, and nothing else, to out. If the first argument is
-// "probe", it only checks a node with the same configuration.
+// serves, run returns nil soon. It writes its log, and nothing else, to out. If the first argument
+// is "probe", it only checks a node with the same configuration.
 func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
 	asks := len(args) > 0 && args[0] == "probe"
 	if asks {

@@ -98,8 +98,8 @@ type addresses struct {
 }
 
 // runDev starts everything in the order of dependencies, waits until ctx ends, and stops everything
-// in the opposite order. If ctx ends during the start, it stops what has started and returns nil. out is
-// for the user, errOut for the log.
+// in the opposite order. If ctx ends during the start, it stops what has started and returns nil.
+// out is for the user, errOut for the log.
 func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.Writer) (err error) {
 	cfg, err := config.Load(config.Dev, nil, environ, out)
 	if err != nil {

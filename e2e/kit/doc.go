@@ -22,9 +22,9 @@
 // TestLargeCluster has three NATS nodes and Temporal on PostgreSQL. It is skipped if PostgreSQL is
 // not installed. In the TestDeploy tests workers have versions.
 //
-// Package chaos injects faults in every phase of a run. Its model server is a [PausableModel], which
-// can pause at any token. A [ModelScript] determines what the model and the tool of one run do and
-// where they pause, and records their invocations.
+// Package chaos injects faults in every phase of a run. Its model server is a [PausableModel],
+// which can pause at any token. A [ModelScript] determines what the model and the tool of one run
+// do and where they pause, and records their invocations.
 //
 // Environment variables:
 //

@@ -26,8 +26,8 @@ var (
 	word = regexp.MustCompile(`\w+`)
 )
 
-// TestCommentsNameWhatExists: a name in a comment is one of the code's. A comment that keeps the old
-// name of something that was renamed sends its reader on a search that finds nothing.
+// TestCommentsNameWhatExists: a name in a comment is one of the code's. A comment that keeps the
+// old name of something that was renamed sends its reader on a search that finds nothing.
 func TestCommentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	known, comments := map[string]bool{}, map[string]*ast.CommentGroup{}
@@ -62,8 +62,8 @@ func TestCommentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// unknownNames returns the names in a comment that are not known: those in mixed caps, and the parts
-// of doc links. Plurals and the parts of test names are left out.
+// unknownNames returns the names in a comment that are not known: those in mixed caps, and the
+// parts of doc links. Plurals and the parts of test names are left out.
 func unknownNames(comment string, known map[string]bool) []string {
 	var unknown []string
 	check := func(name string) {

@@ -51,8 +51,8 @@ run. With --run it shows one run to its end, and its exit code is that of the ru
 	return cmd
 }
 
-// showHistory makes the viewer show the history, and write answers and notices to one page, in the order
-// of the events.
+// showHistory makes the viewer show the history, and write answers and notices to one page, in the
+// order of the events.
 func (v *viewer) showHistory() {
 	v.live, v.history = true, true
 	v.notes = v.answer

@@ -20,8 +20,8 @@ var grammar = wire.Dialect{
 	MinItems: 1, Optional: 24, Unions: 16,
 }
 
-// safeGrammar returns the part of grammar whose limits are known to be safe. The API compiles the schema
-// to a grammar and rejects it if that becomes too large, without documenting the size.
+// safeGrammar returns the part of grammar whose limits are known to be safe. The API compiles the
+// schema to a grammar and rejects it if that becomes too large, without documenting the size.
 // [Model.schemaOf] uses it when the user has not explicitly requested a native schema.
 func safeGrammar() *wire.Dialect {
 	d := grammar

@@ -54,7 +54,8 @@ type responseEvent struct {
 	Error        json.RawMessage `json:"error"`
 }
 
-// responseObject is the response object of an event: the status of the response and, at its end, its usage.
+// responseObject is the response object of an event: the status of the response and, at its end,
+// its usage.
 type responseObject struct {
 	Model      json.RawMessage          `json:"model"`
 	Status     string                   `json:"status"`

@@ -336,7 +336,7 @@ func (f *fold) moveToEnd(i int) {
 // insert adds a message where clients put it: a tool result after the message with its call and the
 // results that follow that message, any other message at the end.
 func (f *fold) insert(e Entry) {
-	f.supplant(e)
+	f.removeClientResult(e)
 	at, ok := f.afterCall(e.Message)
 	if !ok {
 		f.r.Entries = append(f.r.Entries, e)
@@ -353,9 +353,9 @@ func (f *fold) insert(e Entry) {
 	}
 }
 
-// supplant removes the result that a client sent for a call, if e is the server's own result of
-// that call.
-func (f *fold) supplant(e Entry) {
+// removeClientResult removes the result that a client sent for a call, if e is the server's own
+// result of that call.
+func (f *fold) removeClientResult(e Entry) {
 	if e.Message.Role != agui.RoleTool || e.Sent != "" {
 		return
 	}

@@ -24,8 +24,9 @@ func (f *fold) endHandoff(agent string) {
 	}
 }
 
-// AnsweringAgent returns the agent that answers an input for which the client names an agent: the one that
-// the thread was handed over to, if the named agent has handed it over, else the named agent.
+// AnsweringAgent returns the agent that answers an input for which the client names an agent: the
+// one that the thread was handed over to, if the named agent has handed it over, else the named
+// agent.
 func (r *Snapshot) AnsweringAgent(asked string) string {
 	if r.Handed != nil && slices.Contains(r.Handed.From, asked) {
 		return r.Handed.To

@@ -104,8 +104,8 @@ type CutMessage struct {
 // Messages returns the conversation as clients see it.
 func (r *Snapshot) Messages() []agui.Message { return AppendShown(nil, r.Entries) }
 
-// WithoutAgentActivities returns a copy without the pending activities of lanes on which agents write. A
-// prelude repeats those activities as events.
+// WithoutAgentActivities returns a copy without the pending activities of lanes on which agents
+// write. A prelude repeats those activities as events.
 func (r *Snapshot) WithoutAgentActivities() *Snapshot {
 	without := *r
 	without.Pending = nil

@@ -123,8 +123,8 @@ func (a *answer) failure() (tools.Result, error) {
 	return tools.Failed(text), nil
 }
 
-// unavailableStatuses are the statuses with which servers and proxies report that they are temporarily
-// unavailable. The call then has no outcome.
+// unavailableStatuses are the statuses with which servers and proxies report that they are
+// temporarily unavailable. The call then has no outcome.
 var unavailableStatuses = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // read returns at most limit bytes of the body.

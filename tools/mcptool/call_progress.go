@@ -14,7 +14,8 @@ import (
 func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, string, *progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// After Stop, run needs a moment to detach the session. A call that begins in between is not made.
+	// After Stop, run needs a moment to detach the session. A call that begins in between is not
+	// made.
 	if s.session == nil || s.life.Err() != nil {
 		return nil, "", nil
 	}

@@ -39,15 +39,15 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered HTTP %d %s", e.status, http.StatusText(e.status))
 }
 
-// unavailableStatuses are the statuses of a POST that RoundTrip converts to a statusError, without reading
-// the body.
+// unavailableStatuses are the statuses of a POST that RoundTrip converts to a statusError, without
+// reading the body.
 var unavailableStatuses = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// deleteTimeout bounds the DELETE with which the SDK ends a session. Calls that Stop has cancelled, and
-// Stop itself, wait for it. Some servers answer it only after their active calls have ended.
+// deleteTimeout bounds the DELETE with which the SDK ends a session. Calls that Stop has cancelled,
+// and Stop itself, wait for it. Some servers answer it only after their active calls have ended.
 const deleteTimeout = 500 * time.Millisecond
 
 // RoundTrip implements [http.RoundTripper].

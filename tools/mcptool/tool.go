@@ -103,8 +103,8 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 	return nil, asUnsupportedQuestion(t.server.raiseQuestion(ctx, result))
 }
 
-// unsupportedQuestionError is the error of a server's question that people cannot be asked. The model receives
-// it as a failure.
+// unsupportedQuestionError is the error of a server's question that people cannot be asked. The
+// model receives it as a failure.
 type unsupportedQuestionError struct{ err error }
 
 // Error implements error.

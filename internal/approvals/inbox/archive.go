@@ -25,7 +25,8 @@ const Archived = 30 * 24 * time.Hour
 // follows.
 const decidedPrefix = "decided."
 
-// Reference identifies a decided interrupt. Its content is in the audit of its thread (ReadHistory).
+// Reference identifies a decided interrupt. Its content is in the audit of its thread
+// (ReadHistory).
 type Reference struct {
 	ID     string `json:"id"`
 	Thread string `json:"thread"`

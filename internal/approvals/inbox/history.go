@@ -41,8 +41,8 @@ func group(ctx context.Context, entries iter.Seq2[*stream.Record, error]) ([]*Hi
 }
 
 // AwaitDecision blocks until the audit of a thread has the decision of a proposal, and returns its
-// interrupt. It fails with the cause of ctx, with stream.ErrInterrupted when the follower stops, and
-// with a failure of the log.
+// interrupt. It fails with the cause of ctx, with stream.ErrInterrupted when the follower stops,
+// and with a failure of the log.
 func AwaitDecision(ctx context.Context, f *stream.Follower, proposal *stream.Record) (*History, error) {
 	tail := f.TailOf(proposal)
 	defer tail.Close()

@@ -71,15 +71,15 @@ type Terms struct {
 	Decisions []runs.Decision
 }
 
-// Place starts a run, or offers it to the workflow that occupies the thread. thread is the snapshot
-// that the caller has based the run's input on.
+// StartOrOffer starts a run, or offers it to the workflow that occupies the thread. thread is the
+// snapshot that the caller has based the run's input on.
 //
 // placed is true if the run was started, is active already (taken.Attached), or is queued
 // (taken.Queued). placed is false without an error if the caller must load the thread again, or if
 // a quorum needs more approvals (taken.Open): then the decisions were taken and the run was not. If
 // the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
 // type. Place blocks for some seconds at most.
-func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.Submitted, placed bool, err error) {
+func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.Submitted, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted

@@ -57,7 +57,7 @@ func TestAnOfferEndsWithItsExecution(t *testing.T) {
 		d := &dispatch.Dispatcher{Temporal: &continuing{closes: 10 * time.Millisecond}}
 		in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r2"}}
 		begun := time.Now()
-		_, placed, err := d.Place(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
+		_, placed, err := d.StartOrOffer(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
 		if took := time.Since(begun); placed || err != nil || took > 300*time.Millisecond {
 			t.Errorf("after %s: placed %v, %v", took, placed, err)
 		}

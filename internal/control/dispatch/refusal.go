@@ -38,8 +38,8 @@ func BusyWith(err error) (active string, busy bool) {
 	return detail.RunID, err == nil
 }
 
-// closedBeforeUpdate reports whether the workflow closed before it handled the offer, so that the caller must
-// load the thread again.
+// closedBeforeUpdate reports whether the workflow closed before it handled the offer, so that the
+// caller must load the thread again.
 func closedBeforeUpdate(err error) bool {
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound

@@ -19,8 +19,8 @@ func FireID(tenant, id string) string {
 	return "fire/" + stream.Token(tenant) + "/" + stream.Token(id)
 }
 
-// NominalTime returns the nominal time of a firing from its workflow ID. ok is false if the ID is not
-// that of a firing of this schedule.
+// NominalTime returns the nominal time of a firing from its workflow ID. ok is false if the ID is
+// not that of a firing of this schedule.
 func NominalTime(tenant, id, workflowID string) (at time.Time, ok bool) {
 	text, ok := strings.CutPrefix(workflowID, FireID(tenant, id)+"-")
 	if !ok {

@@ -22,8 +22,8 @@ type Source struct {
 	Check time.Duration
 }
 
-// Receiver is the receiver of a watch. A watch calls its functions, and those of its Loading, from one
-// goroutine, one after the other.
+// Receiver is the receiver of a watch. A watch calls its functions, and those of its Loading, from
+// one goroutine, one after the other.
 type Receiver struct {
 	// Load begins to load the present values. The copy keeps its earlier state until Loading.Done.
 	Load func() Loading
@@ -82,8 +82,8 @@ func Begin(ctx context.Context, s Source, c Receiver) (*Watch, error) {
 	}
 }
 
-// Stop ends the watch and waits for its goroutine: after Stop returns, no function of the Receiver is
-// called.
+// Stop ends the watch and waits for its goroutine: after Stop returns, no function of the Receiver
+// is called.
 func (w *Watch) Stop() {
 	w.stop()
 	w.wait.Wait()

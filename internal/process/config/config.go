@@ -150,21 +150,21 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
-		wrong = append(wrong, cfg.versioning(), cfg.temporal())
+		wrong = append(wrong, cfg.checkVersion(), cfg.loadTemporal())
 	}
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
 		wrong = append(wrong, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
-	wrong = append(wrong, cfg.budgets(), cfg.Auth.check())
+	wrong = append(wrong, cfg.checkBudgets(), cfg.Auth.check())
 	if p == API {
 		wrong = append(wrong, cfg.Auth.CheckAddr(cfg.Addr))
 	}
 	return cfg, errors.Join(wrong...)
 }
 
-// budgets refuses a soft budget that is not below the hard one: runs would end before people are
-// asked.
-func (c *Config) budgets() error {
+// checkBudgets refuses a soft budget that is not below the hard one: runs would end before people
+// are asked.
+func (c *Config) checkBudgets() error {
 	below := func(name, hard string) error {
 		return &VariableError{Name: name, Err: fmt.Errorf("must be below %s", hard)}
 	}
@@ -177,8 +177,8 @@ func (c *Config) budgets() error {
 	return nil
 }
 
-// versioning refuses an incomplete worker version.
-func (c *Config) versioning() error {
+// checkVersion refuses an incomplete worker version.
+func (c *Config) checkVersion() error {
 	switch {
 	case c.Deployment == "" && c.BuildID != "":
 		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_BUILD_ID is")}
@@ -190,9 +190,9 @@ func (c *Config) versioning() error {
 	return nil
 }
 
-// temporal reads the options of the Temporal client with Temporal's own reader, from the
+// loadTemporal reads the options of the Temporal client with Temporal's own reader, from the
 // environment and Temporal's configuration file.
-func (c *Config) temporal() (err error) {
+func (c *Config) loadTemporal() (err error) {
 	c.Temporal, err = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: c.env})
 	if err != nil {
 		return &VariableError{Name: "TEMPORAL_*", Err: err}

@@ -17,8 +17,8 @@ import (
 )
 
 // Connections are dialed with two layers of repetition. The functions dialNATS and dialTemporal
-// make one attempt, bounded by attemptTimeout and ctx, and mark permanent errors. retry repeats them until
-// Config.ConnectTimeout. After that the client libraries reconnect by themselves.
+// make one attempt, bounded by attemptTimeout and ctx, and mark permanent errors. retry repeats
+// them until Config.ConnectTimeout. After that the client libraries reconnect by themselves.
 
 // Connections are the open connections of a process. The caller of Dial owns them and calls Close.
 // They are safe for concurrent use.

@@ -113,8 +113,8 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-// Known returns the names that workers announce, of tools, MCP servers and programs; a name may occur
-// more than once.
+// Known returns the names that workers announce, of tools, MCP servers and programs; a name may
+// occur more than once.
 func (b *Board) Known() agents.Names {
 	var known agents.Names
 	for _, n := range b.current() {

@@ -4,8 +4,8 @@
 //	worker ──names of its tools, every 10 s──► bucket ──watch──► Board of API and worker
 //	       ──schemas of arguments, once──────► bucket ──by digest──┘
 //
-// It decides nothing. An agent with a tool or a program that no worker announces is published with a
-// warning, since its worker may start later. Runs of such an agent wait some time for the tool.
+// It decides nothing. An agent with a tool or a program that no worker announces is published with
+// a warning, since its worker may start later. Runs of such an agent wait some time for the tool.
 package announce
 
 import (

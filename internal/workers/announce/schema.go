@@ -22,7 +22,8 @@ func openSchemas(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error)
 	})
 }
 
-// schemaStore stores schemas and descriptions under their digests. It is not safe for concurrent use.
+// schemaStore stores schemas and descriptions under their digests. It is not safe for concurrent
+// use.
 type schemaStore struct {
 	kv     jetstream.KeyValue
 	stored map[string]bool // digests that this process has stored

@@ -328,9 +328,9 @@ func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry
 	}
 }
 
-// takeOver fails the recorded attempts of a dead worker, removes its keys, and sweeps Temporal for the
-// rest. It returns false if the recorded attempts could not be failed: then receiveBeat tries again
-// with the next beat. A sweep that fails is only logged.
+// takeOver fails the recorded attempts of a dead worker, removes its keys, and sweeps Temporal for
+// the rest. It returns false if the recorded attempts could not be failed: then receiveBeat tries
+// again with the next beat. A sweep that fails is only logged.
 func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
 	entry, err := p.kv.Get(ctx, key)

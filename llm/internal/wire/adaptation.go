@@ -250,9 +250,9 @@ func plainValue(v any) bool {
 	return false
 }
 
-// Translate translates a schema into the dialect. The result accepts every value that the schema accepts,
-// and possibly more, because unsupported keywords of [soft] are omitted. It returns nil if the
-// dialect cannot express the schema, or if the schema exceeds a limit or is no JSON object.
+// Translate translates a schema into the dialect. The result accepts every value that the schema
+// accepts, and possibly more, because unsupported keywords of [soft] are omitted. It returns nil if
+// the dialect cannot express the schema, or if the schema exceeds a limit or is no JSON object.
 //
 // An already expressible schema is returned unchanged, with its member order and number literals.
 func (d *Dialect) Translate(schema json.RawMessage) json.RawMessage {

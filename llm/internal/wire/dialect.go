@@ -30,9 +30,10 @@ type Dialect struct {
 	Depth, Properties, Values, Text, Optional, Unions int
 }
 
-// omittableKeywords are the keywords that only annotate a schema or narrow other keywords. Without one of them,
-// a schema still accepts every value that it accepts with it. So they can be omitted where the API
-// does not support them: the prompt contains the full schema, and the caller validates the answer.
+// omittableKeywords are the keywords that only annotate a schema or narrow other keywords. Without
+// one of them, a schema still accepts every value that it accepts with it. So they can be omitted
+// where the API does not support them: the prompt contains the full schema, and the caller
+// validates the answer.
 var omittableKeywords = []string{
 	"$schema", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
 	"const", "format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType",
