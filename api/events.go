@@ -146,7 +146,7 @@ func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor,
 		s.Refuse(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, p)
+	request.WritePage(c, p.Items, p.NextCursor, func(i item) ([]byte, error) { return json.Marshal(i) })
 }
 
 // readPage reads up to limit events of the view's past, and at most about request.PageBytes bytes

@@ -280,7 +280,10 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			return
 		}
 		inbox := l.nc.NewInbox() // not the connection's inbox for answers: it would receive every message twice
-		sub, err := l.nc.SubscribeSync(inbox)
+		// Room for all messages of the batch and its end. SubscribeSync would allocate room for 65,536
+		// messages, which is 512 KiB of garbage for each read.
+		messages := make(chan *nats.Msg, size+1)
+		sub, err := l.nc.ChanSubscribe(inbox, messages)
 		if err != nil {
 			yield(nil, asUnavailable(err))
 			return
@@ -291,7 +294,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			return
 		}
 		for before := "0"; ; {
-			msg, err := nextOf(ctx, sub)
+			msg, err := nextOf(ctx, messages)
 			if err != nil {
 				yield(nil, asUnavailable(err))
 				return
@@ -316,11 +319,16 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 	}
 }
 
-// nextOf waits for the next message of a subscription, at most readPatience.
-func nextOf(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+// nextOf waits for the next message, at most readPatience.
+func nextOf(ctx context.Context, messages <-chan *nats.Msg) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	return sub.NextMsgWithContext(ctx)
+	select {
+	case msg := <-messages:
+		return msg, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // fromDirect decodes a message of direct get, which has the stored message's metadata in headers.

@@ -120,7 +120,7 @@ func (s *Routes) showSuperseded(c *gin.Context) {
 		bytes += snapshot.Entry{Message: m}.Weight()
 		page.Items = append(page.Items, m)
 	}
-	c.JSON(http.StatusOK, page)
+	request.WritePage(c, page.Items, page.NextCursor, agui.Message.MarshalJSON)
 }
 
 // superseded returns the messages that all segments of a run removed. For an old run it reads the

@@ -251,7 +251,7 @@ func (s *Routes) showMessages(c *gin.Context) {
 		bytes += e.Weight()
 		p.Items = append(p.Items, e.Message)
 	}
-	c.JSON(http.StatusOK, p)
+	request.WritePage(c, p.Items, p.NextCursor, agui.Message.MarshalJSON)
 }
 
 // conversationAt returns the snapshot that a page shows, and the index of its first entry: the

@@ -1,0 +1,50 @@
+package request_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/api/request"
+)
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		items  []string
+		cursor string
+		want   string
+	}{
+		"empty":       {nil, "", `{"items":[]}`},
+		"last page":   {[]string{"a", "b"}, "", `{"items":["a","b"]}`},
+		"with cursor": {[]string{"a"}, `x"y`, `{"items":["a"],"nextCursor":"x\"y"}`},
+	} {
+		recorder := httptest.NewRecorder()
+		c, _ := gin.CreateTestContext(recorder)
+		request.WritePage(c, tt.items, tt.cursor, func(s string) ([]byte, error) { return json.Marshal(s) })
+		if got := recorder.Body.String(); got != tt.want || recorder.Code != 200 || recorder.Header().Get("Content-Type") != "application/json; charset=utf-8" {
+			t.Errorf("%s: %d %s %v", name, recorder.Code, got, recorder.Header())
+		}
+	}
+}
+
+// goneWriter is the response of a client that is gone.
+type goneWriter struct{ *httptest.ResponseRecorder }
+
+func (goneWriter) Write([]byte) (int, error) { return 0, errors.New("gone") }
+
+// A page is encoded at the pace of its client: nothing is encoded for a client that takes no more.
+func TestAPageIsEncodedAsTheClientReads(t *testing.T) {
+	t.Parallel()
+	c, _ := gin.CreateTestContext(goneWriter{httptest.NewRecorder()})
+	encoded := 0
+	item := []byte(`"` + strings.Repeat("x", 64<<10) + `"`)
+	request.WritePage(c, make([]struct{}, 100), "", func(struct{}) ([]byte, error) { encoded++; return item, nil })
+	if encoded != 1 {
+		t.Errorf("%d items were encoded for a client that takes nothing", encoded)
+	}
+}

@@ -1,0 +1,33 @@
+package stream_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
+)
+
+// A read of the log allocates about what it reads. Viewers that lag read it again and again.
+func TestReadsAllocateLittle(t *testing.T) { //nolint:paralleltest // because it measures the process
+	const reads, most = 50, 256 << 10
+	l := streamtest.Open(t)
+	write(t, l, 1, "u1", "a1")
+	follower := streamtest.Follow(t, l)
+	read := func() int {
+		return len(past(t, viewer(follower).Run(stream.Run{Thread: thread, ID: "run1"}, view.Options{})))
+	}
+	if read() == 0 {
+		t.Fatal("nothing was read")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range reads {
+		read()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / reads; each > most {
+		t.Errorf("a reader of a short run allocates %d bytes, more than %d", each, most)
+	}
+}
