@@ -213,11 +213,8 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 // calls then get a result that says so.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	delegates, err := a.delegates(ctx, d, in.Child)
-	if err != nil {
-		return nil, err
-	}
-	takers, err := a.handoffTargets(ctx, d, in.Step)
-	if err != nil {
+	takers, takersErr := a.handoffTargets(ctx, d, in.Step)
+	if err = a.lackingAll(ctx, err, takersErr); err != nil {
 		return nil, err
 	}
 	offered, n.Subagents = narration.OfferSubagents(offered, delegates)

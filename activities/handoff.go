@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/activities/narration"
@@ -19,26 +18,23 @@ import (
 
 // handoffTargets returns the agents to which an agent's model may hand over the thread, in their
 // current revisions. Only the run's own agent has any: subagents and agents of steps do not own the
-// thread. An agent that is not published is a lackingError.
+// thread. Agents that are not published are a lackingError.
 func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
 	}
+	published, err := a.latest(ctx, agents.Handoffs(d.Tools))
+	if err != nil {
+		return nil, err
+	}
 	var all []narration.Handoff
-	for _, name := range agents.Handoffs(d.Tools) {
-		p, err := a.Agents.Latest(ctx, name)
-		if errors.Is(err, catalog.ErrUnknownAgent) {
-			return nil, a.lacking(ctx, err)
-		}
-		if err != nil {
-			return nil, err
-		}
+	for _, p := range published {
 		all = append(all, narration.Handoff{
 			HandoffTarget: runs.HandoffTarget{
-				AgentRef:   runs.AgentRef{Agent: name, Revision: p.Revision, Limits: runs.LimitsOfRun(p.Limits)},
+				AgentRef:   runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfRun(p.Limits)},
 				OnNewInput: runs.OpenPolicy(p.OnNewInput), OnMissingResult: runs.OpenPolicy(p.MissingToolResult()),
 			},
-			Tool: agents.HandoffTool(name), Description: handoffDescription(p), Able: p.HandsOver(),
+			Tool: agents.HandoffTool(p.Name), Description: handoffDescription(p), Able: p.HandsOver(),
 		})
 	}
 	return all, nil

@@ -33,23 +33,41 @@ func subagentID(callID string) string {
 }
 
 // delegates returns the subagents that an agent's model may call, in their current revisions. It
-// returns none at the maximal depth of subagents. An agent that is not published is a lackingError:
-// it is waited for, like a tool.
+// returns none at the maximal depth of subagents. Agents that are not published are a lackingError:
+// they are waited for, like tools.
 func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Subagent, error) {
 	// Branches do not count: they hand no work on.
 	if branch != nil && branch.Depth+1 >= runs.MaxDepth {
 		return nil, nil
 	}
+	published, err := a.latest(ctx, agents.Subagents(d.Tools))
+	if err != nil {
+		return nil, err
+	}
 	var all []narration.Subagent
-	for _, name := range agents.Subagents(d.Tools) {
+	for _, p := range published {
+		all = append(all, delegateOf(p))
+	}
+	return all, nil
+}
+
+// latest returns the current revisions of agents. The error is a lackingError that names all agents
+// that are not published, in their order.
+func (a *Activities) latest(ctx context.Context, names []string) ([]catalog.Published, error) {
+	var all []catalog.Published
+	var missing error
+	for _, name := range names {
 		p, err := a.Agents.Latest(ctx, name)
-		if errors.Is(err, catalog.ErrUnknownAgent) {
-			return nil, a.lacking(ctx, err)
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, catalog.ErrUnknownAgent):
+			missing = errors.Join(missing, err)
+		case err != nil:
 			return nil, err
 		}
-		all = append(all, delegateOf(p))
+		all = append(all, p)
+	}
+	if missing != nil {
+		return nil, a.lacking(ctx, missing)
 	}
 	return all, nil
 }

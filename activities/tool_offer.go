@@ -47,7 +47,7 @@ type lackingError struct {
 func (e *lackingError) Error() string { return "activities: " + e.cause.Error() }
 
 // maxLacking bounds the text of lackingError.what, in bytes.
-const maxLacking = 200
+const maxLacking = 1 << 10
 
 // what returns what is missing, for histories and clients. The names are from definitions and
 // configurations, so they are no content.
@@ -154,4 +154,15 @@ func (a *Activities) lacking(ctx context.Context, cause error) error {
 		lacking.retry = max(toolInterval, grace/toolLooks)
 	}
 	return lacking
+}
+
+// lackingAll returns one lackingError with the causes of both errors, if both are lackingErrors, and
+// otherwise the first error.
+func (a *Activities) lackingAll(ctx context.Context, err, more error) error {
+	one, ok := errors.AsType[*lackingError](err)
+	other, both := errors.AsType[*lackingError](more)
+	if ok && both {
+		return a.lacking(ctx, errors.Join(one.cause, other.cause))
+	}
+	return cmp.Or(err, more)
 }

@@ -67,6 +67,20 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 	}
 }
 
+// TestAllMissingAgentsAreNamed: all agents that are missing are named, in the order of the
+// definition: subagents, then handoffs.
+func TestAllMissingAgentsAreNamed(t *testing.T) {
+	t.Parallel()
+	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("done") })
+	e.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
+	e.acts.ToolGrace = time.Nanosecond
+	events, _ := e.run("go")
+	const want = "the agent needs what is not available: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
+	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != want {
+		t.Errorf("%+v, want %s", end, want)
+	}
+}
+
 // TestLiveReadersSeeWhatARunWaitsFor: live readers are shown what a run waits for, once. Later
 // readers are not.
 func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {

@@ -89,7 +89,7 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 		case errors.Is(err, io.EOF):
 			return roots
 		case err != nil:
-			r.syntax(err)
+			r.syntax(err, data)
 			return nil
 		}
 		root := document.Content[0]
@@ -105,12 +105,19 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 // no other form.
 var syntaxText = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
-// syntax reports a syntax error of the library.
-func (r *reader) syntax(err error) {
+// parserText matches the messages of the library's parser, as opposed to its scanner. The library
+// counts their lines from 0, and leaves out line 0 (parser.fail in decode.go, parserc.go).
+var parserText = regexp.MustCompile(`^(?:did not find expected (?:<|node content|'-' indicator|key|',' or )|found (?:undefined tag handle|duplicate %|incompatible YAML))`)
+
+// syntax reports a syntax error of the library in a file.
+func (r *reader) syntax(err error, data []byte) {
 	e := &DefinitionError{File: r.file, Reason: "is not valid YAML: " + err.Error()}
 	if parts := syntaxText.FindStringSubmatch(err.Error()); parts != nil {
 		e.Line, _ = strconv.Atoi(parts[1])
 		e.Reason = "not valid YAML: " + parts[2]
+		if lines := 1 + bytes.Count(bytes.TrimRight(data, "\n"), []byte("\n")); parserText.MatchString(parts[2]) {
+			e.Line = min(e.Line+1, lines) // an error at the end of the file is in its last line
+		}
 	}
 	r.wrong = append(r.wrong, e)
 }
