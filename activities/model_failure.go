@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,10 +54,11 @@ func (a *Activities) failedCall(ctx context.Context, attempt *stream.Attempt, er
 	// This failure is counted later, by fail.
 	failures := failuresBefore(ctx) + 1
 	provider, model, _ := strings.Cut(of.model, "/")
-	attributes := []any{
-		"provider", provider, "model", model, "code", string(failure.Code),
-		"failures", fmt.Sprintf("%d of %d", failures, failAttempts),
+	counted := strconv.Itoa(failures)
+	if failure.Retryable() { // the bound does not matter to a failure that is never attempted again
+		counted += fmt.Sprintf(" of %d", failAttempts)
 	}
+	attributes := []any{"provider", provider, "model", model, "code", string(failure.Code), "failures", counted}
 	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": providerMessage(failure)} {
 		if value != "" {
 			attributes = append(attributes, name, value)
