@@ -25,11 +25,11 @@ type Guard struct {
 func ResumedGuard() *Guard { return &Guard{verifier: resumedVerifier()} }
 
 // Check checks the next event. The error is an *OrderError. Check does not repeat the checks of
-// Encode. It rejects an event with members that the protocol does not define, and removes those
-// members from it.
+// Encode. It rejects an event with members that the protocol does not define. It does not change the
+// event.
 func (g *Guard) Check(e Event) error {
 	t := e.EventType()
-	if _, foreign := Strip(e); len(foreign) > 0 {
+	if foreign := undefined(e); len(foreign) > 0 {
 		return &OrderError{RuleUndefined, t, "", foreign[0].Pointer + ": " + foreign[0].Detail}
 	}
 	switch e := e.(type) {

@@ -3,6 +3,7 @@ package agui
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -116,5 +117,29 @@ func TestResumedGuard(t *testing.T) {
 			}
 			wantRule(t, g.Check(events[len(events)-1]), rule)
 		})
+	}
+}
+
+// A rejected event is not changed, so its producer can report it as it was.
+func TestGuardKeepsTheEvent(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"type":"CUSTOM","name":"n","value":1,"x":1}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"paused"}}`,
+		`{"type":"STATE_DELTA","delta":[{"op":"increment","path":"/a"}]}`,
+		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"oracle","content":"x"},{"id":"u","role":"user","content":"y","x":1}]}`,
+	} {
+		e, err := Decode([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		before := fmt.Sprintf("%+v", e)
+		whole, _ := json.Marshal(e)
+		if err := ResumedGuard().Check(e); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+		if after, _ := json.Marshal(e); string(after) != string(whole) || fmt.Sprintf("%+v", e) != before {
+			t.Errorf("%s became %s", text, after)
+		}
 	}
 }

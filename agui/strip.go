@@ -28,14 +28,18 @@ func (w Warning) String() string { return string(w.Type) + " " + w.Pointer + ": 
 // A [Guard] uses the warnings for the opposite purpose: a producer must not send an event that has
 // any.
 func Strip(e Event) (Event, []Warning) {
-	s := &stripper{event: e.EventType()}
-	if _, ok := e.(*UnknownEvent); ok {
-		s.warn("", "unrecognized event type "+string(e.EventType())+", event dropped")
+	s := &stripper{}
+	if !s.strip(e) {
 		return nil, s.warnings
 	}
-	e.fields(s)
-	e.Base().visit(s)
 	return e, s.warnings
+}
+
+// undefined returns the warnings of Strip, and does not change e.
+func undefined(e Event) []Warning {
+	s := &stripper{keeps: true}
+	s.strip(e)
+	return s.warnings
 }
 
 // StripInput is Strip for a request. A newer or invalid protocol version is only a warning.
@@ -51,12 +55,25 @@ func StripInput(in *RunAgentInput) []Warning {
 // stripper is the visitor that implements Strip. Methods without a body visit members that cannot
 // contain unknown material.
 type stripper struct {
+	keeps    bool      // nothing is removed: only the warnings are wanted
 	event    EventType // for warnings
 	at       location  // location of the current object
 	warnings []Warning
 	// foreign is set if the current object is of an unknown variant; its container must then remove
 	// it.
 	foreign bool
+}
+
+// strip strips an event; it returns false for an event of unknown type.
+func (s *stripper) strip(e Event) bool {
+	s.event = e.EventType()
+	if _, ok := e.(*UnknownEvent); ok {
+		s.warn("", "unrecognized event type "+string(e.EventType())+", event dropped")
+		return false
+	}
+	e.fields(s)
+	e.Base().visit(s)
+	return true
 }
 
 // warn records a warning.
@@ -92,7 +109,7 @@ func (s *stripper) list(name string, l sequence, _ need) {
 		s.at.leave()
 	}
 	s.at.leave()
-	if slices.Contains(keep, false) {
+	if !s.keeps && slices.Contains(keep, false) {
 		l.retain(keep)
 	}
 }
@@ -110,7 +127,9 @@ func (s *stripper) object(name string, o slot, n need) {
 		s.foreign = true // required, so the containing object is removed
 	case foreign:
 		s.warn(s.at.String(), "unrecognized value dropped")
-		o.clear()
+		if !s.keeps {
+			o.clear()
+		}
 	}
 }
 
@@ -131,7 +150,9 @@ func (s *stripper) raw(name string, r *json.RawMessage, k rawKind) {
 	for _, i := range dropped {
 		s.warn(s.at.member(name)+"/"+strconv.Itoa(i), "unrecognized operation dropped")
 	}
-	*r = kept
+	if !s.keeps {
+		*r = kept
+	}
 }
 
 // unknown implements visitor. An object of an unknown variant is removed as a whole, so its members
@@ -143,7 +164,9 @@ func (s *stripper) unknown(m *map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(*m)) {
 		s.warn(s.at.member(name), "unrecognized member dropped")
 	}
-	*m = nil
+	if !s.keeps {
+		*m = nil
+	}
 }
 
 func (s *stripper) text(string, *string, need)           {}

@@ -2,6 +2,7 @@ package mcptool
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -56,7 +57,7 @@ func (s *Server) noteProgress(params *mcp.ProgressNotificationParams) {
 		return
 	}
 	message := s.secrets().Text(params.Message)
-	next := shown{Progress: params.Progress, Total: params.Total, Message: message[:min(len(message), maxMessageLen)]}
+	next := shown{Progress: params.Progress, Total: params.Total, Message: strings.ToValidUTF8(message[:min(len(message), maxMessageLen)], "")}
 	select {
 	// Only the latest progress counts: it replaces one that is not reported yet.
 	case <-p.latest:

@@ -82,29 +82,34 @@ const heartbeat = ": heartbeat\n\n"
 
 // KeepAlive sends a heartbeat whenever no bytes were sent to the client for a period. It needs no
 // help of the writer's goroutine, which may be blocked in a wait for events. If a heartbeat cannot
-// be sent, KeepAlive calls failed once, from the timer's goroutine and with mu held, and ends:
-// failed must not call methods of w. The caller must call stop before the response ends; nothing is
-// written after stop has returned.
+// be sent, KeepAlive calls failed once, from the timer's goroutine, and ends. The caller must call
+// stop before the response ends; nothing is written after stop has returned, but failed may be called
+// after it.
 func (w *Writer) KeepAlive(period time.Duration, failed func(error)) (stop func()) {
 	var timer *time.Timer
 	stopped := false // guarded by mu
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	timer = time.AfterFunc(time.Until(w.sent.Add(period)), func() {
+	beat := func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if stopped {
-			return
+			return nil
 		}
 		if time.Since(w.sent) >= period {
 			to := w.live.Buffer()
 			*to = append(*to, heartbeat...)
 			if err := w.flush(); err != nil {
-				failed(err)
-				return
+				return err
 			}
 		}
 		timer.Reset(time.Until(w.sent.Add(period)))
+		return nil
+	}
+	timer = time.AfterFunc(time.Until(w.sent.Add(period)), func() {
+		if err := beat(); err != nil {
+			failed(err) // without mu: it may use the writer
+		}
 	})
 	return func() {
 		w.mu.Lock()

@@ -109,7 +109,10 @@ func TestKeepAliveReportsAFailureOnce(t *testing.T) {
 		var failures []error
 		serve(t, c, func(w *sse.Writer) {
 			c.fails = gone
-			stop := w.KeepAlive(time.Second, func(err error) { failures = append(failures, err) })
+			stop := w.KeepAlive(time.Second, func(err error) {
+				failures = append(failures, err)
+				w.Full() // failed may use the writer
+			})
 			pass(time.Minute)
 			synctest.Wait()
 			stop()
