@@ -156,8 +156,8 @@ func (a *Activities) lacking(ctx context.Context, cause error) error {
 	return lacking
 }
 
-// lackingAll returns one lackingError with the causes of both errors, if both are lackingErrors, and
-// otherwise the first error.
+// lackingAll returns one lackingError with the causes of both errors, if both are one, and otherwise
+// the first error.
 func (a *Activities) lackingAll(ctx context.Context, err, more error) error {
 	one, ok := errors.AsType[*lackingError](err)
 	other, both := errors.AsType[*lackingError](more)

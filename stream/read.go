@@ -280,7 +280,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			return
 		}
 		inbox := l.nc.NewInbox() // not the connection's inbox for answers: it would receive every message twice
-		// Room for all messages of the batch and its end. SubscribeSync would allocate room for 65,536
+		// Room for all messages of the batch and its end. A subscription without a channel would allocate room for 65,536
 		// messages, which is 512 KiB of garbage for each read.
 		messages := make(chan *nats.Msg, size+1)
 		sub, err := l.nc.ChanSubscribe(inbox, messages)

@@ -47,7 +47,8 @@ func (w *interpreter) enter(p openStep) {
 	w.begin(p)
 }
 
-// begin does what the kind of a step requires. A new kind of step has its case here.
+// begin does what the kind of a step requires. docs/internals/architecture.md lists the other places
+// of a new kind.
 func (w *interpreter) begin(p openStep) {
 	s := p.step
 	switch {
