@@ -18,12 +18,18 @@ const MinRate = 1 << 10
 const PieceBytes = 16 << 10
 
 // Meter measures how fast a client takes data. Only the time in which a writer waits for the client
-// counts, so an idle stream is not slow. It is not safe for concurrent use.
+// counts, so an idle stream is not slow. The meter begins after the first write that waits: what the
+// kernel has buffered by then was not taken by the client. It is not safe for concurrent use.
 type Meter struct {
 	window time.Duration
+	begun  bool
 	waited time.Duration // in this window
 	taken  int           // bytes, in this window
 }
+
+// waits is the time from which a write counts as one that waits for the client. The kernel buffers a
+// piece within microseconds.
+const waits = 10 * time.Millisecond
 
 // NewMeter returns a meter whose window is twice the patience.
 func NewMeter(patience time.Duration) Meter { return Meter{window: 2 * patience} }
@@ -32,6 +38,10 @@ func NewMeter(patience time.Duration) Meter { return Meter{window: 2 * patience}
 // reports whether the client took less than MinRate in the window; within a window it returns
 // false.
 func (m *Meter) Slow(bytes int, waited time.Duration) bool {
+	if !m.begun {
+		m.begun = waited >= waits
+		return false
+	}
 	m.taken += bytes
 	m.waited += waited
 	if m.waited < m.window {

@@ -18,6 +18,7 @@ type client struct {
 	http.ResponseWriter
 	now       time.Time
 	rate      int       // bytes per second; 0 = it reads nothing
+	buffers   int       // bytes that the kernel takes at once before that
 	deadline  time.Time // of the connection
 	deadlines []time.Time
 	pieces    []int
@@ -36,7 +37,9 @@ func (c *client) Write(p []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	c.pieces = append(c.pieces, len(p))
-	c.now = c.now.Add(time.Duration(len(p)) * time.Second / time.Duration(c.rate))
+	buffered := min(len(p), c.buffers)
+	c.buffers -= buffered
+	c.now = c.now.Add(time.Duration(len(p)-buffered) * time.Second / time.Duration(c.rate))
 	if c.now.After(c.deadline) {
 		c.now = c.deadline
 		return 0, os.ErrDeadlineExceeded
@@ -80,6 +83,20 @@ func TestAClientBelowTheRateIsCut(t *testing.T) {
 	}
 	if took := c.now.Sub(begun); took < 2*patience || took > 3*patience {
 		t.Errorf("the client was cut after %s", took)
+	}
+}
+
+// TestBuffersOfTheKernelDoNotCount: what the kernel buffers does not count as taken by the client.
+func TestBuffersOfTheKernelDoNotCount(t *testing.T) {
+	t.Parallel()
+	w, c := answered(MinRate * 7 / 8)
+	c.buffers = 250 << 10
+	begun := c.now
+	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
+		t.Fatalf("it ends with %v", err)
+	}
+	if took := c.now.Sub(begun); took < 2*patience || took > 10*patience/3 {
+		t.Errorf("it was cut after %s", took)
 	}
 }
 
