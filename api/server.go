@@ -84,6 +84,25 @@ type Config struct {
 	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
 
+	Limits
+
+	// Origins are the origins whose pages may call the API from a browser. An entry is an exact
+	// origin, or has one "*" as a wildcard; "*" alone allows all. Empty = only pages of the API's
+	// own origin.
+	Origins []string
+	// ParkAfter is how long the workflow of a new run waits for an interrupt before it parks. 0 =
+	// runs.DefaultParkAfter.
+	ParkAfter time.Duration
+	// Strict ends a stream before an event that AG-UI forbids. It verifies every event for every
+	// reader, so only tests set it.
+	Strict bool
+	// Metrics serves /metrics. nil = the route is missing.
+	Metrics http.Handler
+}
+
+// Limits bound what one client, and all clients together, may take of a node. Zero values have
+// defaults.
+type Limits struct {
 	// MaxBody bounds the body of a request, and a message on a WebSocket, in bytes. Defaults to 10
 	// MiB.
 	MaxBody int64
@@ -101,10 +120,6 @@ type Config struct {
 	// connection. The API also cuts a client that takes less than live.MinRate over twice that
 	// time. Defaults to 30 s.
 	Patience time.Duration
-	// Origins are the origins whose pages may call the API from a browser. An entry is an exact
-	// origin, or has one "*" as a wildcard; "*" alone allows all. Empty = only pages of the API's
-	// own origin.
-	Origins []string
 	// SocketStreams bounds the open requests of one WebSocket, with or without a stream. Defaults
 	// to 64.
 	SocketStreams int
@@ -112,14 +127,6 @@ type Config struct {
 	// WebSockets and HTTP, together with answers to GET requests. They default to 10,000 and
 	// 20,000. More requests get a 503 node_full.
 	Sockets, Streams int
-	// ParkAfter is how long the workflow of a new run waits for an interrupt before it parks. 0 =
-	// runs.DefaultParkAfter.
-	ParkAfter time.Duration
-	// Strict ends a stream before an event that AG-UI forbids. It verifies every event for every
-	// reader, so only tests set it.
-	Strict bool
-	// Metrics serves /metrics. nil = the route is missing.
-	Metrics http.Handler
 }
 
 // Server serves the HTTP API of one node. Its state is the open streams and sockets, their

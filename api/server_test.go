@@ -209,7 +209,7 @@ func setup(t *testing.T, change ...func(*api.Config)) *node {
 	cfg := api.Config{
 		Schedules: said, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
 		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
-		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler), Limits: api.Limits{MaxBody: 1 << 20, Silence: 10 * time.Millisecond},
 	}
 	for _, c := range change {
 		c(&cfg)

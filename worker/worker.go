@@ -156,15 +156,12 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		Queues:        queues,
 		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
-		Prices:        prices,
-		TenantBudget: budget.Day{
+		Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
-		},
+		}},
 		WorkflowCache: cfg.WorkflowCache,
-		Deployment:    cfg.Deployment,
-		BuildID:       cfg.BuildID,
-		Promote:       cfg.Promote,
+		Version:       workernode.Version{Deployment: cfg.Deployment, BuildID: cfg.BuildID, Promote: cfg.Promote},
 		StopTimeout:   cfg.StopTimeout,
 		ToolGrace:     cfg.ToolGrace,
 		Logger:        logger,

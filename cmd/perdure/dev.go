@@ -258,10 +258,10 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		}
 		w, err = workernode.Start(ctx, workernode.Config{
 			Alone: true, Snapshots: snapshots, Temporal: c.temporal, Models: models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets(), FailFast: true}), Tools: set.Registry(),
-			Prices: prices, TenantBudget: budget.Day{
+			Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
 				Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 				Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
-			},
+			}},
 			Queues: workernode.Queues{Tools: set.TaskQueues()}, Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err

@@ -114,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.server = api.New(api.Config{
 		Log: cfg.Snapshots.Log(), Snapshots: cfg.Snapshots, Follower: n.follower, Catalog: c, Tools: n.board, Known: cfg.Known, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
-		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Limits: api.Limits{Sockets: cfg.Sockets, Streams: cfg.Streams},
 		Inbox: approvals, Schedules: said, Threads: n.threads,
 	})
 	n.http = &http.Server{

@@ -27,66 +27,17 @@ var ErrHelp = pflag.ErrHelp
 // values. The program completes Temporal after Load. From then on the Config is not changed, and it
 // is safe for concurrent use.
 type Config struct {
-	// Addr is the address of the API, host:port; port 0 = any free one.
-	Addr string
+	APIOptions
+	WorkerOptions
+	TenantBudget
+	Connections
+
 	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the
 	// worker. Empty = none.
 	Agents string
-	// AllowPrivateHosts permits tools to reach loopback and private networks.
-	AllowPrivateHosts bool
 	// ForceAgents publishes the definitions of the folder even if newer ones were published over
 	// HTTP.
 	ForceAgents bool
-	// Origins are the origins whose pages may call the API; "*" alone = all, empty = none.
-	Origins []string
-	// Auth is how the API authenticates callers.
-	Auth Auth
-	// ParkAfter is how long a run waits for a person before it is parked.
-	ParkAfter time.Duration
-	// Strict makes the API check every event before it sends the event.
-	Strict bool
-	// MaxSockets and MaxStreams bound the open WebSockets and streams of the API.
-	MaxSockets, MaxStreams int
-	// MetricsAddr is the address at which the worker serves /metrics, host:port. Empty = nowhere.
-	MetricsAddr string
-	// WorkflowCache bounds the workflows in the worker's memory.
-	WorkflowCache int
-	// ModelSilence is how long a model may send nothing before the call is repeated.
-	ModelSilence time.Duration
-	// Deployment and BuildID are the worker's version in Temporal: both set or both empty.
-	Deployment, BuildID string
-	// Promote makes that version current if it never was.
-	Promote bool
-	// StopTimeout is how long calls may take after the worker is asked to stop. ToolGrace is how
-	// long a run waits for a worker that has its tools.
-	StopTimeout, ToolGrace time.Duration
-
-	// TaskQueues are the task queues of tools that the worker serves. With ToolsOnly it serves no
-	// other queue.
-	TaskQueues []string
-	ToolsOnly  bool
-
-	// LinkKey signs links; empty = the key that all API nodes share in NATS. PublicURL is the base
-	// of links, without a slash at its end; "" = the host of the request.
-	LinkKey   []byte
-	PublicURL string
-	// Webhooks is the file of webhooks. Empty = none.
-	Webhooks string
-	// Prices is the file of prices. Empty = none.
-	Prices string
-	// TenantTokensPerDay and TenantCostPerDay are the hard budget of a tenant's day, without a
-	// budget of its own in the file of prices; 0 = unlimited. Beyond the soft amounts, runs ask
-	// people; 0 = never.
-	TenantTokensPerDay, TenantSoftTokensPerDay int64
-	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
-
-	// Stream configures the log. Its size and replicas apply only when the stream is created.
-	Stream stream.Options
-	NATS   NATS
-	// Temporal has the options of the client, except the data converter and the logger.
-	Temporal client.Options
-	// ConnectTimeout bounds the wait for the first answers of the servers.
-	ConnectTimeout time.Duration
 
 	LogLevel  slog.Level
 	LogFormat string // "json" or "text"
@@ -97,6 +48,72 @@ type Config struct {
 
 	// env is the environment after flags have overridden it.
 	env environment
+}
+
+// APIOptions are the options of an API node.
+type APIOptions struct {
+	// Addr is the address of the API, host:port; port 0 = any free one.
+	Addr string
+	// Auth is how the API authenticates callers.
+	Auth Auth
+	// Origins are the origins whose pages may call the API; "*" alone = all, empty = none.
+	Origins []string
+	// MaxSockets and MaxStreams bound the open WebSockets and streams of the API.
+	MaxSockets, MaxStreams int
+	// ParkAfter is how long a run waits for a person before it is parked.
+	ParkAfter time.Duration
+	// Strict makes the API check every event before it sends the event.
+	Strict bool
+	// LinkKey signs links; empty = the key that all API nodes share in NATS. PublicURL is the base
+	// of links, without a slash at its end; "" = the host of the request.
+	LinkKey   []byte
+	PublicURL string
+}
+
+// WorkerOptions are the options of a worker.
+type WorkerOptions struct {
+	// TaskQueues are the task queues of tools that the worker serves. With ToolsOnly it serves no
+	// other queue.
+	TaskQueues []string
+	ToolsOnly  bool
+	// Deployment and BuildID are the worker's version in Temporal: both set or both empty.
+	Deployment, BuildID string
+	// Promote makes that version current if it never was.
+	Promote bool
+	// StopTimeout is how long calls may take after the worker is asked to stop. ToolGrace is how
+	// long a run waits for a worker that has its tools.
+	StopTimeout, ToolGrace time.Duration
+	// ModelSilence is how long a model may send nothing before the call is repeated.
+	ModelSilence time.Duration
+	// WorkflowCache bounds the workflows in the worker's memory.
+	WorkflowCache int
+	// AllowPrivateHosts permits tools to reach loopback and private networks.
+	AllowPrivateHosts bool
+	// MetricsAddr is the address at which the worker serves /metrics, host:port. Empty = nowhere.
+	MetricsAddr string
+	// Webhooks is the file of webhooks. Empty = none.
+	Webhooks string
+	// Prices is the file of prices. Empty = none.
+	Prices string
+}
+
+// TenantBudget is the budget of a tenant's day, for tenants without a budget of their own in the
+// file of prices. TenantTokensPerDay and TenantCostPerDay are hard; 0 = unlimited. Beyond the soft
+// amounts, runs ask people; 0 = never.
+type TenantBudget struct {
+	TenantTokensPerDay, TenantSoftTokensPerDay int64
+	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
+}
+
+// Connections are the servers that a process uses.
+type Connections struct {
+	// Stream configures the log. Its size and replicas apply only when the stream is created.
+	Stream stream.Options
+	NATS   NATS
+	// Temporal has the options of the client, except the data converter and the logger.
+	Temporal client.Options
+	// ConnectTimeout bounds the wait for the first answers of the servers.
+	ConnectTimeout time.Duration
 }
 
 // NATS is the address of the servers, and the credentials. At most one kind of credentials should

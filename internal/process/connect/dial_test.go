@@ -71,12 +71,12 @@ func (l *logbook) String() string {
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 func settings(natsURL, temporal string) *config.Config {
-	return &config.Config{
+	return &config.Config{Connections: config.Connections{
 		NATS:           config.NATS{URL: natsURL},
 		Temporal:       client.Options{HostPort: temporal, Namespace: "prod"},
 		Stream:         stream.Options{Stream: "PERDURE"},
 		ConnectTimeout: 20 * time.Second,
-	}
+	}}
 }
 
 func TestDialWaitsForServersToStart(t *testing.T) {

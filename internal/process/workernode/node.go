@@ -56,20 +56,14 @@ type Config struct {
 	Register func(r worker.Registry)
 	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.
 	Webhooks *webhook.Sender
-	// Prices are the prices of models and the budgets of single tenants; nil = none. TenantBudget
-	// is the budget of all other tenants.
-	Prices       *budget.File
-	TenantBudget budget.Day
+	Budgets
 	// Alone means that no other process works on this log. Then presence is off: nobody would take
 	// over.
 	Alone bool
 	// WorkflowCache bounds the workflows in memory. 0 = DefaultWorkflowCache. The bound is that of
 	// the process: Temporal's SDK has one cache for all workers.
 	WorkflowCache int
-	// Deployment and BuildID are the worker's version; empty = not versioned. With Promote, Start
-	// makes the version current if it never was, and returns when that is done.
-	Deployment, BuildID string
-	Promote             bool
+	Version
 	// StopTimeout is how long activities may take after Stop; another worker repeats those that are
 	// cut. 0 = DefaultStopTimeout. A worker that is Alone uses stopTimeoutAlone instead: its user
 	// waits for the end of the process, and starts it again.
@@ -78,6 +72,20 @@ type Config struct {
 	// activities.DefaultToolGrace.
 	ToolGrace time.Duration
 	Logger    *slog.Logger
+}
+
+// Budgets are what tenants may spend on a day. Prices are the prices of models and the budgets of
+// single tenants; nil = none. TenantBudget is the budget of all other tenants.
+type Budgets struct {
+	Prices       *budget.File
+	TenantBudget budget.Day
+}
+
+// Version is the worker's version in Temporal; empty = not versioned. With Promote, Start makes the
+// version current if it never was, and returns when that is done.
+type Version struct {
+	Deployment, BuildID string
+	Promote             bool
 }
 
 // DefaultWorkflowCache is the default of Config.WorkflowCache. A waiting run beyond the cache uses
