@@ -27,15 +27,31 @@ import (
 //
 // A Narrator is used by one goroutine. The caller owns the attempt.
 type Narrator struct {
+	Offered
+	completion
+
 	run  stream.Run
 	step string
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string
-	// attempt writes the events; nil if only Propose is used. offered are the names of tools that
-	// the workflow may know.
+	// attempt writes the events; nil if only Propose is used.
 	attempt *stream.Attempt
-	offered []string
-	// Clients are the client tools that the model was offered.
+	// predict makes the state follow arguments. reporter emits the provider's own progress; nil = it
+	// has reported none yet.
+	predict  predictor
+	reporter *Reporter
+	// Answer is what the activity returns to the workflow. Its outcome is success unless the caller
+	// changes it. Finish and Propose fill in the message and its calls.
+	Answer runs.ModelAnswer
+}
+
+// Offered is what the model may call. The zero value offers nothing.
+type Offered struct {
+	// names are those of tools that the workflow may know (see Offer). specs has the specs of the
+	// worker's tools, by name (see SetSpecs).
+	names []string
+	specs map[string]tools.Spec
+	// Clients are the client tools.
 	Clients []llm.Tool
 	// Subagents are the subagents that the model may call, Handoffs the agents to which it may hand
 	// the thread over: the results of OfferSubagents and OfferHandoffs.
@@ -43,28 +59,21 @@ type Narrator struct {
 	Handoffs  []Handoff
 	// Gate decides which calls need an approval; nil = none.
 	Gate Gate
-	// specs has the specs of the worker's tools, by name. sequences are the names of sequences in
-	// this message: calls refer to them by number.
-	specs     map[string]tools.Spec
-	sequences []string
-	// predict makes the state follow arguments. shows emits the provider's own progress; nil = it
-	// has reported none yet.
-	predict  predictor
-	reporter *Reporter
+}
 
-	// The state of the completion. texting tells that the text message is open.
+// completion is the part of the model's answer that a Narrator has received.
+type completion struct {
 	messageID  string
-	isTextOpen bool
-	// began are the IDs of the messages in the order in which clients have them. untold are events
+	isTextOpen bool // the text message is open
+	text       strings.Builder
+	thinking   thinking
+	calls      []*toolCall
+	// sequences are the names of sequences in this message: calls refer to them by number.
+	sequences []string
+	// began are the IDs of the messages in the order in which clients have them. unsent are events
 	// that the attempt refused, because the run is cancelled; Finish writes them.
-	began    []string
-	unsent   []agui.Event
-	text     strings.Builder
-	thinking thinking
-	calls    []*toolCall
-	// Answer is what the activity returns to the workflow. Its outcome is success unless the caller
-	// changes it. Finish and Propose fill in the message and its calls.
-	Answer runs.ModelAnswer
+	began  []string
+	unsent []agui.Event
 }
 
 // Gate returns the approval that a tool call needs before it is made; nil = none. arguments is what
@@ -74,8 +83,8 @@ type Gate func(tool, arguments string) *runs.Approval
 // New returns a narrator for an attempt of a step. attempt may be nil if only Propose is used.
 func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	return &Narrator{
-		run: run, step: step, attempt: attempt, messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step},
-		Answer: runs.ModelAnswer{Outcome: runs.OutcomeSuccess},
+		completion: completion{messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step}},
+		run:        run, step: step, attempt: attempt, Answer: runs.ModelAnswer{Outcome: runs.OutcomeSuccess},
 	}
 }
 
@@ -83,7 +92,7 @@ func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 // model may make them up; the workflow gets an empty name for them.
 func (n *Narrator) Offer(tools []llm.Tool) {
 	for _, t := range tools {
-		n.offered = append(n.offered, t.Name)
+		n.names = append(n.names, t.Name)
 	}
 }
 
@@ -351,7 +360,7 @@ func (n *Narrator) withID(id string, answer agui.Message) agui.Message {
 
 // toolName returns the name of a tool that the workflow may know; "" = the name was not offered.
 func (n *Narrator) toolName(tool string) string {
-	if slices.Contains(n.offered, tool) {
+	if slices.Contains(n.names, tool) {
 		return tool
 	}
 	return ""
@@ -381,4 +390,4 @@ func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui
 func (n *Narrator) Predict(predictions []agents.Prediction) { n.predict.predictions = predictions }
 
 // OfferOnly makes one name the only one that the workflow may know.
-func (n *Narrator) OfferOnly(tool string) { n.offered = []string{tool} }
+func (n *Narrator) OfferOnly(tool string) { n.names = []string{tool} }
