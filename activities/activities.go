@@ -177,6 +177,20 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
+// runShortStep is the frame of an activity that a cancel of the run does not end, because it is
+// short: the workflow handles the cancel afterwards. It begins the attempt, executes do, and returns
+// a panic as an error.
+func runShortStep[T any](ctx context.Context, a *Activities, do func(context.Context) (T, error)) (answer T, err error) {
+	defer recoverPanic(ctx, &err)
+	work, leave, err := a.beginAttempt(ctx)
+	if err != nil {
+		return answer, fail(ctx, err)
+	}
+	defer leave()
+	answer, err = do(work)
+	return answer, fail(ctx, err)
+}
+
 // beginAttempt begins an attempt: it starts the heartbeats, and announces the attempt to other
 // workers. It blocks until the announcement is stored. The returned context ends when Temporal
 // cancels the activity or has given the attempt up. The caller calls leave, which stops both and

@@ -26,18 +26,8 @@ import (
 // state, and finds the next action. It writes one record with all of that: the steps that begin and
 // end, the changes of the state, and the tool call or approval of the next step. It calls no model
 // and no tool. A later attempt finds the record and returns its answer, or nothing was changed.
-func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {
-	ctx = inStep(ctx, in.Step)
-	defer recoverPanic(ctx, &err)
-	// The activity is short, so a cancel of the run does not end it. The workflow handles the
-	// cancel afterwards.
-	work, leave, err := a.beginAttempt(ctx)
-	if err != nil {
-		return next, fail(ctx, err)
-	}
-	defer leave()
-	next, err = a.advance(work, in)
-	return next, fail(ctx, err)
+func (a *Activities) Advance(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.Advanced, error) { return a.advance(ctx, in) })
 }
 
 // advance takes over what failed steps left, opens the run or child if this is its first step, and

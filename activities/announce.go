@@ -11,16 +11,8 @@ import (
 // AnnounceInterrupts is interrupt.announce.v1: it announces to readers what a held run waits for,
 // with custom events in an open record. The AG-UI run stays open. It returns the sequence of that
 // record. A later attempt finds the record.
-func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
-	ctx = inStep(ctx, in.Step)
-	defer recoverPanic(ctx, &err)
-	work, leave, err := a.beginAttempt(ctx)
-	if err != nil {
-		return 0, fail(ctx, err)
-	}
-	defer leave()
-	seq, err = a.hold(work, in)
-	return seq, fail(ctx, err)
+func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (uint64, error) { return a.hold(ctx, in) })
 }
 
 // hold writes the record. Interrupts that people decide are shown in full, client tool calls by

@@ -33,16 +33,8 @@ const (
 // its call. First it takes over the lanes that the subagent left open, and counts their model
 // calls. A failed subagent is a failed tool call: the calling model continues. A subagent that ends
 // with interrupts leaves its call without a result; the next run continues it.
-func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {
-	ctx = inStep(ctx, in.Step)
-	defer recoverPanic(ctx, &err)
-	work, leave, err := a.beginAttempt(ctx)
-	if err != nil {
-		return answer, fail(ctx, err)
-	}
-	defer leave()
-	answer, err = a.answer(work, in)
-	return answer, fail(ctx, err)
+func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ToolAnswer, error) { return a.answer(ctx, in) })
 }
 
 // answer writes the done record on the lane of the call, not on the subagent's lanes. What precedes

@@ -21,18 +21,8 @@ import (
 // RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the
 // only call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
 // finds the done record and returns its answer, or nothing was written.
-func (a *Activities) RaiseLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
-	ctx = inStep(ctx, in.Step)
-	defer recoverPanic(ctx, &err)
-	// The activity is short, so a cancel of the run does not end it. The workflow handles the
-	// cancel afterwards.
-	work, leave, err := a.beginAttempt(ctx)
-	if err != nil {
-		return answer, fail(ctx, err)
-	}
-	defer leave()
-	answer, err = a.ask(work, in)
-	return answer, fail(ctx, err)
+func (a *Activities) RaiseLimit(ctx context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ModelAnswer, error) { return a.ask(ctx, in) })
 }
 
 // ask opens the step, takes the lane and writes the message. The limit may be exceeded before the

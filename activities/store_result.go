@@ -16,16 +16,10 @@ import (
 // workflow by signal, into the log as a proposal. It returns the decision that refers to it. A
 // result that is no AG-UI content is a final error, which the workflow ignores. The same result
 // again is the same proposal.
-func (a *Activities) StoreResult(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (d runs.Decision, err error) {
-	ctx = inRun(ctx, in.Run, "", "")
-	defer recoverPanic(ctx, &err)
-	work, leave, err := a.beginAttempt(ctx)
-	if err != nil {
-		return d, fail(ctx, err)
-	}
-	defer leave()
-	d, err = a.storeResult(work, runOf(in.Run), said)
-	return d, fail(ctx, err)
+func (a *Activities) StoreResult(ctx context.Context, in runs.StoreResult, result runs.ToolResult) (runs.Decision, error) {
+	return runShortStep(inRun(ctx, in.Run, "", ""), a, func(ctx context.Context) (runs.Decision, error) {
+		return a.storeResult(ctx, runOf(in.Run), result)
+	})
 }
 
 // storeResult decodes the result and writes the proposal.

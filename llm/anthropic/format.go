@@ -34,7 +34,7 @@ func safeGrammar() *wire.Dialect {
 // carries no schema. An explicit [llm.Output.Native] uses the documented limits and accepts the
 // risk of a rejected request.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
-	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && generationOf(req.Model).since(4, 5)
+	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && generationOf(req.Model).Since(4, 5)
 	switch {
 	case !req.Output.SendsSchema(known):
 		return nil

@@ -2,12 +2,13 @@ package anthropic
 
 import (
 	"regexp"
-	"strconv"
+
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // generation is the version of a Claude model, such as 4.5. It determines which options a request
 // may contain. The zero value is an unknown version.
-type generation struct{ major, minor int }
+type generation struct{ wire.Version }
 
 // versionPattern extracts the version from names such as claude-opus-4-5-20251101, claude-sonnet-5
 // and claude-3-7-sonnet-latest. Numbers with more than two digits are dates.
@@ -15,31 +16,20 @@ var versionPattern = regexp.MustCompile(`^claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d
 
 // generationOf returns the version in a model name, or the zero value.
 func generationOf(model string) generation {
-	found := versionPattern.FindStringSubmatch(model)
-	if found == nil {
-		return generation{}
-	}
-	var g generation
-	g.major, _ = strconv.Atoi(found[1])
-	g.minor, _ = strconv.Atoi(found[2]) // 0 if the name has no minor version
-	return g
-}
-
-// since reports whether the version is at least major.minor.
-func (g generation) since(major, minor int) bool {
-	return g.major > major || g.major == major && g.minor >= minor
+	version, _ := wire.VersionOf(model, versionPattern)
+	return generation{version}
 }
 
 // thinks reports whether the model supports extended thinking.
-func (g generation) thinks() bool { return g.since(4, 0) }
+func (g generation) thinks() bool { return g.Since(4, 0) }
 
 // adapts reports whether the model supports adaptive thinking: it takes an effort. Earlier models
 // take a token budget.
-func (g generation) adapts() bool { return g.since(4, 6) }
+func (g generation) adapts() bool { return g.Since(4, 6) }
 
 // binds reports whether the model accepts a thinking block only after the exact conversation in
 // which the block was produced.
-func (g generation) binds() bool { return g.since(5, 1) }
+func (g generation) binds() bool { return g.Since(5, 1) }
 
 // DefaultMaxTokens returns the max_tokens of a request without [llm.Request.MaxOutputTokens]. It is
 // the largest value that every model of the generation accepts, capped at 64,000; unused tokens
@@ -51,11 +41,11 @@ func (g generation) binds() bool { return g.since(5, 1) }
 //	any other              8,192
 func DefaultMaxTokens(model string) int {
 	switch g := generationOf(model); {
-	case g.since(4, 5):
+	case g.Since(4, 5):
 		return 64_000
-	case g.since(4, 0):
+	case g.Since(4, 0):
 		return 32_000
-	case g.since(3, 0):
+	case g.Since(3, 0):
 		return 4_096
 	default:
 		return 8_192

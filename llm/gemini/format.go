@@ -26,7 +26,7 @@ var format = wire.Dialect{
 // carries no schema.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
 	model := generationOf(req.Model)
-	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && model.since(2, 5) && (len(req.Tools) == 0 || model.since(3, 0))
+	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && model.Since(2, 5) && (len(req.Tools) == 0 || model.Since(3, 0))
 	if !req.Output.SendsSchema(known) {
 		return nil
 	}

@@ -2,12 +2,13 @@ package gemini
 
 import (
 	"regexp"
-	"strconv"
+
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // generation is the version of a Gemini model, such as 2.5. It determines which options a request
 // may contain.
-type generation struct{ major, minor int }
+type generation struct{ wire.Version }
 
 // versionPattern extracts the version from names such as gemini-3-flash and gemini-2.5-pro.
 var versionPattern = regexp.MustCompile(`^gemini-(\d{1,2})(?:\.(\d{1,2}))?(?:-|$)`)
@@ -15,24 +16,16 @@ var versionPattern = regexp.MustCompile(`^gemini-(\d{1,2})(?:\.(\d{1,2}))?(?:-|$
 // generationOf returns the version in a model name. A name without a version, such as
 // gemini-flash-latest, counts as version 3.
 func generationOf(model string) generation {
-	found := versionPattern.FindStringSubmatch(model)
-	if found == nil {
-		return generation{major: 3}
+	version, known := wire.VersionOf(model, versionPattern)
+	if !known {
+		version.Major = 3
 	}
-	var g generation
-	g.major, _ = strconv.Atoi(found[1])
-	g.minor, _ = strconv.Atoi(found[2]) // 0 if the name has no minor version
-	return g
-}
-
-// since reports whether the version is at least major.minor.
-func (g generation) since(major, minor int) bool {
-	return g.major > major || g.major == major && g.minor >= minor
+	return generation{version}
 }
 
 // signs reports whether the model rejects tool calls of the current turn without a signature. The
 // same models accept media in tool results.
-func (g generation) signs() bool { return g.since(3, 0) }
+func (g generation) signs() bool { return g.Since(3, 0) }
 
 // budgets map efforts to the token budgets of models before version 3, which have no levels.
 var budgets = map[string]int{"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
@@ -41,9 +34,9 @@ var budgets = map[string]int{"minimal": 512, "low": 2_048, "medium": 8_192, "hig
 // effort or the model does not support thinking.
 func (g generation) thinking(effort string) *thinkingConfig {
 	switch {
-	case effort == "" || !g.since(2, 5):
+	case effort == "" || !g.Since(2, 5):
 		return nil
-	case g.since(3, 0):
+	case g.Since(3, 0):
 		return &thinkingConfig{IncludeThoughts: true, Level: effort}
 	default:
 		budget := budgets[effort]

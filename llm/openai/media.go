@@ -1,12 +1,9 @@
 package openai
 
 import (
-	"encoding/base64"
-	"mime"
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -115,8 +112,7 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 	if text, ok := documentText(media); ok {
 		return openai.TextContentPart(text), true
 	}
-	kind, _, err := mime.ParseMediaType(media.MIME)
-	if media.Data == "" || err != nil || kind != "application/pdf" {
+	if media.Data == "" || !wire.IsPDF(media) {
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	filename := media.Name
@@ -132,18 +128,14 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 // documentText returns the content of a text document, with its name as a heading. It returns false
 // for other documents, and for text that is not inline or not UTF-8.
 func documentText(media llm.Media) (string, bool) {
-	kind, _, err := mime.ParseMediaType(media.MIME)
-	if err != nil || !strings.HasPrefix(kind, "text/") && kind != "application/json" {
+	if !wire.IsText(media) {
 		return "", false
 	}
-	text, err := base64.StdEncoding.DecodeString(media.Data)
-	if err != nil || len(text) == 0 || !utf8.Valid(text) {
-		return "", false
+	text, ok := wire.PlainText(media)
+	if ok && media.Name != "" {
+		text = media.Name + ":\n\n" + text
 	}
-	if media.Name == "" {
-		return string(text), true
-	}
-	return media.Name + ":\n\n" + string(text), true
+	return text, ok
 }
 
 // dataURL returns the data: URL of inline media.

@@ -206,15 +206,7 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 		}
 		events = append([]agui.Event{first}, events...)
 	}
-	var encoded [][]byte
-	for _, e := range events {
-		raw, err := agui.Encode(e)
-		if err != nil {
-			return nil, err
-		}
-		encoded = append(encoded, raw)
-	}
-	return encoded, nil
+	return encodeAll(events)
 }
 
 // last returns the events of the terminal record, in their form as history if the run is history;
@@ -293,6 +285,11 @@ func (p *Projection) held(ctx context.Context) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return encodeAll(events)
+}
+
+// encodeAll encodes events, in their order.
+func encodeAll(events []agui.Event) ([][]byte, error) {
 	var encoded [][]byte
 	for _, e := range events {
 		raw, err := agui.Encode(e)
