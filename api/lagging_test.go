@@ -119,18 +119,27 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 		}
 	}
 	s.end()
+	// All at once: a viewer that waits for its turn to read would be cut after 30 s.
+	var bodies sync.Map
+	var all sync.WaitGroup
 	for name, viewer := range slow {
-		body, err := viewer.rest()
-		if err != nil {
-			t.Errorf("%s: got %v after %d bytes", name, err, len(body))
-			continue
-		}
-		body = strings.ReplaceAll(body, ": heartbeat\n\n", "") // a slow machine may send heartbeats
-		if whole := n.do(http.MethodGet, paths[name][0], "", paths[name][1:]...); body != whole.body {
-			t.Errorf("%s: viewer: got %d bytes, want %d", name, len(body), len(whole.body))
-		}
+		all.Go(func() {
+			body, err := viewer.rest()
+			if err != nil {
+				t.Errorf("%s: got %v after %d bytes", name, err, len(body))
+			}
+			bodies.Store(name, body)
+		})
 	}
 	_, rest := socket.until("1", "end")
+	all.Wait()
+	for name, path := range paths {
+		body, _ := bodies.Load(name)
+		shown := strings.ReplaceAll(body.(string), ": heartbeat\n\n", "") // a slow machine may send heartbeats
+		if whole := n.do(http.MethodGet, path[0], "", path[1:]...); shown != whole.body {
+			t.Errorf("%s: viewer: got %d bytes, want %d", name, len(shown), len(whole.body))
+		}
+	}
 	whole := n.do(http.MethodGet, eventsOfR1, "")
 	if diff := cmp.Diff(frames(whole.body), append(socketLines, rest...)); diff != "" {
 		t.Errorf("events over a socket (-want +got): %.2000s", diff)

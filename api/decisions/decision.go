@@ -131,13 +131,14 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all [
 	if err != nil && !gone {
 		return failAll(answers, err)
 	}
+	read := map[uint64]*standing{} // several entries may be about the same decision, which may be large
 	for n, d := range decisions {
 		id := all[of[n]].ID
 		if gone || taken.Results[n].Error == runs.ErrorUnknownCall {
 			answers[n].Decided, answers[n].Err = s.decidedBefore(ctx, thread, id, d)
 			continue
 		}
-		answers[n].Decided, answers[n].Err = s.outcome(ctx, id, d, taken.Results[n])
+		answers[n].Decided, answers[n].Err = s.outcome(ctx, id, d, taken.Results[n], read)
 		answers[n].proposal, answers[n].continues = d.Input, taken.Results[n].Settled
 		if stands := taken.Results[n].Recorded; stands != nil { // the audit has that one
 			answers[n].proposal = stands.Input
@@ -147,8 +148,9 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all [
 }
 
 // outcome converts the workflow's result for a decision. A recorded decision with the same effect
-// makes the request a repetition; one with another effect, the problem of a conflict.
-func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult) (Decided, error) {
+// makes the request a repetition; one with another effect, the problem of a conflict. read has the
+// recorded decisions that were read, by proposal.
+func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult, read map[uint64]*standing) (Decided, error) {
 	answer := Decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
 		if r.Error != "" {
@@ -156,9 +158,13 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r run
 		}
 		return answer, nil
 	}
-	before, err := s.readStanding(ctx, *r.Recorded)
-	if err != nil {
-		return Decided{}, err
+	before := read[r.Recorded.Input]
+	if before == nil || before.Input == 0 {
+		var err error
+		if before, err = s.readStanding(ctx, *r.Recorded); err != nil {
+			return Decided{}, err
+		}
+		read[r.Recorded.Input] = before
 	}
 	switch r.Error {
 	case "":
