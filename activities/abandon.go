@@ -13,7 +13,7 @@ import (
 const grace = 500 * time.Millisecond
 
 // errAbandoned is the error of a call whose tool ignores the end of its context.
-var errAbandoned = errors.New("activities: the tool does not end")
+var errAbandoned = errors.New("activities: the tool ignores the end of its context")
 
 // callOrAbandon calls a tool and returns what the tool returns. It gives up waiting for a tool that
 // ignores the end of its context, because the run must not hang: the error is then errAbandoned

@@ -102,7 +102,7 @@ func (w *advancer) storeModelInput(do *pipeline.Agent) {
 
 // errTooDeep is the error of an agent step whose subagent would exceed runs.MaxDepth. unobtainable
 // turns it into a failure of the step.
-var errTooDeep = errors.New("activities: too many agents work for one another")
+var errTooDeep = errors.New("activities: subagents are nested too deep")
 
 // takeCall begins a step that is a tool call, an approval or a subagent. It writes the call as the
 // only call of an assistant message, so clients, decisions and tools treat it like a model's call.

@@ -268,7 +268,7 @@ const closing = 10 * time.Second
 // errFinalWriteTimeout is the cause of a context of contextAfter whose time is over: the log did
 // not take the last records. It is a stream.ErrUnavailable, so it does not count as a failure of
 // the step, and Temporal retries.
-var errFinalWriteTimeout = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
+var errFinalWriteTimeout = fmt.Errorf("activities: timeout of the final write: %w", stream.ErrUnavailable)
 
 // contextAfter returns a context for records that must be written although ctx may have ended.
 // While ctx is active the context has no bound: the answer of a model, or of a tool that must not

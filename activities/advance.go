@@ -278,9 +278,9 @@ func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
 	case errors.Is(err, errTooDeep):
-		return &pipeline.Failure{Code: runs.CodeLimitSubagents, Message: fmt.Sprintf("more than %d agents would work for one another", runs.MaxDepth)}
+		return &pipeline.Failure{Code: runs.CodeLimitSubagents, Message: fmt.Sprintf("subagents would be nested deeper than %d levels", runs.MaxDepth)}
 	case errors.As(err, &lacking) && lacking.retry == 0:
-		return &pipeline.Failure{Code: "tool_unavailable", Message: "the step needs what is not available: " + lacking.what()}
+		return &pipeline.Failure{Code: "tool_unavailable", Message: "tools of the step are not available: " + lacking.what()}
 	}
 	return nil
 }
@@ -417,10 +417,10 @@ func (w *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.Ad
 	}
 	var err error
 	if w.result.Answer, err = json.Marshal(w.next); err != nil {
-		return w.next, fmt.Errorf("activities: encode what comes next: %w", err)
+		return w.next, fmt.Errorf("activities: encode the next step: %w", err)
 	}
 	if w.result.Kept, err = json.Marshal(w.stored); err != nil {
-		return w.next, fmt.Errorf("activities: encode what a step keeps: %w", err)
+		return w.next, fmt.Errorf("activities: encode the stored step: %w", err)
 	}
 	// Branches refer to the record for their items, so that record always keeps something.
 	if string(w.result.Kept) == "{}" && w.next.Branches == nil {

@@ -137,7 +137,7 @@ func interruptSource(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error
 // approvalSchema is the JSON Schema of a decision about a tool call. Clients make forms of it.
 const approvalSchema = `{"type":"object","required":["approved"],"properties":{` +
 	`"approved":{"type":"boolean","description":"Whether the call may be made."},` +
-	`"editedArgs":{"type":"object","description":"Arguments to make it with, instead of the model's."},` +
-	`"content":{"type":"string","description":"If it is not approved: a result to give the model instead."},` +
-	`"reason":{"type":"string","description":"If it is not approved: why, for the model."},` +
-	`"remember":{"enum":[false,true,"arguments","tool"],"description":"If it is approved as it is: which further calls of this tool on this thread to make without asking. true and arguments: those with equal arguments. tool: all."}}}`
+	`"editedArgs":{"type":"object","description":"Arguments for the call, in place of the model's."},` +
+	`"content":{"type":"string","description":"If the call is not approved: a result for the model in its place."},` +
+	`"reason":{"type":"string","description":"If the call is not approved: the reason, which the model receives."},` +
+	`"remember":{"enum":[false,true,"arguments","tool"],"description":"If the call is approved unchanged: the further calls of this tool in this thread that the approval covers. true and arguments: calls with equal arguments. tool: all calls."}}}`

@@ -75,7 +75,7 @@ func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
 		return say("done")
 	}, broken{&calls})
 	_, result := e.run("go")
-	if want := "The call broke off. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || heard != want {
+	if want := "The call failed without an answer. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || heard != want {
 		t.Errorf("got %+v after %d calls and the result %q, want %q", result, calls, heard, want)
 	}
 }

@@ -49,7 +49,7 @@ func contextSection(entries []agui.Context) []string {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("The application that the user works with tells you this:")
+	b.WriteString("Context from the user's application:")
 	for _, e := range entries {
 		fmt.Fprintf(&b, "\n\n<context description=%q>\n%s\n</context>", e.Description, e.Value)
 	}
@@ -66,7 +66,7 @@ func stateSection(state json.RawMessage) string {
 		b.WriteString("null")
 	}
 	if b.Len() > maxVisibleState {
-		return fmt.Sprintf("The state that you share with the application has %d bytes, too many to be shown here.", b.Len())
+		return fmt.Sprintf("The state that you share with the application has %d bytes, too many to show here.", b.Len())
 	}
 	return fmt.Sprintf("%s\n\n<state>\n%s\n</state>", about, b.String())
 }

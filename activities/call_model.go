@@ -198,7 +198,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
-		return nil, nil, nil, &llm.Error{Code: llm.CodeNotFound, Reason: fmt.Sprintf("no worker has a model provider %.64q", provider)}
+		return nil, nil, nil, &llm.Error{Code: llm.CodeNotFound, Reason: fmt.Sprintf("no worker has the model provider %.64q", provider)}
 	}
 	offered, err := a.offer(ctx, d)
 	if err != nil {

@@ -150,9 +150,9 @@ const (
 	// callAbandoned: the tool ignored the end of its context.
 	callAbandoned = "The call was cancelled but did not stop. Whether it took effect is unknown."
 	// callOverdue: the tool ignored its own timeout.
-	callOverdue = "The call did not end in its time. Whether it took effect is unknown."
+	callOverdue = "The call exceeded its timeout. Whether it took effect is unknown."
 	// callBroken: all attempts failed, and the error has no text for the model.
-	callBroken = "The call broke off. Whether it took effect is unknown."
+	callBroken = "The call failed without an answer. Whether it took effect is unknown."
 )
 
 // runTool calls the tool, and returns its result with the outcome. A tool that is not idempotent is

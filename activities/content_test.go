@@ -215,7 +215,7 @@ func TestTheModelSeesContextAndState(t *testing.T) {
 	e.input.Context = []agui.Context{{Description: "The page", Value: "line 1\nline 2"}, {Description: `a "b"`, Value: "{}"}}
 	e.input.State = json.RawMessage(`{"a": 1}`)
 	e.run("go")
-	want := "Be brief.\n\nThe application that the user works with tells you this:\n\n" +
+	want := "Be brief.\n\nContext from the user's application:\n\n" +
 		"<context description=\"The page\">\nline 1\nline 2\n</context>\n\n<context description=\"a \\\"b\\\"\">\n{}\n</context>\n\n" +
 		"The state that you share with the application, as JSON:\n\n<state>\n{\"a\":1}\n</state>"
 	if diff := cmp.Diff(want, system[0]); diff != "" {

@@ -22,7 +22,7 @@ import (
 const codeNoPrice = "price_unknown"
 
 // errNoPrice is final: a limit of costs cannot be kept for a model without a price.
-var errNoPrice = errors.New("activities: what models cost is limited, and this one has no price")
+var errNoPrice = errors.New("activities: costs are limited, and the model has no price")
 
 // mayPay checks whether a model may be called. The error is errNoPrice if costs are limited and the
 // model has no price, or budget.ErrExceeded if the tenant's day is used up; both end the run. It

@@ -50,11 +50,11 @@ func TestADayIsAsked(t *testing.T) {
 		figures  string
 	}{
 		"tokens": {
-			budget.AmountsOf(1000, 0), "The tenant has used 1200 tokens on " + today + ", UTC. May the run go on until they are 2200?",
+			budget.AmountsOf(1000, 0), "The tenant has used 1200 tokens on " + today + ", UTC. May the run continue up to 2200 tokens?",
 			`{"limit":"tokensPerDay","used":1200,"allowed":2200,"date":"` + today + `"}`,
 		},
 		"cost": {
-			budget.AmountsOf(0, 1_500), "The tenant has spent 0.002 EUR on " + today + ", UTC. May the run go on until it is 0.0035 EUR?",
+			budget.AmountsOf(0, 1_500), "The tenant has spent 0.002 EUR on " + today + ", UTC. May the run continue up to 0.0035 EUR?",
 			`{"limit":"costPerDay","used":0.002,"allowed":0.0035,"currency":"EUR","date":"` + today + `"}`,
 		},
 	} {
@@ -171,7 +171,7 @@ steps:
 	if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() < 3 {
 		t.Fatalf("got %+v after the interrupts %+v and %d calls: %s", result, l.questions, l.calls.Load(), typesOf(events))
 	}
-	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run go on until they are 20?"; l.questions[0].Message != want {
+	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; l.questions[0].Message != want {
 		t.Errorf("interrupt: got %q, want %q", l.questions[0].Message, want)
 	}
 	asked := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })

@@ -21,17 +21,17 @@ import (
 // Results of calls that were not made.
 const (
 	// The reason of the approver follows, if there is one.
-	callRejected = "A person did not approve this call. It was not made."
-	callExpired  = "Nobody approved this call in time. It was not made."
-	callSkipped  = "This call was left out, since nobody decided about it in time."
-	callGivenUp  = "Whoever was asked to approve this call gave no answer. It was not made."
+	callRejected = "The approver rejected this call. It was not made."
+	callExpired  = "The approval of this call expired. It was not made."
+	callSkipped  = "The approval of this call expired. The call was skipped."
+	callGivenUp  = "The approval of this call was cancelled. It was not made."
 )
 
 // executeDecision carries out the decision about a call. An empty outcome means that the call is
 // made: there was no decision, or an approval. For an edit it sets call.Arguments. Another outcome
 // comes with the result of the call, which is not made.
 //
-// The error is final if the arguments are not those that were approved: then the conversation has
+// The error is final if the arguments differ from the approved ones: then the conversation has
 // changed since, or there is a defect.
 func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
@@ -54,7 +54,7 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 		}
 		// What people approved is what is executed.
 		if runs.DigestArgs(call.Arguments) != d.Args {
-			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the call's arguments are not those that were approved", runs.CodeInternal, nil)
+			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the arguments of the call differ from the approved arguments", runs.CodeInternal, nil)
 		}
 		return tools.Result{}, "", nil
 	case runs.DecisionAnswer, runs.DecisionToolResult:
@@ -101,7 +101,7 @@ func withReason(what, reason string) string {
 	if err != nil { // a string can always be encoded
 		return what
 	}
-	return fmt.Sprintf("%s They said: %s", what, quoted)
+	return fmt.Sprintf("%s Reason: %s", what, quoted)
 }
 
 // editedArguments returns the edited arguments for the done record, by the ID of the call; nil =

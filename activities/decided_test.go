@@ -101,12 +101,12 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 	}{
 		"approve":     {verdict: runs.DecisionApprove, args: approved, want: "3"},
 		"edit":        {verdict: runs.DecisionEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: runs.DigestArgs(`{"a":2,"b":2}`), want: "4"},
-		"reject":      {verdict: runs.DecisionReject, want: "A person did not approve this call. It was not made."},
-		"with reason": {verdict: runs.DecisionReject, said: &stream.Decision{Reason: `say "no"`}, want: `A person did not approve this call. It was not made. They said: "say \"no\""`},
+		"reject":      {verdict: runs.DecisionReject, want: "The approver rejected this call. It was not made."},
+		"with reason": {verdict: runs.DecisionReject, said: &stream.Decision{Reason: `say "no"`}, want: `The approver rejected this call. It was not made. Reason: "say \"no\""`},
 		"answer":      {verdict: runs.DecisionAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
-		"cancel":      {verdict: runs.DecisionCancel, want: "Whoever was asked to approve this call gave no answer. It was not made."},
-		"expire":      {verdict: runs.DecisionExpire, want: "Nobody approved this call in time. It was not made."},
-		"skip":        {verdict: runs.DecisionExpire, then: runs.OnExpirySkip, want: "This call was left out, since nobody decided about it in time."},
+		"cancel":      {verdict: runs.DecisionCancel, want: "The approval of this call was cancelled. It was not made."},
+		"expire":      {verdict: runs.DecisionExpire, want: "The approval of this call expired. It was not made."},
+		"skip":        {verdict: runs.DecisionExpire, then: runs.OnExpirySkip, want: "The approval of this call expired. The call was skipped."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 		{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
 		{CallID: w.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
-		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "not those that were approved") {
+		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
 			t.Errorf("%s: got %v", d.Kind, err)
 		}
 	}

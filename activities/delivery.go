@@ -29,7 +29,7 @@ func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.De
 			NonRetryable: refused.Final, NextRetryDelay: refused.After,
 		})
 	case errors.Is(err, inbox.ErrUnknownEvent):
-		return out, temporal.NewNonRetryableApplicationError("the event is not kept any more", "event_gone", nil)
+		return out, temporal.NewNonRetryableApplicationError("the inbox has removed the event", "event_gone", nil)
 	}
 	return out, fail(ctx, err)
 }

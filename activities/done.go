@@ -45,7 +45,7 @@ func (w *advancer) recall(ctx context.Context, path string, record uint64) (pipe
 	}
 	done, there := k.Done[path]
 	if !there {
-		return done, fmt.Errorf("%w: what step %q has done", stream.ErrLogLost, path)
+		return done, fmt.Errorf("%w: the result of step %q", stream.ErrLogLost, path)
 	}
 	return done, nil
 }

@@ -59,22 +59,22 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
 	case errors.Is(err, stream.ErrFenced):
-		return failure("another attempt has taken the step over", runs.ErrorFenced, false)
+		return failure("another attempt has taken over the step", runs.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
 		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", runs.ErrorLogLost, nil)
 	case errors.Is(err, snapshot.ErrConversationChanged):
-		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
+		return temporal.NewNonRetryableApplicationError("the thread's messages were cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
 		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
 	case errors.Is(err, errNoPrice):
-		return temporal.NewNonRetryableApplicationError("what models cost is limited, and the agent's has no price", codeNoPrice, nil)
+		return temporal.NewNonRetryableApplicationError("costs are limited, and the agent's model has no price", codeNoPrice, nil)
 	case errors.Is(err, budget.ErrExceeded):
-		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", runs.CodeBudgetExceeded, nil)
+		return temporal.NewNonRetryableApplicationError("the tenant has used its budget for the day", runs.CodeBudgetExceeded, nil)
 	case errors.As(err, &model):
 		of, _ := errors.AsType[*modelError](err)
 		return failModel(ctx, model, of, last)
 	case errors.As(err, &lacking):
-		return temporal.NewApplicationErrorWithOptions("the agent needs what is not available: "+lacking.what(), "tool_unavailable", temporal.ApplicationErrorOptions{
+		return temporal.NewApplicationErrorWithOptions("tools of the agent are not available: "+lacking.what(), "tool_unavailable", temporal.ApplicationErrorOptions{
 			NonRetryable: lacking.retry == 0, NextRetryDelay: lacking.retry,
 		})
 	// A tool may have wrapped an outage of the log in its own error.

@@ -31,7 +31,7 @@ func (a *Activities) Finish(ctx context.Context, in runs.Finish) (finished runs.
 	finished, err = a.finish(ctx, in)
 	if errors.Is(err, stream.ErrLogLost) {
 		// After = 0 lets the second try accept a log without the records that the workflow knows.
-		in.After, in.Outcome, in.Code, in.Message = 0, runs.OutcomeError, runs.ErrorLogLost, "the log lacks what the run had written"
+		in.After, in.Outcome, in.Code, in.Message = 0, runs.OutcomeError, runs.ErrorLogLost, "the log lacks records of the run"
 		finished, err = a.finish(ctx, in)
 	}
 	return finished, fail(ctx, err)

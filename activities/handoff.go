@@ -42,7 +42,7 @@ func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s
 
 // handoffDescription returns the description of the tool by which a model hands over to an agent.
 func handoffDescription(p catalog.Published) string {
-	text := fmt.Sprintf("Hands the conversation over to the agent %s, which speaks from then on.", p.Name)
+	text := fmt.Sprintf("Hands the conversation over to the agent %s, which answers from then on.", p.Name)
 	if p.Description != "" {
 		text += " " + p.Description
 	}
@@ -60,7 +60,7 @@ func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.T
 	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, false, err
 	}
-	said := fmt.Sprintf("The conversation is handed over. From here on the agent %s speaks.", in.HandOverTo)
+	said := fmt.Sprintf("The conversation is handed over. From here on the agent %s answers.", in.HandOverTo)
 	return tools.Result{Content: said}, runs.OutcomeSuccess, true, nil
 }
 
@@ -69,6 +69,6 @@ func notHandedOver(call agui.ToolCall) string {
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return complaint
 	}
-	return fmt.Sprintf("The conversation was not handed over: of several hand-offs at once only the first counts, a run has at most %d of them, "+
-		"and only agents that answer by a model of their own, and for themselves, take part in one.", runs.MaxHandoffs)
+	return fmt.Sprintf("The conversation was not handed over: only the first handoff of a turn counts, a run has at most %d handoffs, "+
+		"and only agents with a model of their own that are not subagents can take part.", runs.MaxHandoffs)
 }

@@ -71,7 +71,7 @@ func TestHandoff(t *testing.T) {
 			return say("it is 3")
 		}
 		want := "system: You are helper.\nuser: go\nassistant:  transfer_to_helper{\"reason\":\"sums\"}\n" +
-			"tool: The conversation is handed over. From here on the agent helper speaks."
+			"tool: The conversation is handed over. From here on the agent helper answers."
 		if got := heard(req); got != want {
 			t.Errorf("messages sent to the target: got\n%s\nwant\n%s", got, want)
 		}
@@ -99,7 +99,7 @@ func TestHandoffThatIsNone(t *testing.T) {
 	for name, c := range map[string]struct{ tool, arguments, want string }{
 		"arguments": {"transfer_to_helper", `{"task":"x"}`, "invalid arguments"},
 		"no JSON":   {"transfer_to_helper", `{`, "invalid arguments"},
-		"steps":     {"transfer_to_steps", `{}`, "answer by a model of their own"},
+		"steps":     {"transfer_to_steps", `{}`, "agents with a model of their own"},
 		"unknown":   {"transfer_to_nobody", `{}`, `There is no tool "transfer_to_nobody".`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestTheFirstHandoffCounts(t *testing.T) {
 			return call([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
 		}
 		results := req.Messages[len(req.Messages)-2:]
-		if refused := results[1]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first counts") || results[0].IsError {
+		if refused := results[1]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first handoff of a turn counts") || results[0].IsError {
 			t.Errorf("results sent to the model %s: got %+v", req.Model, results)
 		}
 		return say("done")

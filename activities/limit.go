@@ -103,9 +103,9 @@ func (a *Activities) limitMessage(x runs.ExceededLimit) string {
 	money := strings.TrimRight(" "+f.Currency, " ")
 	switch f.Limit {
 	case pipeline.LimitTokensPerDay:
-		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run go on until they are %s?", used, f.Date, allowed)
+		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run continue up to %s tokens?", used, f.Date, allowed)
 	case pipeline.LimitCostPerDay:
-		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run go on until it is %s%s?", used, money, f.Date, allowed, money)
+		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run continue up to %s%s?", used, money, f.Date, allowed, money)
 	case pipeline.LimitCost:
 		verb, unit = "cost", money
 	case pipeline.LimitTurns:
@@ -113,7 +113,7 @@ func (a *Activities) limitMessage(x runs.ExceededLimit) string {
 	case pipeline.LimitDuration:
 		verb, unit = "taken", ""
 	}
-	return fmt.Sprintf("The run has %s %s%s. May it go on, up to %s%s?", verb, used, unit, allowed, unit)
+	return fmt.Sprintf("The run has %s %s%s. May it continue, up to %s%s?", verb, used, unit, allowed, unit)
 }
 
 // limitSchema returns the JSON Schema of a decision about a limit. An approver may edit the new
@@ -128,7 +128,7 @@ func limitSchema(f pipeline.Figures) string {
 		allowed = `"type":"string"`
 	}
 	return `{"type":"object","required":["approved"],"properties":{` +
-		`"approved":{"type":"boolean","description":"Whether the run may go on."},` +
-		`"editedArgs":{"type":"object","required":["allowed"],"description":"How far it may go instead.","properties":{"allowed":{` + allowed + `}}},` +
-		`"reason":{"type":"string","description":"If it may not: why."}}}`
+		`"approved":{"type":"boolean","description":"Whether the run may continue."},` +
+		`"editedArgs":{"type":"object","required":["allowed"],"description":"The new limit.","properties":{"allowed":{` + allowed + `}}},` +
+		`"reason":{"type":"string","description":"If the run may not continue: the reason."}}}`
 }

@@ -79,9 +79,9 @@ func TestASoftLimitIsAsked(t *testing.T) {
 		question string
 		figures  string
 	}{
-		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it go on, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
-		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it go on, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},
-		"cost":   {agents.SoftLimits{Cost: 1_500}, "The run has cost 0.002 EUR. May it go on, up to 0.0035 EUR?", `{"limit":"cost","used":0.002,"allowed":0.0035,"currency":"EUR"}`},
+		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it continue, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
+		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it continue, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},
+		"cost":   {agents.SoftLimits{Cost: 1_500}, "The run has cost 0.002 EUR. May it continue, up to 0.0035 EUR?", `{"limit":"cost","used":0.002,"allowed":0.0035,"currency":"EUR"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

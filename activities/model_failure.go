@@ -72,7 +72,7 @@ func (a *Activities) failedCall(ctx context.Context, attempt *stream.Attempt, er
 		logger.Warn("a model call failed and will be attempted again", append(attributes, "next", nextAttempt(info, failure.RetryAfter).String())...)
 		return err
 	}
-	logger.Error("a model call failed for good", attributes...)
+	logger.Error("a model call failed and will not be attempted again", attributes...)
 	if words := providerMessage(failure); words != "" {
 		// This ends the attempt. If the record cannot be written, the run ends with the same code
 		// and a shorter message.

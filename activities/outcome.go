@@ -76,7 +76,7 @@ func (w *advancer) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.
 	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
 	switch {
 	case refused:
-		return failedWith("rejected", "nobody approved the call"), nil
+		return failedWith("rejected", "the call was not approved"), nil
 	case at < 0:
 		return failedWith(toolFailed, "the call has no result"), nil
 	case w.thread.Entries[at].Message.Error != "":

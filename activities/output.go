@@ -61,5 +61,5 @@ func outputOf(o *agents.Output) *llm.Output {
 // outputSection returns the section of the system message about the output. It is also sent if the
 // provider gets the schema, because some providers take none, and none enforces all of one.
 func outputSection(o *agents.Output) string {
-	return "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n" + string(o.Schema) + "\n</schema>"
+	return "Your final answer must be JSON that fits this JSON Schema, and nothing else:\n\n<schema>\n" + string(o.Schema) + "\n</schema>"
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-const wordsOfSchema = "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n"
+const wordsOfSchema = "Your final answer must be JSON that fits this JSON Schema, and nothing else:\n\n<schema>\n"
 
 // outputRequest is the output format that one model call asks for.
 type outputRequest struct {
@@ -60,7 +60,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 			steps: `  - {name: one, agent: {instructions: "Count."}, input: "a number", output: {schema: {type: integer}}}`,
 			want: []outputRequest{
 				{"Count.\n\n" + words, number, "unsaid", "user: a number"},
-				{"Count.\n\n" + words, number, "unsaid", "user: a number\nassistant: x\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
+				{"Count.\n\n" + words, number, "unsaid", "user: a number\nassistant: x\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 			},
 			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return say([]string{"x", "7"}[n-1]) },
 			state: `{"steps":{"one":7}}`,
@@ -74,7 +74,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 			steps: `  - {name: one, agent: helper, output: {schema: {type: integer}, native: true}}`,
 			want: []outputRequest{
 				{"Help.\n\n" + words, number, "true", "user: go"},
-				{"Help.\n\n" + words, number, "true", "user: go\nassistant: x\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
+				{"Help.\n\n" + words, number, "true", "user: go\nassistant: x\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 			},
 			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return say([]string{"x", "7"}[n-1]) },
 			state: `{"steps":{"one":7}}`,
@@ -171,7 +171,7 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 	want := []outputRequest{
 		{"Count.\n\n" + words, schema, "true", "user: a number"},
 		{"Help.\n\n" + words, schema, "unsaid", "user: more"},
-		{"Help.\n\n" + words, schema, "unsaid", "user: more\nassistant: ?\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
+		{"Help.\n\n" + words, schema, "unsaid", "user: more\nassistant: ?\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("output formats (-want +got):\n%s", diff)

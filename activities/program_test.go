@@ -37,7 +37,7 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 			why  string
 		}{
 			{noted("", "x"), "step needs a name"},
-			{agents.Sequence("both", agents.Steps{noted("one", "x"), agents.Call[string]("two", "notes", nil)}), `step.steps[1].tool "notes" is none`},
+			{agents.Sequence("both", agents.Steps{noted("one", "x"), agents.Call[string]("two", "notes", nil)}), `step.steps[1].tool "notes" is not one of`},
 			{agents.Step{Name: "none"}, "step must have one of"},
 		} {
 			var failed *workflows.StepError

@@ -19,7 +19,7 @@ import (
 // decision, as a new step. The tool runs from its beginning, and receives all answers so far.
 
 // tooManyQuestions is the result of a call whose tool exceeds tools.MaxQuestions.
-const tooManyQuestions = "The tool asked too many questions. The call was given up."
+const tooManyQuestions = "The tool asked too many questions. The call was abandoned."
 
 // inquiry has the earlier questions of a call and their answers. The zero value is that of a call
 // that has not asked. It is not changed after inquiry has returned it.
@@ -43,7 +43,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 		return nil, err
 	}
 	if before.CallID != call.ID || before.Args != runs.DigestArgs(call.Arguments) || in.Decision == nil {
-		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", runs.CodeInternal, nil)
+		return nil, temporal.NewNonRetryableApplicationError("the question belongs to another call", runs.CodeInternal, nil)
 	}
 	// append copies here, so before keeps its own replies.
 	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{

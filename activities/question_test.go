@@ -137,9 +137,9 @@ func TestAToolAsks(t *testing.T) {
 func TestAToolGetsTheOutcomeOfItsQuestion(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[runs.DecisionKind]string{
-		runs.DecisionReject: `The person who was asked declined to answer. They said: "x"`,
-		runs.DecisionCancel: "Whoever was asked gave no answer.",
-		runs.DecisionExpire: "Nobody answered the question in time.",
+		runs.DecisionReject: `The user declined to answer the question. Reason: "x"`,
+		runs.DecisionCancel: "The question was cancelled without an answer.",
+		runs.DecisionExpire: "The question expired without an answer.",
 	} {
 		t.Run(string(verdict), func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ func canonicalDigest(arguments string) string {
 const maxDepth = 100
 
 // errAmbiguous tells that JSON has no canonical form here.
-var errAmbiguous = errors.New("activities: JSON has more than one reading")
+var errAmbiguous = errors.New("activities: the JSON is ambiguous")
 
 // canonicalJSON returns JSON with sorted members and without white space.
 func canonicalJSON(text string) (string, error) {

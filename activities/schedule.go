@@ -42,7 +42,7 @@ const (
 func failFiring(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, schedules.ErrUnknown):
-		return temporal.NewNonRetryableApplicationError("the schedule was deleted, or changed more than once, meanwhile", errorScheduleGone, nil)
+		return temporal.NewNonRetryableApplicationError("the schedule was deleted, or changed more than once, while it fired", errorScheduleGone, nil)
 	case errors.Is(err, catalog.ErrUnknownAgent):
 		return temporal.NewNonRetryableApplicationError("the schedule's agent is not published", errorUnknownAgent, nil)
 	}
@@ -111,7 +111,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Stored, run st
 			return "", false, err
 		}
 	}
-	return "", false, fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
+	return "", false, fmt.Errorf("%w: the thread kept changing", stream.ErrUnavailable)
 }
 
 // speaker returns the agent of the run: the schedule's agent named, or the one that it has handed
@@ -152,7 +152,7 @@ func (a *Activities) CancelRun(ctx context.Context, in runs.FireInput) (out runs
 		run = k.RunAt(in.Tenant, in.At)
 	}
 	ctx = inRun(ctx, runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}, "", "")
-	if err := a.cancelFired(ctx, run, "its schedule cancels it"); err != nil {
+	if err := a.cancelFired(ctx, run, "the schedule cancels the run"); err != nil {
 		return out, fail(ctx, err)
 	}
 	out, err = a.standing(ctx, run)

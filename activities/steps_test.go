@@ -132,7 +132,7 @@ var stepsCases = map[string]struct {
 	"a provider that no worker has": {
 		steps: `
   - {name: one, agent: {model: nobody/large}, input: "x", onError: continue}`,
-		state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has a model provider \"nobody\""}}}}`,
+		state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has the model provider \"nobody\""}}}}`,
 	},
 	"a model that its provider does not know": {
 		steps: `

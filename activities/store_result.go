@@ -30,7 +30,7 @@ func (a *Activities) storeResult(ctx context.Context, run stream.Run, said runs.
 	}
 	m, err := agui.DecodeToolResult(id, said.Content, said.Error)
 	if _, wrong := errors.AsType[*agui.DecodeError](err); wrong {
-		return runs.Decision{}, temporal.NewNonRetryableApplicationError("the result is neither text nor parts", "invalid_tool_result", nil)
+		return runs.Decision{}, temporal.NewNonRetryableApplicationError("the result is neither a string nor a list of content parts", "invalid_tool_result", nil)
 	}
 	if err != nil {
 		return runs.Decision{}, err

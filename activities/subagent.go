@@ -88,7 +88,7 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 		if _, err := narration.TaskOf(call.Arguments); err != nil {
 			return err.Error()
 		}
-		return fmt.Sprintf("The agent %.64q cannot be given work here: too many agents are at work for one another, or too many calls are made at once.", call.Name)
+		return fmt.Sprintf("The agent %.64q cannot be called here: subagents are nested too deep, or the turn has too many calls.", call.Name)
 	}
 	if slices.ContainsFunc(agents.Handoffs(d.Tools), func(name string) bool { return agents.HandoffTool(name) == call.Name }) {
 		return notHandedOver(call)
@@ -147,7 +147,7 @@ func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.S
 	}
 	task, err := narration.TaskOf(call.Arguments)
 	if err != nil {
-		return "", temporal.NewNonRetryableApplicationError("the task of a subagent is not one", runs.CodeInternal, nil)
+		return "", temporal.NewNonRetryableApplicationError("the arguments of the subagent's call have no valid task", runs.CodeInternal, nil)
 	}
 	return task, nil
 }

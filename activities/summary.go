@@ -23,7 +23,7 @@ func recordedKept(ctx context.Context, done *stream.Record, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(result.Kept, v); err != nil {
-		return fmt.Errorf("activities: what is kept: %w", err)
+		return fmt.Errorf("activities: decode the stored step: %w", err)
 	}
 	return nil
 }

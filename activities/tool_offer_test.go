@@ -62,7 +62,7 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 	d := setupDeploy(t, 20)
 	d.acts.ToolGrace = time.Nanosecond
 	events, _ := d.run("go")
-	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != `the agent needs what is not available: unknown tool "charge"` || d.looks.Load() != 1 {
+	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != `tools of the agent are not available: unknown tool "charge"` || d.looks.Load() != 1 {
 		t.Errorf("got %+v after %d reads", end, d.looks.Load())
 	}
 }
@@ -75,7 +75,7 @@ func TestAllMissingAgentsAreNamed(t *testing.T) {
 	e.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
 	e.acts.ToolGrace = time.Nanosecond
 	events, _ := e.run("go")
-	const want = "the agent needs what is not available: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
+	const want = "tools of the agent are not available: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
 	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != want {
 		t.Errorf("%+v, want %s", end, want)
 	}
@@ -132,7 +132,7 @@ func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {
 	if strings.Contains(typesOf(events), "CUSTOM") {
 		t.Errorf("events of later readers: got %s", typesOf(events))
 	}
-	if log := d.logged.String(); strings.Count(log, "a run needs what is not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
+	if log := d.logged.String(); strings.Count(log, "tools of a run are not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
 		t.Errorf("log: got %s", log)
 	}
 }

@@ -41,10 +41,10 @@ func (o *Output) compiled() (*jsonschema.Schema, error) {
 		return nil, o.wrong
 	}
 	if len(o.Schema) == 0 {
-		return nil, errors.New("it is missing")
+		return nil, errors.New("the schema is missing")
 	}
 	if len(o.Schema) > maxAnswer {
-		return nil, fmt.Errorf("it has more than %d bytes", maxAnswer)
+		return nil, fmt.Errorf("the schema has more than %d bytes", maxAnswer)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(o.Schema))
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 	raw := unfenced(answer)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(raw))
 	if err != nil {
-		return nil, &AnswerError{[]string{"it is not JSON, or not only that"}}
+		return nil, &AnswerError{[]string{"the answer is not JSON, or has text around the JSON"}}
 	}
 	err = schema.Validate(value)
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {

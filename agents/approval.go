@@ -142,7 +142,7 @@ func (a Approval) mistakes(key string) []mistake {
 		found = append(found, newMistake(key+".when", "must be at most %d bytes, not %d", maxCondition, len(a.When)))
 	case a.When != "":
 		if _, err := compileCondition(a.When); err != nil {
-			found = append(found, newMistake(key+".when", "is no condition: %s", err))
+			found = append(found, newMistake(key+".when", "is not a valid condition: %s", err))
 		}
 	}
 	return append(found, a.decisionMistakes(key)...)

@@ -43,7 +43,7 @@ func (d *Definition) unusedNames(key string, a Approval) []mistake {
 	for i, name := range a.Tools {
 		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
 		if toolName.MatchString(name) && !used {
-			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %q is none of the agent's tools", key, name)})
+			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %q is not one of the agent's tools", key, name)})
 		}
 	}
 	return found

@@ -114,7 +114,7 @@ func (a Approval) approverMistakes(key string) []mistake {
 		found = append(found, newMistake(key+".quorum", "must be 1 to %d, not %d", maxQuorum, a.Quorum))
 	}
 	if most, bounded := a.mostVotes(); bounded && a.Quorum > most {
-		found = append(found, newMistake(key+".quorum", "is %d, and there are %d approvers", a.Quorum, most))
+		found = append(found, newMistake(key+".quorum", "is %d, but the number of approvers is %d", a.Quorum, most))
 	}
 	if a.Remind < 0 || a.Remind > 0 && a.Remind < minRemind {
 		found = append(found, newMistake(key+".remind", "must be at least %s", minRemind))
@@ -139,7 +139,7 @@ func (a Approval) escalationMistakes(key string) []mistake {
 		found = append(found, newMistake(key+".escalate", "must be at most %d, not %d", maxEscalations, n))
 	}
 	if len(a.Escalate) > 0 && len(a.Approvers) == 0 {
-		found = append(found, newMistake(key+".escalate", "needs approvers: without, everybody may decide from the beginning"))
+		found = append(found, newMistake(key+".escalate", "needs approvers: without approvers, every caller may decide from the beginning"))
 	}
 	if a.OnExpiry == OnExpiryEscalate && len(a.Escalate) == 0 {
 		found = append(found, newMistake(key+".onExpiry", "needs escalate"))
@@ -150,9 +150,9 @@ func (a Approval) escalationMistakes(key string) []mistake {
 		late := e.After > a.Expires || e.After == a.Expires && a.OnExpiry != OnExpiryEscalate
 		switch {
 		case e.After == 0:
-			found = append(found, newMistake(at+".after", "must be how long to wait"))
+			found = append(found, newMistake(at+".after", "must be a duration greater than zero"))
 		case e.After <= last:
-			found = append(found, newMistake(at+".after", "must be later than the one before"))
+			found = append(found, newMistake(at+".after", "must be later than that of the previous escalation"))
 		case a.Expires > 0 && late:
 			found = append(found, newMistake(at+".after", "must be before the approval expires"))
 		}
@@ -177,7 +177,7 @@ func checkApproverNames(key string, approvers []string) []mistake {
 		case name == "" || len(a) > maxApprover || !utf8.ValidString(a) || strings.ContainsFunc(a, unicode.IsControl):
 			found = append(found, mistake{key, i, fmt.Sprintf("%s: %.80q must be a subject, or role: and a role, of at most %d bytes", key, a, maxApprover)})
 		case slices.Contains(approvers[:i], a):
-			found = append(found, mistake{key, i, fmt.Sprintf("%s: %.80q is there twice", key, a)})
+			found = append(found, mistake{key, i, fmt.Sprintf("%s: %.80q appears twice", key, a)})
 		}
 	}
 	return found

@@ -65,7 +65,7 @@ func compileCondition(source string) (condition, error) {
 		return condition{}, errors.New(first)
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return condition{}, fmt.Errorf("it is a %s, not true or false", t)
+		return condition{}, fmt.Errorf("the value is a %s, not true or false", t)
 	}
 	program, err := env.Program(checked, cel.CostLimit(maxCost))
 	if err != nil {

@@ -97,7 +97,7 @@ func (c Context) mistakes() []mistake {
 	switch {
 	case c.Model == "":
 	case !c.Summarizes():
-		found = append(found, newMistake("context.model", "writes a summary, so context.policy must be %s", ContextSummarize))
+		found = append(found, newMistake("context.model", "needs context.policy %s", ContextSummarize))
 	case !modelRule.MatchString(c.Model):
 		found = append(found, newMistake("context.model", "%.80q must be provider/model, such as openai/gpt-5-mini", c.Model))
 	}

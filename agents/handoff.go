@@ -45,13 +45,13 @@ func (d *Definition) complainHandoffs() []mistake {
 		case !nameRule.MatchString(name):
 			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
 		case !d.HandsOver():
-			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is for agents with a model of their own, which one of steps or of a workflow has not", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q needs an agent with a model of its own, not with steps or a workflow", tool)})
 		case name == d.Name:
 			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is the agent itself", tool)})
 		case !toolName.MatchString(called):
-			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is too long a name: models call it %s, of at most 64 characters", tool, called)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is too long: its tool is named %s, and tool names have at most 64 characters", tool, called)})
 		case slices.Contains(d.Tools, called), slices.Contains(d.Tools, AgentPrefix+called):
-			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q and another tool have one name for the model, %s", tool, called)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q and another tool have the same name for the model, %s", tool, called)})
 		}
 	}
 	return found
@@ -67,7 +67,7 @@ func (f *Folder) complainTakers(places map[string]Place) []error {
 	for _, d := range f.Agents {
 		for _, name := range Handoffs(d.Tools) {
 			if unable[name] {
-				reason := fmt.Sprintf("tools: %q is steps or a workflow: it cannot take a thread over", HandoffPrefix+name)
+				reason := fmt.Sprintf("tools: %q has steps or a workflow, and cannot take over a thread", HandoffPrefix+name)
 				wrong = append(wrong, places[kindAgent+" "+d.Name].Wrong("tools", reason))
 			}
 		}

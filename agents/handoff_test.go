@@ -15,13 +15,13 @@ func TestHandoffErrors(t *testing.T) {
 		"pattern":          {least + "tools: [\"handoff:*\"]\n", `a.yaml:3: tools: "handoff:*" must name one agent, without a pattern`},
 		"no name":          {least + "tools: [\"handoff:\"]\n", `a.yaml:3: tools: "handoff:" must name one agent, without a pattern`},
 		"itself":           {least + "tools: [\"handoff:a\"]\n", `a.yaml:3: tools: "handoff:a" is the agent itself`},
-		"long name":        {least + "tools: [\"handoff:" + long + "\"]\n", `a.yaml:3: tools: "handoff:` + long + `" is too long a name: models call it transfer_to_` + long + `, of at most 64 characters`},
-		"name of a tool":   {least + "tools: [transfer_to_b, \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have one name for the model, transfer_to_b`},
-		"name of an agent": {least + "tools: [\"agent:transfer_to_b\", \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have one name for the model, transfer_to_b`},
-		"from steps":       {least + "tools: [\"handoff:b\"]\nsteps: [{name: x, agent: c}]\n", `a.yaml:3: tools: "handoff:b" is for agents with a model of their own, which one of steps or of a workflow has not`},
-		"from a workflow":  {"name: a\nworkflow: w\ntools: [\"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" is for agents with a model of their own, which one of steps or of a workflow has not`},
-		"from a step":      {least + "steps:\n  - {name: x, agent: {tools: [\"handoff:b\"]}}\n", `a.yaml:4: steps[0].agent.tools "handoff:b" is not for a step: a step cannot hand the thread over`},
-		"unused rule":      {least + "tools: [\"handoff:b\"]\napprovals: [{tools: [b]}]\n", `a.yaml:4: approvals[0].tools: "b" is none of the agent's tools`},
+		"long name":        {least + "tools: [\"handoff:" + long + "\"]\n", `a.yaml:3: tools: "handoff:` + long + `" is too long: its tool is named transfer_to_` + long + `, and tool names have at most 64 characters`},
+		"name of a tool":   {least + "tools: [transfer_to_b, \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have the same name for the model, transfer_to_b`},
+		"name of an agent": {least + "tools: [\"agent:transfer_to_b\", \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have the same name for the model, transfer_to_b`},
+		"from steps":       {least + "tools: [\"handoff:b\"]\nsteps: [{name: x, agent: c}]\n", `a.yaml:3: tools: "handoff:b" needs an agent with a model of its own, not with steps or a workflow`},
+		"from a workflow":  {"name: a\nworkflow: w\ntools: [\"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" needs an agent with a model of its own, not with steps or a workflow`},
+		"from a step":      {least + "steps:\n  - {name: x, agent: {tools: [\"handoff:b\"]}}\n", `a.yaml:4: steps[0].agent.tools "handoff:b" is not available in a step: a step cannot hand over the thread`},
+		"unused rule":      {least + "tools: [\"handoff:b\"]\napprovals: [{tools: [b]}]\n", `a.yaml:4: approvals[0].tools: "b" is not one of the agent's tools`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func TestHandoffToStepsIsAMistake(t *testing.T) {
 		"b.yaml": "name: b\nsteps: [{name: x, agent: c}]\n",
 	})
 	_, err := agents.LoadDir(dir)
-	if err == nil || !strings.HasSuffix(err.Error(), `a.yaml:4: tools: "handoff:b" is steps or a workflow: it cannot take a thread over`) {
+	if err == nil || !strings.HasSuffix(err.Error(), `a.yaml:4: tools: "handoff:b" has steps or a workflow, and cannot take over a thread`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -220,11 +220,11 @@ func TestParametersThatExplode(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for text, want := range map[string]string{
-		"  <<: {a: b}\n":         "has a key in line 5 that JSON cannot have",
-		"  ? [a]\n  : b\n":       "has a key in line 5 that JSON cannot have",
+		"  <<: {a: b}\n":         "has a key in line 5 that JSON does not support",
+		"  ? [a]\n  : b\n":       "has a key in line 5 that JSON does not support",
 		"  a: 1\n  a: 2\n":       `has the key "a" twice, again in line 6`,
 		"  a: .nan\n":            "has no JSON form",
-		"  a: !!int nonsense\n":  "has a value in line 5 that cannot be read",
+		"  a: !!int nonsense\n":  "has an invalid value in line 5",
 		"  a: &b\n    c: [*b]\n": "",
 	} {
 		_, err := agents.ParseFile("a.yaml", []byte(leastTool+"parameters:\n"+text))

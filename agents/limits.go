@@ -100,7 +100,7 @@ func (s *SoftLimits) mistakes(hard Limits) []mistake {
 	}
 	var found []mistake
 	if s.Turns == 0 && s.Tokens == 0 && s.Duration == 0 && s.Cost == 0 {
-		found = append(found, newMistake(softKey, "must have one of turns, tokens, duration and cost"))
+		found = append(found, newMistake(softKey, "must have at least one of turns, tokens, duration and cost"))
 	}
 	below := func(key string, soft, hard int64, shown any) {
 		switch {
@@ -123,7 +123,7 @@ func (s *SoftLimits) approvalMistakes() []mistake {
 	a := s.Approval
 	found := a.decisionMistakes(key)
 	if len(a.Tools) > 0 || a.When != "" {
-		found = append(found, newMistake(key, "is a question of its own: its rule has no tools and no when"))
+		found = append(found, newMistake(key, "must have neither tools nor when"))
 	}
 	if slices.Contains([]string{OnExpirySkip, OnExpiryFail}, a.OnExpiry) {
 		found = append(found, newMistake(key+".onExpiry", "%q must be reject or escalate", a.OnExpiry))

@@ -81,8 +81,8 @@ func TestSoftLimitsHaveOneForm(t *testing.T) {
 func TestSoftLimitsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, soft, want string }{
-		{"nothing", "{}", "a.yaml:4: limits.soft must have one of turns, tokens, duration and cost"},
-		{"only an approval", "{approval: {expires: 1h}}", "a.yaml:4: limits.soft must have one of turns, tokens, duration and cost"},
+		{"nothing", "{}", "a.yaml:4: limits.soft must have at least one of turns, tokens, duration and cost"},
+		{"only an approval", "{approval: {expires: 1h}}", "a.yaml:4: limits.soft must have at least one of turns, tokens, duration and cost"},
 		{"zero", "{tokens: 0}", "a.yaml:4: limits.soft.tokens must be greater than zero"},
 		{"as many turns", "{turns: 30}", "a.yaml:4: limits.soft.turns must be below limits.turns, which is 30"},
 		{"more tokens", "{tokens: 400001}", "a.yaml:4: limits.soft.tokens must be below limits.tokens, which is 400000"},
@@ -92,7 +92,7 @@ func TestSoftLimitsThatCannotBe(t *testing.T) {
 		{"tools", "{turns: 1, approval: {tools: [x]}}", `a.yaml:4: unknown key "limits.soft.approval.tools"`},
 		{"an invalid onExpiry", "{turns: 1, approval: {expires: 1h, onExpiry: skip}}", `a.yaml:4: limits.soft.approval.onExpiry "skip" must be reject or escalate`},
 		{"onExpiry without expires", "{turns: 1, approval: {onExpiry: reject}}", "a.yaml:4: limits.soft.approval.onExpiry needs expires"},
-		{"few approvers", "{turns: 1, approval: {approvers: [ann], quorum: 2}}", "a.yaml:4: limits.soft.approval.quorum is 2, and there are 1 approvers"},
+		{"few approvers", "{turns: 1, approval: {approvers: [ann], quorum: 2}}", "a.yaml:4: limits.soft.approval.quorum is 2, but the number of approvers is 1"},
 		{"not keys", "50000", "a.yaml:4: limits.soft must have keys, not be a number"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,12 +104,12 @@ func TestSoftLimitsThatCannotBe(t *testing.T) {
 		})
 	}
 	_, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\nsteps: [{name: x, agent: {limits: {soft: {turns: 1}}}}]\n"))
-	if err == nil || !strings.Contains(err.Error(), "limits.soft belongs to the agent whose step this is") {
+	if err == nil || !strings.Contains(err.Error(), "limits.soft must be in the agent's own limits, not in a step") {
 		t.Errorf("soft limits of a step: %v", err)
 	}
 	for _, d := range []agents.Approval{{Tools: []string{"x"}}, {When: "true"}} {
 		made := &agents.Definition{Name: "a", Model: "p/m", Limits: agents.Limits{Soft: &agents.SoftLimits{Turns: 1, Approval: d}}}
-		if err := made.Validate(); err == nil || !strings.Contains(err.Error(), "limits.soft.approval is a question of its own") {
+		if err := made.Validate(); err == nil || !strings.Contains(err.Error(), "limits.soft.approval must have neither tools nor when") {
 			t.Errorf("a rule of %+v: %v", d, err)
 		}
 	}

@@ -13,7 +13,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
 	if len(roots) > 1 {
-		r.report("", roots[1], "a second document begins here; there must be one definition in a file")
+		r.report("", roots[1], "a second document begins here: the file must have one definition")
 	}
 	if err := r.err(); err != nil {
 		return nil, err

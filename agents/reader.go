@@ -133,7 +133,7 @@ func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 		case !ok:
 			r.report(path, key, fmt.Sprintf("unknown key %.80q%s", path, suggestion(key.Value, keys(fields))))
 		case r.places[path] != nil:
-			r.report(path, key, fmt.Sprintf("key %q is there twice, first in line %d", path, r.places[path].Line))
+			r.report(path, key, fmt.Sprintf("key %q appears twice, first in line %d", path, r.places[path].Line))
 		default:
 			r.places[path] = value
 			if reason := f.read(value); reason != "" {

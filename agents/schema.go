@@ -77,7 +77,7 @@ func (c *converter) object(node *yaml.Node, depth int) any {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			return c.refuse("has a key in line %d that JSON cannot have", key.Line)
+			return c.refuse("has a key in line %d that JSON does not support", key.Line)
 		}
 		if _, twice := object[key.Value]; twice {
 			return c.refuse("has the key %.80q twice, again in line %d", key.Value, key.Line)
@@ -97,7 +97,7 @@ func (c *converter) scalar(node *yaml.Node) any {
 	case "!!bool", "!!int", "!!float":
 		var v any
 		if err := node.Decode(&v); err != nil {
-			return c.refuse("has a value in line %d that cannot be read", node.Line)
+			return c.refuse("has an invalid value in line %d", node.Line)
 		}
 		return v
 	}

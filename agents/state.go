@@ -99,7 +99,7 @@ func (s State) mistakes() []mistake {
 		found = append(found, checkMember(at+".argument", p.Argument)...)
 		found = append(found, checkMember(at+".key", p.Key)...)
 		if first, twice := keys[p.Key]; twice {
-			found = append(found, newMistake(at+".key", "%.80q is that of %s already", p.Key, predictionKey(first)))
+			found = append(found, newMistake(at+".key", "%.80q is already the key of %s", p.Key, predictionKey(first)))
 		}
 		keys[p.Key] = i
 	}

@@ -25,7 +25,7 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
 	e, err := expression.Compile(source, sc.variables...)
 	if err != nil {
-		t.report(key, "is no expression: %s%s", err, t.hint(source, true))
+		t.report(key, "is not a valid expression: %s%s", err, t.hint(source, true))
 		return nil
 	}
 	t.refers(key, "", e.Steps(), sc)
@@ -39,10 +39,10 @@ var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
 // likely. alone means that the text is an expression, not a template.
 func (t *treeCheck) hint(source string, alone bool) string {
 	if alone && strings.Contains(source, "${") {
-		return " (an expression stands here by itself, without ${ and })"
+		return " (write the expression without ${ and })"
 	}
 	if alone && assignment.MatchString(source) {
-		return " (== compares)"
+		return " (use == to compare)"
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.known)) {
 		if strings.Contains(name, "-") && strings.Contains(source, "steps."+name) {
@@ -63,7 +63,7 @@ func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 	}
 	found, err := expression.ParseTemplate(source, sc.variables...)
 	if err != nil {
-		t.reportIn(key, at, "is no template: %s%s", err, t.hint(source, false))
+		t.reportIn(key, at, "is not a valid template: %s%s", err, t.hint(source, false))
 		return
 	}
 	t.refers(key, at, found.Steps(), sc)
@@ -98,13 +98,13 @@ func (t *treeCheck) refers(key, at string, names []string, sc scope) {
 		switch {
 		case t.open && !k.bare:
 		case !ok:
-			t.reportIn(key, at, "looks at steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
+			t.reportIn(key, at, "refers to steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
 		case k.bare:
-			t.reportIn(key, at, "looks at steps.%s, and that step has no output of its own", name)
+			t.reportIn(key, at, "refers to steps.%s, and that step has no output of its own", name)
 		case !ran && k.group != "":
-			t.reportIn(key, at, "looks at steps.%s, which stands in the list steps.%s, once for each item", name, k.group)
+			t.reportIn(key, at, "refers to steps.%s, which has one output for each item, in the list steps.%s", name, k.group)
 		case !ran:
-			t.reportIn(key, at, "looks at steps.%s, and that step cannot have run yet", name)
+			t.reportIn(key, at, "refers to steps.%s, and that step cannot have run yet", name)
 		}
 	}
 }

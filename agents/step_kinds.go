@@ -47,7 +47,7 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	t.template(at+".input", s.Input, sc)
 	if s.Output != nil {
 		if err := s.Output.compile(); err != nil {
-			t.report(at+".output.schema", "is no JSON Schema: %s", err)
+			t.report(at+".output.schema", "is not a valid JSON Schema: %s", err)
 		}
 		if n := s.Output.MaxRepairs(); n < 0 || n > maxRepairs {
 			t.report(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
@@ -60,7 +60,7 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	case !nameRule.MatchString(a.Name):
 		t.report(at+".agent", "%.80q must be the name of an agent", a.Name)
 	case a.Name == t.d.Name:
-		t.report(at+".agent", "%q would run itself", a.Name)
+		t.report(at+".agent", "%q must not be the agent itself", a.Name)
 	}
 }
 
@@ -68,7 +68,7 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 func (t *treeCheck) inline(at string, a *AgentStep) {
 	inline := t.d.Inline("", a)
 	if inline.Model == "" {
-		t.report(at, "needs a model, or the agent does")
+		t.report(at, "needs a model, in the step or in the agent")
 	}
 	found := textMistakes("instructions", a.Instructions, maxInstructions)
 	if a.Model != "" && !modelRule.MatchString(a.Model) {
@@ -80,13 +80,13 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	found = append(found, a.State.mistakes()...)
 	found = append(found, a.Limits.mistakes()...)
 	if a.Limits.Soft != nil {
-		found = append(found, newMistake(softKey, "belongs to the agent whose step this is"))
+		found = append(found, newMistake(softKey, "must be in the agent's own limits, not in a step"))
 	}
 	if slices.Contains(Subagents(a.Tools), t.d.Name) {
-		found = append(found, newMistake("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
+		found = append(found, newMistake("tools", "%q must not be the agent itself", AgentPrefix+t.d.Name))
 	}
 	for _, name := range Handoffs(a.Tools) {
-		found = append(found, newMistake("tools", "%q is not for a step: a step cannot hand the thread over", HandoffPrefix+name))
+		found = append(found, newMistake("tools", "%q is not available in a step: a step cannot hand over the thread", HandoffPrefix+name))
 	}
 	for _, c := range found {
 		t.found = append(t.found, mistake{at + "." + c.key, c.index, at + "." + c.reason})
@@ -101,7 +101,7 @@ func (t *treeCheck) tool(key, name string) {
 	case !toolName.MatchString(name):
 		t.report(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
 	case !slices.ContainsFunc(ours, func(pattern string) bool { return namesTool(pattern, name) }):
-		t.report(key, "%q is none of the agent's tools%s", name, suggestion(name, ours))
+		t.report(key, "%q is not one of the agent's tools%s", name, suggestion(name, ours))
 	}
 }
 
@@ -114,7 +114,7 @@ func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 		t.report(key+".message", "must be at most %d bytes, not %d", maxMessage, len(a.Message))
 	}
 	if len(a.Rule.Tools) > 0 || a.Rule.When != "" {
-		t.report(key, "is a question of its own: its rule has no tools and no when")
+		t.report(key, "must have neither tools nor when")
 	}
 	t.template(key+".message", a.Message, sc)
 	t.object(key+".args", a.Args, sc)
@@ -152,7 +152,7 @@ func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 	t.branches(key, m.Concurrency, maxConcurrency, m.OnError)
 	item := m.Item()
 	if !itemName.MatchString(item) || !expression.Free(item) || item == "index" || item == "round" || item == "error" {
-		t.report(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else", item)
+		t.report(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a lower-case letter, and not be the name of a variable", item)
 		return
 	}
 	t.list(key+".steps", m.Steps, sc.with(item, "index"))
@@ -178,7 +178,7 @@ func (t *treeCheck) route(key string, cases []Case, sc scope) {
 func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 	switch {
 	case l.Max == 0:
-		t.report(key, "needs max: how often its steps run at most")
+		t.report(key, "needs max, the most rounds")
 	case l.Max < 0 || l.Max > maxRounds:
 		t.report(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
 	}
@@ -201,10 +201,10 @@ func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 		if o.Op == "move" || o.Op == "copy" {
 			t.pointer(at, "from", o.From, o.Op == "move")
 		} else if o.From != "" {
-			t.report(at+".from", "belongs to move and copy")
+			t.report(at+".from", "is only for move and copy")
 		}
 		if !o.hasValue() && o.Value != nil {
-			t.report(at+".value", "does not belong to %s", o.Op)
+			t.report(at+".value", "is not for %s", o.Op)
 		}
 		t.value(at, o.Value, sc)
 	}
@@ -217,9 +217,9 @@ func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
 	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
 		t.report(at, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
 	case strings.Contains(pointer, "${"):
-		t.report(at, "%s: %.80q is taken as it stands: only values are computed", key, pointer)
+		t.report(at, "%s: %.80q must not have ${ }: only values are templates", key, pointer)
 	case changed && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
-		t.report(at, "%s: what is below /steps belongs to the outputs of steps", key)
+		t.report(at, "%s: must not be in /steps, which has the outputs of steps", key)
 	}
 }
 
@@ -242,15 +242,15 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	c := s.Compensate
 	switch {
 	case sc.undoing:
-		t.report(at, "must not stand in what compensates itself")
+		t.report(at, "must not be in a compensation")
 		return
 	case s.Set != nil:
-		t.report(at, "belongs to steps that do something outside of the state")
+		t.report(at, "must not be on a set step, which changes only the state")
 	case s.Compensates():
 		t.report(at, "is not allowed, because the step's branches have compensations already")
 	}
 	if c.Name != "" {
-		t.report(at+".name", "must not be: what compensates has that of its step")
+		t.report(at+".name", "must not be set: a compensation has the name of its step")
 	}
 	if c.Parallel != nil || c.Map != nil {
 		t.report(at, "must not contain parallel or map")

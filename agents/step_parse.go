@@ -99,7 +99,7 @@ func (r *reader) agentStep(prefix string, into **AgentStep) func(*yaml.Node) str
 			return ""
 		}
 		if node.Kind != yaml.MappingNode {
-			return "must be the name of an agent, or what one is, not " + describe(node)
+			return "must be the name of an agent, or an inline agent, not " + describe(node)
 		}
 		r.mapping(prefix, node, []field{
 			{"model", text(&a.Model)},

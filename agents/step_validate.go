@@ -111,7 +111,7 @@ func (t *treeCheck) length(key string, steps []Step, before int) {
 			n += number
 		}
 		if n > maxPath {
-			t.report(at, "is too deep for its name: the names that lead to it, and numbers between them, may have %d bytes", maxPath)
+			t.report(at, "has too long a path: the names and numbers of the path may have %d bytes", maxPath)
 			continue
 		}
 		for _, inner := range s.Inner() {
@@ -143,11 +143,11 @@ func (t *treeCheck) nameStep(at string, s *Step, group string) {
 	case !stepName.MatchString(s.Name):
 		t.report(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
 	case group != "" && s.Name == "error":
-		t.report(at+".name", "%q is where the list of the map has why an item has failed", s.Name)
+		t.report(at+".name", "%q is reserved: the list of a map has the failure of an item there", s.Name)
 	case slices.Contains(takenNames, s.Name):
-		t.report(at+".name", "%q is what steps of an agent are called already", s.Name)
+		t.report(at+".name", "%q is reserved", s.Name)
 	case twice:
-		t.report(at+".name", "%q is that of %s already", s.Name, first.key)
+		t.report(at+".name", "%q is already the name of %s", s.Name, first.key)
 	default:
 		t.known[s.Name] = known{key: at, group: group, bare: s.bare()}
 	}
@@ -194,7 +194,7 @@ func (s *Step) bare() bool {
 // list checks steps that run in sequence: each may refer to the outputs of those before it.
 func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	if len(steps) == 0 {
-		t.report(key, "must have a step at least")
+		t.report(key, "must have at least one step")
 	}
 	for i := range steps {
 		t.step(fmt.Sprintf("%s[%d]", key, i), &steps[i], sc)
@@ -272,12 +272,12 @@ func (s *Step) kinds() []string {
 // belongings reports keys that belong to another kind of step.
 func (t *treeCheck) belongings(at string, s *Step) {
 	if s.Agent == nil && s.Input != "" {
-		t.report(at+".input", "belongs to an agent")
+		t.report(at+".input", "is only for agent steps")
 	}
 	if s.Agent == nil && s.Output != nil {
-		t.report(at+".output", "belongs to an agent")
+		t.report(at+".output", "is only for agent steps")
 	}
 	if s.Tool == "" && s.Args != nil {
-		t.report(at+".args", "belongs to a tool")
+		t.report(at+".args", "is only for tool steps")
 	}
 }

@@ -49,7 +49,7 @@ func (d *Definition) complainDelegates() []mistake {
 		case !nameRule.MatchString(name):
 			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
 		case slices.Contains(d.Tools, name):
-			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q and %q have one name for the model", tool, name)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q and %q have the same name for the model", tool, name)})
 		}
 	}
 	return found

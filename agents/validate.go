@@ -60,9 +60,9 @@ func (d *Definition) mistakes() []mistake {
 	case d.Workflow != "" && !nameRule.MatchString(d.Workflow):
 		found = append(found, newMistake("workflow", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Workflow))
 	case d.Workflow != "" && len(d.Steps) > 0:
-		found = append(found, newMistake("workflow", "cannot be there with steps"))
+		found = append(found, newMistake("workflow", "must not be combined with steps"))
 	case d.Instructions != "" && len(d.Steps) > 0:
-		found = append(found, newMistake("instructions", "would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}"))
+		found = append(found, newMistake("instructions", "must not be combined with steps: each agent step has its own, as in agent: {instructions: …}"))
 	}
 	found = append(found, d.approvalMistakes()...)
 	found = append(found, d.State.mistakes()...)
@@ -94,7 +94,7 @@ func (d *Definition) toolMistakes() []mistake {
 		case !toolRule.MatchString(tool):
 			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %.80q must be a tool's name, or a pattern with *", tool)})
 		case slices.Contains(d.Tools[:i], tool):
-			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q is there twice", tool)})
+			found = append(found, mistake{"tools", i, fmt.Sprintf("tools: %q appears twice", tool)})
 		}
 	}
 	return found

@@ -102,10 +102,10 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 		answer tools.Answer
 		want   string
 	}{
-		"declined":  {tools.Answer{Status: tools.Declined}, "order: The person who was asked declined to answer."},
-		"and why":   {tools.Answer{Status: tools.Declined, Words: `"no"`}, `order: The person who was asked declined to answer. They said: "\"no\""`},
-		"cancelled": {tools.Answer{Status: tools.Cancelled}, "order: Whoever was asked gave no answer."},
-		"expired":   {tools.Answer{Status: tools.Expired}, "order: Nobody answered the question in time."},
+		"declined":  {tools.Answer{Status: tools.Declined}, "order: The user declined to answer the question."},
+		"and why":   {tools.Answer{Status: tools.Declined, Words: `"no"`}, `order: The user declined to answer the question. Reason: "\"no\""`},
+		"cancelled": {tools.Answer{Status: tools.Cancelled}, "order: The question was cancelled without an answer."},
+		"expired":   {tools.Answer{Status: tools.Expired}, "order: The question expired without an answer."},
 		"misfit":    {says(`7`), "order: bad question: the answer is of another type"},
 	} {
 		called := 0

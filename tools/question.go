@@ -139,17 +139,17 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	switch {
 	case e.Status == Expired:
-		return "Nobody answered the question in time."
+		return "The question expired without an answer."
 	case e.Status == Declined && e.Words != "":
 		words, err := json.Marshal(e.Words)
 		if err == nil {
-			return "The person who was asked declined to answer. They said: " + string(words)
+			return "The user declined to answer the question. Reason: " + string(words)
 		}
 		fallthrough
 	case e.Status == Declined:
-		return "The person who was asked declined to answer."
+		return "The user declined to answer the question."
 	}
-	return "Whoever was asked gave no answer."
+	return "The question was cancelled without an answer."
 }
 
 // QuestionError is the error of an invalid question, or of an answer that does not fit the Go type.

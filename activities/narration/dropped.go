@@ -24,7 +24,7 @@ func (n *Narrator) TellDropped(ctx context.Context, dropped []prompt.Dropped) er
 	if len(dropped) == 0 {
 		return nil
 	}
-	activity.GetLogger(ctx).Warn("the model is not sent all content parts", "dropped", len(dropped), "provider", dropped[0].Provider, "reason", dropped[0].Reason)
+	activity.GetLogger(ctx).Warn("some content parts are not sent to the model", "dropped", len(dropped), "provider", dropped[0].Provider, "reason", dropped[0].Reason)
 	var events []agui.Event
 	for _, d := range dropped[:min(len(dropped), maxDropped)] {
 		value, err := json.Marshal(d)

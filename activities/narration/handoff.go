@@ -20,7 +20,7 @@ type Handoff struct {
 
 // handoffSchema is the JSON Schema of the arguments of a handoff.
 const handoffSchema = `{"type":"object","additionalProperties":false,"properties":{` +
-	`"reason":{"type":"string","description":"Why, for the agent that takes over. It knows the conversation."}}}`
+	`"reason":{"type":"string","description":"The reason for the handoff, for the agent that takes over. That agent has the conversation."}}}`
 
 // OfferHandoffs adds handoffs to a model's tools. It returns all tools, and the handoffs that it
 // added: an existing tool of the same name has precedence.

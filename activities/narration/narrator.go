@@ -145,7 +145,7 @@ func (n *Narrator) Add(ctx context.Context, chunk llm.Chunk) error {
 	case llm.ToolCallDelta:
 		call := n.call(c.Index)
 		if call == nil {
-			return &llm.Error{Code: llm.CodeMalformedResponse, Message: "arguments of a tool call that did not begin"}
+			return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the provider sent arguments of a tool call before its start"}
 		}
 		call.arguments.WriteString(c.Arguments)
 		events = append([]agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}, call.follow()...)

@@ -81,7 +81,7 @@ func (r *Reporter) Activity(name, kind string, content any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.activities[name]; !known && len(r.activities) == tools.MaxActivities {
-		return refuse("the call has %d activities already", tools.MaxActivities)
+		return refuse("the call already has %d activities", tools.MaxActivities)
 	}
 	shown := &agui.ActivitySnapshot{MessageID: r.run.Identify("act", r.source+"/"+name), ActivityType: kind, Content: object}
 	if err := r.send(len(object), shown); err != nil {
@@ -181,7 +181,7 @@ func (r *Reporter) send(size int, e agui.Event) error {
 	case r.over:
 		return errCallOver
 	case r.reports == tools.MaxReports:
-		return refuse("the call has made %d reports already", tools.MaxReports)
+		return refuse("the call has already made %d reports", tools.MaxReports)
 	case r.bytes+size > tools.MaxReported:
 		return refuse("the reports of the call would have more than %d bytes", tools.MaxReported)
 	}
@@ -199,13 +199,13 @@ func (r *Reporter) send(size int, e agui.Event) error {
 func encodeReport(v any) (json.RawMessage, error) {
 	raw, err := compact(v)
 	if err != nil {
-		return nil, &tools.ReportError{Reason: "it cannot be encoded", Err: err}
+		return nil, &tools.ReportError{Reason: "the value cannot be encoded", Err: err}
 	}
 	if len(raw) > tools.MaxReport {
-		return nil, refuse("it has %d bytes, more than %d", len(raw), tools.MaxReport)
+		return nil, refuse("the value has %d bytes, more than %d", len(raw), tools.MaxReport)
 	}
 	if agui.TooDeep(raw) {
-		return nil, refuse("it is nested deeper than %d levels", agui.MaxDepth)
+		return nil, refuse("the value is nested deeper than %d levels", agui.MaxDepth)
 	}
 	return raw, nil
 }
@@ -231,7 +231,7 @@ func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
 		return nil, &tools.ReportError{Reason: "the operations do not apply", Err: err}
 	}
 	if len(next) > limit && len(next) > len(doc) {
-		return nil, refuse("what is changed would have %d bytes, more than %d", len(next), limit)
+		return nil, refuse("the changed value would have %d bytes, more than %d", len(next), limit)
 	}
 	return next, nil
 }

@@ -19,7 +19,7 @@ type Subagent struct {
 
 // taskSchema is the JSON Schema of the arguments of a subagent's call.
 const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
-	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
+	`"task":{"type":"string","minLength":1,"description":"The task, with all information that it needs: the agent does not see the rest of this conversation."}}}`
 
 // OfferSubagents adds subagents to a model's tools. It returns all tools, and the subagents that it
 // added: an existing tool of the same name has precedence.
@@ -43,7 +43,7 @@ func TaskOf(arguments string) (string, error) {
 	decoder := json.NewDecoder(strings.NewReader(arguments))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&in); err != nil || in.Task == "" || decoder.More() {
-		return "", errors.New(`invalid arguments: expected {"task": "…"}, a text that is not empty`)
+		return "", errors.New(`invalid arguments: expected {"task": "…"}, a string that is not empty`)
 	}
 	return in.Task, nil
 }

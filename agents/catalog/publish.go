@@ -16,7 +16,7 @@ import (
 var (
 	// ErrKept: the current definition was published over HTTP, and the directory has a different
 	// one.
-	ErrKept = errors.New("catalog: a definition that was put is not replaced by the directory's")
+	ErrKept = errors.New("catalog: the definition that was published over HTTP stays current")
 	// ErrMismatch: the agent's current revision is not the one that the publisher expects.
 	ErrMismatch = errors.New("catalog: another revision is current")
 )

@@ -87,7 +87,7 @@ var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
 // caller) and those of more. The result may be shared with other callers.
 func Compile(source string, more ...string) (*Expression, error) {
 	if len(source) > Max {
-		return nil, fmt.Errorf("it has more than %d bytes", Max)
+		return nil, fmt.Errorf("the expression has more than %d bytes", Max)
 	}
 	// The variables are part of the key: a name may be a variable in one place and unknown in
 	// another.
@@ -156,7 +156,7 @@ func (e *Expression) Holds(variables map[string]any) (bool, error) {
 	}
 	holds, ok := value.(bool)
 	if !ok {
-		return false, fmt.Errorf("it is %s, not true or false", describe(value))
+		return false, fmt.Errorf("the value is %s, not true or false", describe(value))
 	}
 	return holds, nil
 }
@@ -169,7 +169,7 @@ func (e *Expression) List(variables map[string]any) ([]any, error) {
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return nil, fmt.Errorf("it is %s, not a list", describe(value))
+		return nil, fmt.Errorf("the value is %s, not a list", describe(value))
 	}
 	return list, nil
 }
@@ -181,23 +181,23 @@ var missingKey = regexp.MustCompile(`no such key: (.*)`)
 func (e *Expression) explain(err error) error {
 	said := err.Error()
 	if key := missingKey.FindStringSubmatch(said); key != nil && strings.Contains(e.source, key[1]) {
-		return fmt.Errorf("there is no %q", key[1])
+		return fmt.Errorf("there is no key %q", key[1])
 	}
 	for _, harmless := range []struct{ contains, words string }{
-		{"no such key", "a key is not there"},
+		{"no such key", "a key is missing"},
 		{"no such overload", "an operator or function does not fit its values"},
-		{"cost limit", "it is too costly"},
+		{"cost limit", "the expression is too costly"},
 		{"out of bounds", "an index is out of bounds"},
 		{"out of range", "a number is out of range"},
-		{"division by zero", "it divides by zero"},
-		{"modulus by zero", "it divides by zero"},
+		{"division by zero", "division by zero"},
+		{"modulus by zero", "division by zero"},
 		{"overflow", "a number is too large"},
 	} {
 		if strings.Contains(said, harmless.contains) {
 			return errors.New(harmless.words)
 		}
 	}
-	return errors.New("it cannot be evaluated")
+	return errors.New("the expression cannot be evaluated")
 }
 
 // stepsIn returns the names in steps.name and steps["name"], sorted, each once.

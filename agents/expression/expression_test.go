@@ -63,19 +63,19 @@ func TestTemplates(t *testing.T) {
 func TestFailuresTellNoContent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
-		{`state.missing`, `there is no "missing"`},
-		{`state.object.a.c.d`, `there is no "c"`},
-		{`state.object[state.text]`, `a key is not there`},
+		{`state.missing`, `there is no key "missing"`},
+		{`state.object.a.c.d`, `there is no key "c"`},
+		{`state.object[state.text]`, `a key is missing`},
 		{`state.n + 1.0`, `an operator or function does not fit its values`},
 		{`state.list[7]`, `an index is out of bounds`},
-		{`int(state.text)`, `it cannot be evaluated`},
-		{`timestamp(state.text)`, `it cannot be evaluated`},
-		{`state.n / 0`, `it divides by zero`},
+		{`int(state.text)`, `the expression cannot be evaluated`},
+		{`timestamp(state.text)`, `the expression cannot be evaluated`},
+		{`state.n / 0`, `division by zero`},
 		{`9223372036854775807 + state.n`, `a number is too large`},
-		{`0.0 / 0.0`, `it is no finite number`},
-		{`{1: 2}`, `a key is no text`},
+		{`0.0 / 0.0`, `the value is not a finite number`},
+		{`{1: 2}`, `a key is not a string`},
 		{`type(state.n)`, `a type has no JSON form`},
-		{`state.list.map(x, state.list.map(y, state.list.map(z, [1, 2, 3, 4, 5, 6].map(a, [1, 2, 3, 4, 5, 6].map(b, [1, 2, 3, 4, 5, 6].map(c, [1, 2, 3, 4, 5, 6].map(d, [1, 2, 3, 4, 5, 6, 7, 8, 9])))))))`, `it is too costly`},
+		{`state.list.map(x, state.list.map(y, state.list.map(z, [1, 2, 3, 4, 5, 6].map(a, [1, 2, 3, 4, 5, 6].map(b, [1, 2, 3, 4, 5, 6].map(c, [1, 2, 3, 4, 5, 6].map(d, [1, 2, 3, 4, 5, 6, 7, 8, 9])))))))`, `the expression is too costly`},
 	} {
 		e, err := expression.Compile(tt.source)
 		if err != nil {

@@ -154,7 +154,7 @@ func Encode(value any) (json.RawMessage, error) {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return nil, fmt.Errorf("it has no JSON form: %w", err)
+		return nil, fmt.Errorf("the value has no JSON form: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -66,7 +66,7 @@ func plain(v ref.Val) (any, error) {
 // plainIn is plain with the number of values that are left.
 func plainIn(v ref.Val, left *int) (any, error) {
 	if *left--; *left < 0 {
-		return nil, errors.New("it has too many values")
+		return nil, errors.New("the value has too many members")
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -81,7 +81,7 @@ func plainIn(v ref.Val, left *int) (any, error) {
 		if f := float64(v); !math.IsNaN(f) && !math.IsInf(f, 0) {
 			return f, nil
 		}
-		return nil, errors.New("it is no finite number")
+		return nil, errors.New("the value is not a finite number")
 	case types.String:
 		return string(v), nil
 	case types.Bytes:
@@ -118,7 +118,7 @@ func plainObject(v traits.Mapper, left *int) (any, error) {
 		key := it.Next()
 		name, ok := key.Value().(string)
 		if !ok {
-			return nil, errors.New("a key is no text")
+			return nil, errors.New("a key is not a string")
 		}
 		member, err := plainIn(v.Get(key), left)
 		if err != nil {

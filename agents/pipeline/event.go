@@ -27,7 +27,7 @@ func (w *interpreter) takeEvent(ev Event) error {
 		return nil
 	}
 	if len(places) == 0 {
-		return fmt.Errorf("%w: %q, and nothing is under way", ErrCursor, ev.Kind)
+		return fmt.Errorf("%w: %q without an open step", ErrCursor, ev.Kind)
 	}
 	p := places[len(places)-1]
 	s := p.step
@@ -38,7 +38,7 @@ func (w *interpreter) takeEvent(ev Event) error {
 		w.top().Waiting = false
 		w.then = entering
 	case p.frame.Waiting:
-		return fmt.Errorf("%w: %q, and %q waits", ErrCursor, ev.Kind, p.path)
+		return fmt.Errorf("%w: %q while %q waits", ErrCursor, ev.Kind, p.path)
 	case ev.Kind == EventDone && leaf:
 		w.takeOutput(p, ev.Output)
 	case ev.Kind == EventJoined && forked:
@@ -91,7 +91,7 @@ func (w *interpreter) takeOutput(p openStep, output json.RawMessage) {
 		switch {
 		case errors.As(err, &wrong) && p.frame.Repairs < s.Output.MaxRepairs():
 			w.top().Repairs++
-			w.runAgent(p, "Your last answer is not what it has to be: "+wrong.Error()+". Answer again, with nothing but JSON that fits the schema.")
+			w.runAgent(p, "Your last answer is not valid: "+wrong.Error()+". Answer again, with nothing but JSON that fits the schema.")
 			return
 		case err != nil:
 			f := failf("invalid_output", "step %q: the answer does not fit the schema", p.name)

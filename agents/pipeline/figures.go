@@ -73,7 +73,7 @@ func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
 	case err != nil:
 		return f, 0, err
 	case n <= used:
-		return f, 0, fmt.Errorf("must be more than the %s that are used", FigureText(f.Used))
+		return f, 0, fmt.Errorf("must be more than the %s already used", FigureText(f.Used))
 	}
 	f.Allowed = figure(f.Limit, n)
 	return f, n, nil

@@ -110,7 +110,7 @@ func (w *interpreter) next() {
 func (w *interpreter) failExhausted(places []openStep) {
 	w.closeSteps(places, 0)
 	w.at.Frames, w.left = nil, maxTransitions
-	w.failure = failf("limit_steps", "more than %d steps without anything to wait for", maxTransitions)
+	w.failure = failf("limit_steps", "more than %d steps in a row without a wait", maxTransitions)
 	w.failTree()
 }
 

@@ -227,7 +227,7 @@ steps:
 `,
 		did:        "yes y{}",
 		stepEvents: "+neither -neither +yes -yes",
-		state:      `{"steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no \"missing\""}},"yes":"ok"}}`,
+		state:      `{"steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no key \"missing\""}},"yes":"ok"}}`,
 	},
 	{
 		name: "approved and rejected",

@@ -48,7 +48,7 @@ steps:
 			if w.asked["plan"] != tt.asked || repairs[0] != "" {
 				t.Errorf("attempts: got %v with the repairs %q", w.asked, repairs)
 			}
-			if tt.asked == 2 && !strings.Contains(repairs[1], "is not what it has to be") {
+			if tt.asked == 2 && !strings.Contains(repairs[1], "Your last answer is not valid: ") {
 				t.Errorf("repair: got %q", repairs[1])
 			}
 			if diff := cmp.Diff(decoded(t, tt.state), decoded(t, string(w.state))); diff != "" {

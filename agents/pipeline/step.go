@@ -41,7 +41,7 @@ func (w *interpreter) enter(p openStep) {
 	}
 	// Checked before the step has an effect: the cursor must have room to note it for compensation.
 	if w.compensates(p) && w.undoBytes()+2*len(p.path)+recordBytes > maxUndo {
-		w.failTop(failf("limit_compensations", "step %q: too much is done that may have to be compensated for", p.name))
+		w.failTop(failf("limit_compensations", "step %q: too many steps need compensation", p.name))
 		return
 	}
 	w.begin(p)
@@ -70,7 +70,7 @@ func (w *interpreter) begin(p openStep) {
 	case s.Parallel != nil || s.Map != nil:
 		w.enterBranches(p)
 	default:
-		w.failTop(failf("invalid_step", "step %q has nothing to do", p.name))
+		w.failTop(failf("invalid_step", "step %q has no kind", p.name))
 	}
 }
 

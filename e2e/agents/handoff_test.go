@@ -170,7 +170,7 @@ func TestHandoffAndApprovals(t *testing.T) {
 	for _, ask := range []struct{ text, decision, hands, last string }{
 		{"add first", `{"decision":"approve"}`, "front>desk", "The desk has 2."},
 		{"with care", `{"decision":"approve"}`, "front>desk", "The desk answers."},
-		{"with care", `{"decision":"reject","reason":"no"}`, "", `The front keeps it: A person did not approve this call. It was not made. They said: "no"`},
+		{"with care", `{"decision":"reject","reason":"no"}`, "", `The front keeps it: The approver rejected this call. It was not made. Reason: "no"`},
 		{"with care", `{"decision":"edit","args":{}}`, "front>desk", "The desk answers."},
 	} {
 		in := kit.NewInput(kit.Marked(ask.text))

@@ -22,7 +22,7 @@ func TestApproval(t *testing.T) {
 	}{
 		"approved": {map[string]any{"approved": true}, "14"},
 		"edited":   {map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "100+1"}}, "101"},
-		"refused":  {map[string]any{"approved": false, "reason": "too dear"}, `A person did not approve this call. It was not made. They said: "too dear"`},
+		"refused":  {map[string]any{"approved": false, "reason": "too dear"}, `The approver rejected this call. It was not made. Reason: "too dear"`},
 		"answered": {map[string]any{"approved": false, "content": "fourteen"}, "fourteen"},
 	} {
 		t.Run(name, func(t *testing.T) {

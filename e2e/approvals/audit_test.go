@@ -56,7 +56,7 @@ func TestAuditAfterLogOutage(t *testing.T) {
 	defer cancel()
 	until(ctx, t, "the model received nothing", func() bool {
 		got := kit.ToolResultsSent(t, prompt)
-		return len(got) == 1 && got[0] == "Nobody approved this call in time. It was not made."
+		return len(got) == 1 && got[0] == "The approval of this call expired. It was not made."
 	})
 	until(ctx, t, "the audit lacks it", func() bool { return audited(ctx, t, g.Endpoint, in.ThreadID, id) == "expired" })
 	until(ctx, t, "the inbox lists it", func() bool {

@@ -41,7 +41,7 @@ func TestHooksForLegacyInterrupts(t *testing.T) {
 				{"Which color?", []any{blue}, blue},
 				{"How many?", []any{`{"answer":"42"}`}, "42"},
 				{"approve me: which color?", []any{true, map[string]any{"answer": blue}}, blue},
-				{"approve me: which color?", []any{"false"}, "A person did not approve this call. It was not made."},
+				{"approve me: which color?", []any{"false"}, "The approver rejected this call. It was not made."},
 			} {
 				prompt, thread := kit.Marked("Paint it."), kit.NewThread()
 				scriptQuestions(t, prompt, kit.Marked("Painted."), questionCall(c.question))

@@ -98,7 +98,7 @@ func TestAnswersToAToolFit(t *testing.T) {
 	f.Finish(t)
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
-	if !slices.Equal(got, []string{"Whoever was asked gave no answer.", "blue"}) {
+	if !slices.Equal(got, []string{"The question was cancelled without an answer.", "blue"}) {
 		t.Errorf("the model received %q", got)
 	}
 	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, asker, then))
@@ -149,7 +149,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	f.UntilSuccess(t)
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
-	if !slices.Equal(got, []string{`The person who was asked declined to answer. They said: "no paint"`, `{"approved":true}`}) {
+	if !slices.Equal(got, []string{`The user declined to answer the question. Reason: "no paint"`, `{"approved":true}`}) {
 		t.Errorf("the model received %q", got)
 	}
 	if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, second[0].ID, `{"decision":"answer","content":{"answer":"blue"}}`); status != http.StatusConflict {

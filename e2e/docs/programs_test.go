@@ -102,7 +102,7 @@ func TestProgramOfAnotherModule(t *testing.T) {
 	}
 	for _, c := range []struct{ decision, then string }{
 		{`{"decision":"approve"}`, "Approved. ship R-candlestick is on its way"},
-		{`{"decision":"reject"}`, "A person did not approve this call. It was not made. release R-candlestick is released"},
+		{`{"decision":"reject"}`, "The approver rejected this call. It was not made. release R-candlestick is released"},
 	} {
 		in := kit.NewInput("candlestick")
 		f := w.FollowAgent(t, orders, in)

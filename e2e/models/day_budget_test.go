@@ -61,7 +61,7 @@ func TestSoftBudgetOfADay(t *testing.T) {
 	t.Parallel()
 	today := dayOf(t)
 	asked := func(used int) string {
-		return fmt.Sprintf("The tenant has used %d tokens on %s, UTC. May the run go on until they are %d?", used, today, used+100)
+		return fmt.Sprintf("The tenant has used %d tokens on %s, UTC. May the run continue up to %d tokens?", used, today, used+100)
 	}
 	p := startWithDays(t)
 	hello, prompt := kit.Marked("Hello."), kit.Marked("Toil.")

@@ -34,8 +34,8 @@ func wantTokenQuestion(t *testing.T, q kit.Interrupt, message string) {
 }
 
 const (
-	firstAsked  = "The run has used 120 tokens. May it go on, up to 220 tokens?"
-	secondAsked = "The run has used 240 tokens. May it go on, up to 250 tokens?"
+	firstAsked  = "The run has used 120 tokens. May it continue, up to 220 tokens?"
+	secondAsked = "The run has used 240 tokens. May it continue, up to 250 tokens?"
 )
 
 // wantError checks that a run ended with a code.
@@ -151,7 +151,7 @@ func TestSoftLimitHeld(t *testing.T) {
 		}
 	}
 	second := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
-	wantTokenQuestion(t, second, "The run has used 180 tokens. May it go on, up to 250 tokens?")
+	wantTokenQuestion(t, second, "The run has used 180 tokens. May it continue, up to 250 tokens?")
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, second.ID, `{"decision":"approve"}`); status != http.StatusOK {
 		t.Fatalf("approve: %d %v", status, answer)
 	}

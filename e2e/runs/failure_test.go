@@ -120,7 +120,7 @@ func TestDeadModelServer(t *testing.T) {
 		}
 	}
 	log := p.Output.String()
-	if strings.Contains(message, "attempt") || strings.Count(log, "a model call failed") != 1 || !strings.Contains(log, "a model call failed for good") {
+	if strings.Contains(message, "attempt") || strings.Count(log, "a model call failed") != 1 || !strings.Contains(log, "a model call failed and will not be attempted again") {
 		t.Errorf("the call was attempted again: %s", message)
 	}
 	if strings.Contains(message+log, "sk-secret-12345678") {

@@ -225,7 +225,7 @@ func (a *answer) call(index int64, b block) error {
 func (a *answer) argue(index int64, arguments string) error {
 	slot, ok := a.slots[index]
 	if !ok {
-		return wire.Malformed("arguments of a tool call that did not begin")
+		return wire.Malformed("the provider sent arguments of a tool call before its start")
 	}
 	a.Received(len(arguments))
 	return a.AddCall(slot, "", "", arguments)

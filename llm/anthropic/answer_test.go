@@ -165,7 +165,7 @@ func TestFaultsInTheStream(t *testing.T) {
 		`{"type":"error"}`:                                                                                           {Code: llm.CodeUnavailable},
 		`["x"]`:                                                                                                      {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"},
 		`{"type":"content_block_delta","index":"x"}`:                                                                 {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"},
-		`{"type":"content_block_delta","index":7,"delta":{"type":"input_json_delta","partial_json":"{"}}`:            {Code: llm.CodeMalformedResponse, Message: "arguments of a tool call that did not begin"},
+		`{"type":"content_block_delta","index":7,"delta":{"type":"input_json_delta","partial_json":"{"}}`:            {Code: llm.CodeMalformedResponse, Message: "the provider sent arguments of a tool call before its start"},
 		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"aaaaaaaaaaaaaaaa"}}`: {Code: llm.CodeResponseTooLarge, Message: "the completion has more than 15 bytes"},
 	} {
 		_, err := decode(wire.Limits{ContentBytes: 15}, data)

@@ -190,7 +190,7 @@ func (a *response) call(at *item, o output) error {
 func (a *response) argue(at *item, literal json.RawMessage) error {
 	piece := a.Unquote(literal)
 	if at.slot < 0 {
-		return wire.Malformed("arguments of a tool call that did not begin")
+		return wire.Malformed("the provider sent arguments of a tool call before its start")
 	}
 	at.hasContent = at.hasContent || piece != ""
 	return a.AddCall(at.slot, "", "", piece)

@@ -155,7 +155,7 @@ func TestFaultsOfAResponse(t *testing.T) {
 		`{"error":{"message":"no","code":429}}`:                                                {Code: llm.CodeRateLimited, Status: 429, Message: "no"},
 		`{"type":"response.completed"}`:                                                        {Code: llm.CodeMalformedResponse, Message: "the last event has no response"},
 		`{"type":"response.output_item.added","output_index":0,"item":[]}`:                     {Code: llm.CodeMalformedResponse, Message: "an item of the response is not a JSON object"},
-		`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`:      {Code: llm.CodeMalformedResponse, Message: "arguments of a tool call that did not begin"},
+		`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`:      {Code: llm.CodeMalformedResponse, Message: "the provider sent arguments of a tool call before its start"},
 		`{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}`:            {Code: llm.CodeTruncated, Message: "the stream ended before the completion did"},
 		`["x"]`: {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not a JSON object"},
 	} {

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrExceeded: the tenant has used its hard budget of the day.
-var ErrExceeded = errors.New("budget: the tenant has used its budget of the day")
+var ErrExceeded = errors.New("budget: the tenant has used its budget for the day")
 
 // Ledger counts what each tenant uses in a day (UTC), in a key-value bucket that all workers share:
 // one entry for each day and tenant, changed by compare-and-swap. It is safe for concurrent use. A

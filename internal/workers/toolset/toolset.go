@@ -111,7 +111,7 @@ func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 		}
 		clash := func(pattern, called string) {
 			if slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == called }) {
-				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s and a tool have one name for the model", d.Name, pattern)})
+				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s and a tool have the same name for the model", d.Name, pattern)})
 			}
 		}
 		for _, name := range agents.Subagents(d.Tools) {

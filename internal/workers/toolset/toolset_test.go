@@ -92,7 +92,7 @@ all.yaml:9: url must begin with https:// or http:// and have a host`},
 		{"built in", "kind: tool\nname: calculate\n" + request, `tool "calculate": there are two of this name: Go and all.yaml:1`},
 		{"server's", "kind: tool\nname: b_x\n" + request + "---\nkind: mcp\nname: b\nurl: http://127.0.0.1:1\n",
 			`tool "b_x": all.yaml:1: its name begins like the tools of b (all.yaml:5)`},
-		{"agent's", "name: a\nmodel: m/m\ntools: [\"calc*\", \"agent:calculate\"]\n", "agent definition: agent a: agent:calculate and a tool have one name for the model"},
+		{"agent's", "name: a\nmodel: m/m\ntools: [\"calc*\", \"agent:calculate\"]\n", "agent definition: agent a: agent:calculate and a tool have the same name for the model"},
 		{"built in, server's", "kind: mcp\nname: current\nurl: http://127.0.0.1:1\n", `tool "current_time": Go: its name begins like the tools of current (all.yaml:1)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
