@@ -141,7 +141,7 @@ func decodeStrictly(data []byte, into any) error {
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more after the JSON value")
+		return errors.New("there is text after the JSON value")
 	}
 	return nil
 }

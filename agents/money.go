@@ -20,7 +20,7 @@ const million = 1_000_000
 
 var moneyRule = regexp.MustCompile(`^([0-9]{1,9})(?:\.([0-9]{1,6}))?$`)
 
-var errMoney = errors.New("must be an amount such as 2 or 0.25, with up to nine digits before the point and six behind it")
+var errMoney = errors.New("must be an amount such as 2 or 0.25, with up to nine digits before the point and six after it")
 
 // ParseMoney parses an amount of at least zero. It does not round: more than six places are an
 // error.

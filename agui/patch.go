@@ -128,7 +128,7 @@ func applyPatch(doc, patch json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage("null"), nil
 	}
 	if TooDeep(members[0].value) {
-		return nil, errors.New("what it makes " + tooDeep)
+		return nil, errors.New("the patched value " + tooDeep)
 	}
 	return capture(members[0].value), nil
 }

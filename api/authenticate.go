@@ -67,9 +67,9 @@ func changes(r *http.Request) bool {
 // expired ones are normal, and logged at debug level only.
 func (s *Server) refuseCaller(c *gin.Context, err error) {
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) {
-		s.logger.WarnContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
+		s.logger.WarnContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
 	} else if !errors.Is(err, auth.ErrUnavailable) { // Refuse logs that error
-		s.logger.DebugContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
+		s.logger.DebugContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
 	}
 	s.Refuse(c, err)
 }
@@ -88,6 +88,6 @@ func shortened(err error) string {
 // refuses, with 403 forbidden, callers without the role AdminRole.
 func (s *Server) requireAdmin(c *gin.Context) {
 	if p, ok := auth.From(c.Request.Context()); !ok || !p.Has(s.AdminRole) {
-		s.Refuse(c, problem.New(http.StatusForbidden, "forbidden", "changing what all tenants share needs the role that PERDURE_ADMIN_ROLE names"))
+		s.Refuse(c, problem.New(http.StatusForbidden, "forbidden", "the caller needs the role in PERDURE_ADMIN_ROLE to change agents"))
 	}
 }

@@ -56,6 +56,6 @@ func (s *Server) abandon(ctx context.Context, in *preparedInput) {
 	// The client's context has ended. Cancel sets a timeout of its own.
 	ctx = context.WithoutCancel(ctx)
 	if err := s.commands.Cancel(ctx, in.run, "the client has disconnected"); err != nil {
-		s.logger.WarnContext(ctx, "a run that its client left could not be cancelled", "error", err)
+		s.logger.WarnContext(ctx, "the run of a disconnected client could not be cancelled", "error", err)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	case o.Join && c.Query("after") != "":
-		s.Refuse(c, problem.BadRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
+		s.Refuse(c, problem.BadRequest("invalid_input", "", "join must not be combined with after"))
 		return
 	}
 	if err := s.find.AwaitEffect(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {

@@ -68,11 +68,11 @@ func TestALinkDecidesOnce(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "Nothing more was decided") || !strings.Contains(a.body, "What stands: approve") {
+		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
 			t.Errorf("%s again: %d %s", method, a.status, a.body)
 		}
 	}
-	if a := o.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "What stands: approve") {
+	if a := o.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
 		t.Errorf("another decision: %d %s", a.status, a.body)
 	}
 	if a := o.do(http.MethodPost, again, ""); a.status != http.StatusOK { // the same decision of the same person
@@ -111,7 +111,7 @@ func TestLinksThatDecideNothing(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			a := o.do(method, want.path, "")
-			if a.status != want.status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(a.body, "Nothing was decided") {
+			if a.status != want.status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(a.body, "No decision was made") {
 				t.Errorf("%s %s: %d %s", method, name, a.status, a.body)
 			}
 		}

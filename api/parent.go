@@ -34,9 +34,9 @@ func (s *Server) inherit(ctx context.Context, in *preparedInput) (last uint64, e
 // errNoParent returns the 422 unknown_parent for a parent run ID that no thread, or more than one
 // thread, has. found is the number of threads.
 func errNoParent(found int) *problem.Problem {
-	detail := "no thread has a run with the id in parentRunId: leave that out, or name the run's thread here"
+	detail := "no thread has a run with the id in parentRunId: omit parentRunId, or set parentThreadId to the thread of that run"
 	if found > 1 {
-		detail = "several threads have a run with the id in parentRunId: name the one that is meant"
+		detail = "several threads have a run with the id in parentRunId: set parentThreadId to the thread of that run"
 	}
 	p := problem.New(http.StatusUnprocessableEntity, "unknown_parent", detail)
 	p.Pointer = parentThreadPointer

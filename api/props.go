@@ -86,7 +86,7 @@ func (s *Server) seenSequence(cursor string) (uint64, error) {
 	case errors.Is(err, stream.ErrLogReplaced):
 		return 0, nil
 	case err != nil:
-		return 0, problem.BadRequest("invalid_input", "/forwardedProps/perdure/seen", "must be a cursor of the thread: the id of an event")
+		return 0, problem.BadRequest("invalid_input", "/forwardedProps/perdure/seen", "must be a cursor of the thread, the id of an event")
 	}
 	return at.Seq, nil
 }

@@ -81,7 +81,7 @@ func (s *Server) checkQuery(c *gin.Context) {
 	}
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
-		s.Refuse(c, problem.BadRequest("invalid_input", "", "the query of the URL cannot be read"))
+		s.Refuse(c, problem.BadRequest("invalid_input", "", "the query of the URL is malformed"))
 		return
 	}
 	// nil if openapi.yaml does not have the route: then it has no parameters.
@@ -136,6 +136,6 @@ func (s *Server) refuseRoute(c *gin.Context) {
 // refuseMethod answers a method that a route does not have with 405 method_not_allowed. gin has set
 // the header Allow before it calls refuseMethod.
 func (s *Server) refuseMethod(c *gin.Context) {
-	detail := fmt.Sprintf("this route does not have the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))
+	detail := fmt.Sprintf("this route does not support the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))
 	s.Refuse(c, problem.New(http.StatusMethodNotAllowed, "method_not_allowed", detail))
 }

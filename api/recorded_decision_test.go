@@ -75,7 +75,7 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 	}
 	o.tells("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
 	o.tells("c2", ids[1], inbox.Expired)
-	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "What stands: reject") {
+	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: reject") {
 		t.Errorf("earlier link: got %d %s", a.status, a.body)
 	}
 	for n, want := range []struct {

@@ -21,7 +21,7 @@ func interruptedBy(app *temporal.ApplicationError) error {
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
-	p := problem.New(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
+	p := problem.New(http.StatusConflict, "interrupted", "the thread waits for decisions: resolve or cancel all of its interrupts in resume")
 	p.ActiveRun = stream.ShownRunID(active.RunID)
 	return p
 }
@@ -33,7 +33,7 @@ func missingResults(app *temporal.ApplicationError) error {
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
-	p := problem.New(http.StatusConflict, "missing_tool_results", "the thread waits for results of the client's tool calls: send a tool message for each, or post them to tool-results")
+	p := problem.New(http.StatusConflict, "missing_tool_results", "the thread waits for results of client tool calls: send a tool message for each call, or post the results to tool-results")
 	p.ActiveRun, p.PendingToolCallIDs = stream.ShownRunID(active.RunID), active.Waiting
 	return p
 }
@@ -42,14 +42,14 @@ func missingResults(app *temporal.ApplicationError) error {
 // while a quorum needs more votes. The input itself was not taken: its run did not start. asking is
 // the ID, in the log, of the run that ended with the interrupts.
 func errStillOpen(asking string) error {
-	p := problem.New(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
+	p := problem.New(http.StatusConflict, "interrupted", "the decisions of the input are counted, and a quorum needs more votes: the thread continues when it has them")
 	p.ActiveRun, p.Counted = stream.ShownRunID(asking), true
 	return p
 }
 
 // errRunIDReused returns the 409 for an input whose run ID another input has used.
 func errRunIDReused(run stream.Run) *problem.Problem {
-	return problem.New(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
+	return problem.New(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q was started with another input: use a new runId", run.Shown()))
 }
 
 // otherEdit returns the 409 other_edit for an input with a vote that cannot be counted. None of the
@@ -86,7 +86,7 @@ func (s *Server) refusedBy(ctx context.Context, in *preparedInput, thread loaded
 	case runs.ErrorRunIDReused:
 		return errRunIDReused(run)
 	case runs.ErrorQueueFull:
-		return problem.New(http.StatusTooManyRequests, "queue_full", fmt.Sprintf("too many runs wait for the thread %.100q", run.Thread.ID))
+		return problem.New(http.StatusTooManyRequests, "queue_full", fmt.Sprintf("the queue of the thread %.100q is full", run.Thread.ID))
 	}
 	return err
 }

@@ -220,7 +220,7 @@ func TestWarningsOfAPublication(t *testing.T) {
 	if w := put("b", "name: b\nmodel: scripted/refund\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n"); w != nil {
 		t.Errorf("warnings about known names: got %q", w)
 	}
-	const elsewhere = "; a worker may have it, since workers announce no providers and scripts"
+	const elsewhere = "; a worker may know it, because workers do not announce providers and scripts"
 	want := []string{
 		`/tools/0: unknown tool "chrage" (did you mean "charge"?)`, `/tools/1: unknown agent "nobody"`, `/tools/3: unknown MCP server "shp" (did you mean "shop"?)`,
 		`/model: unknown model provider "opnai" (did you mean "openai"?)` + elsewhere,

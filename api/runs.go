@@ -382,7 +382,7 @@ func (s *Server) start(ctx context.Context, in *preparedInput, thread loadedThre
 // again. An input that changes or cuts messages cannot steer, and gets a 409 busy.
 func (s *Server) steerInstead(ctx context.Context, in *preparedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
 	if !thread.CanSteer(admitted.input.Accepted) {
-		p := problem.New(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
+		p := problem.New(http.StatusConflict, "busy", "the input changes earlier messages, and the active run accepts only new ones")
 		p.ActiveRun = stream.ShownRunID(active)
 		return false, p
 	}
@@ -404,7 +404,7 @@ func (s *Server) agentOfThread(named catalog.Published, thread *snapshot.Snapsho
 	}
 	p, err := s.Catalog.Current(name)
 	if errors.Is(err, catalog.ErrUnknownAgent) { // published before it got the thread: this node has not read that yet
-		return p, fmt.Errorf("api: this node does not know agent %q yet, which has the thread", name)
+		return p, fmt.Errorf("api: this node does not know agent %q of the thread yet", name)
 	}
 	return p, err
 }
@@ -420,5 +420,5 @@ func checkOutputState(agent catalog.Published, input *agui.RunAgentInput, thread
 	if bytes.HasPrefix(state, []byte("{")) || bytes.Equal(state, []byte("null")) {
 		return nil
 	}
-	return problem.BadRequest("invalid_input", "/state", "must be an object: the outputs of the agent's steps are members of it")
+	return problem.BadRequest("invalid_input", "/state", "must be an object, because the outputs of the agent's steps are its members")
 }

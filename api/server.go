@@ -310,7 +310,7 @@ func (s *Server) ready(c *gin.Context) {
 	defer cancel()
 	switch err := s.Log.Ready(ctx); {
 	case errors.Is(err, stream.ErrFull):
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_full", "the log has no room; runs wait until it has"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_full", "the log is full, and runs wait until it has room"))
 		return
 	case err != nil:
 		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer"))
@@ -321,11 +321,11 @@ func (s *Server) ready(c *gin.Context) {
 		return
 	}
 	if s.Inbox != nil && !s.Inbox.Index.Current() {
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "this node does not receive changes of the list of approvals"))
 		return
 	}
 	if s.Threads != nil && !s.Threads.Current() {
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "threads_unavailable", "changes of the list of threads are not being heard"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "threads_unavailable", "this node does not receive changes of the list of threads"))
 		return
 	}
 	c.String(http.StatusOK, "ready\n")

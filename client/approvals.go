@@ -80,7 +80,7 @@ type ApprovalFilter struct {
 	OlderThan string
 	// Assignee selects approvals that this person may decide: me, a subject, or role:name.
 	Assignee string
-	// Status is open, which is the default, or decided: those of the last 30 days, the last first.
+	// Status is open, which is the default, or decided: those of the last 30 days, latest first.
 	// With decided, OlderThan and Assignee are not allowed. It does not apply to WatchApprovals.
 	Status string
 }

@@ -14,7 +14,7 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("client: the server sent more than %d bytes in one piece", e.Limit)
+	return fmt.Sprintf("client: the server sent more than %d bytes in one response or event", e.Limit)
 }
 
 // FrameError reports a frame of a stream that this version of the client cannot decode.
@@ -23,7 +23,7 @@ type FrameError struct {
 }
 
 func (e *FrameError) Error() string {
-	return fmt.Sprintf("client: an event is not understood: %v", e.Err)
+	return fmt.Sprintf("client: an event is not valid: %v", e.Err)
 }
 
 func (e *FrameError) Unwrap() error { return e.Err }

@@ -146,14 +146,14 @@ func document[T any](ctx context.Context, c *Client, r request) (d Document[T], 
 // decode decodes a response.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("client: the answer is not understood: %w", err)
+		return fmt.Errorf("client: the answer is not valid: %w", err)
 	}
 	return nil
 }
 
 // errSilent is the error of a connection that has received nothing for Config.Silence. The server
 // sends heartbeats, so the connection is probably broken.
-var errSilent = errors.New("nothing came for longer than the server is ever silent")
+var errSilent = errors.New("received neither data nor a heartbeat from the server")
 
 // connection is one request with its response. It ends with its context, and if it receives nothing
 // for silence. It is used by one goroutine.

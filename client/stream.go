@@ -56,7 +56,7 @@ const streamType = "text/event-stream"
 var (
 	errOver      = errors.New("the stream is over")
 	errMayBeOver = errors.New("the stream may be over")
-	errStopped   = errors.New("nobody reads any more")
+	errStopped   = errors.New("the caller has stopped reading")
 )
 
 // events returns the iteration. It yields events until the stream ends, and at most one error, as
@@ -101,7 +101,7 @@ func (r *reader[E]) connection(ctx context.Context, pace *pace, yield func(E, er
 		return errOver
 	}
 	if kind, _, _ := mime.ParseMediaType(conn.resp.Header.Get("Content-Type")); kind != streamType {
-		return &Problem{Status: conn.resp.StatusCode, Title: "the answer is no stream of events but " + kind}
+		return &Problem{Status: conn.resp.StatusCode, Title: "the answer is not an event stream but " + kind}
 	}
 	r.begun, r.size = nil, 0
 	frames := newFrames(conn, maxAnswer)

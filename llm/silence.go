@@ -40,7 +40,7 @@ func callOnce(ctx context.Context, model Model, req *Request, limit time.Duratio
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() {
-		reason := fmt.Sprintf("nothing came for %s", limit)
+		reason := fmt.Sprintf("received nothing for %s", limit)
 		cancel(&Error{Code: CodeTimeout, Message: reason, Reason: reason})
 	})
 	defer silence.Stop()

@@ -81,7 +81,7 @@ func (b *Budget) Overspent(l Limits) *pipeline.Failure {
 	case b.tokens() > l.Tokens:
 		return &pipeline.Failure{Code: CodeLimitTokens, Message: fmt.Sprintf("the run reached its limit of %d tokens", l.Tokens)}
 	case l.Cost > 0 && b.cost() > l.Cost:
-		return &pipeline.Failure{Code: CodeLimitCost, Message: fmt.Sprintf("the run reached its limit of %s for what models cost", agents.Money(l.Cost))}
+		return &pipeline.Failure{Code: CodeLimitCost, Message: fmt.Sprintf("the run reached its cost limit of %s", agents.Money(l.Cost))}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ const (
 	DecisionReject     DecisionKind = "reject"  // tell the model that it may not be made, and why
 	DecisionAnswer     DecisionKind = "answer"  // give the model this result instead, or the tool this answer
 	DecisionCancel     DecisionKind = "cancel"  // no decision is awaited any more
-	DecisionExpire     DecisionKind = "expire"  // nobody decided in time
+	DecisionExpire     DecisionKind = "expire"  // the interrupt expired without a decision
 	DecisionToolResult DecisionKind = "result"  // the result of the client's own tool
 	DecisionAbandon    DecisionKind = "abandon" // the client went on without a result
 )

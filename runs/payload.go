@@ -20,7 +20,7 @@ type PayloadError struct {
 }
 
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("runs: %s takes %d bytes, more than the %d that may enter a history: content belongs in the log", e.Value, e.Size, MaxPayload)
+	return fmt.Sprintf("runs: %s takes %d bytes, more than the limit of %d for the history: store content in the log", e.Value, e.Size, MaxPayload)
 }
 
 // DataConverter returns the data converter of clients and workers: JSON, bounded by MaxPayload.

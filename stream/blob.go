@@ -68,7 +68,7 @@ func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore
 	store, err := l.js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		store, err = l.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
-			Bucket: name, Description: "Perdure: events beyond the size of a frame, checkpoints", Storage: jetstream.FileStorage, Replicas: o.Replicas,
+			Bucket: name, Description: "Perdure: large events, checkpoints", Storage: jetstream.FileStorage, Replicas: o.Replicas,
 		})
 	}
 	if err != nil {

@@ -53,7 +53,7 @@ const (
 // ensureIndex opens the bucket of the index. Markers let watchers see that an entry has expired.
 func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: indexBucket, Description: "Perdure: what threads there are", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+		Bucket: indexBucket, Description: "Perdure: index of threads", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
 	})
 }
 

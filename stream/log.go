@@ -73,7 +73,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	if l.blobs, err = l.ensureBlobs(ctx, o); err != nil {
 		return nil, err
 	}
-	probe := jetstream.KeyValueConfig{Bucket: "ready", Description: "Perdure: whether the log takes writes", Storage: jetstream.FileStorage}
+	probe := jetstream.KeyValueConfig{Bucket: "ready", Description: "Perdure: probe of writes to the log", Storage: jetstream.FileStorage}
 	if l.probe, err = l.KeyValue(ctx, probe); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	cfg := jetstream.StreamConfig{
 		Name:        l.name,
-		Description: "Perdure: every event of every run",
+		Description: "Perdure: events of all runs",
 		Subjects:    []string{l.prefix + ".>"},
 		Storage:     jetstream.FileStorage,
 		Retention:   jetstream.LimitsPolicy,
@@ -147,7 +147,7 @@ func (l *Log) Ready(ctx context.Context) error {
 		return fmt.Errorf("stream: %w", err)
 	}
 	if bound := s.CachedInfo().Config.MaxBytes; bound > 0 && s.CachedInfo().State.Bytes+MaxFrame > uint64(bound) {
-		return fmt.Errorf("%w: less than a frame's room is left of %d bytes", ErrFull, bound)
+		return fmt.Errorf("%w: less than one frame of %d bytes is free", ErrFull, bound)
 	}
 	_, err = l.probe.PutString(ctx, "ready", "")
 	var api *jetstream.APIError

@@ -23,7 +23,7 @@ import (
 // (atomic batches, ADR-50, NATS 2.12).
 
 // ErrStale tells that the state was changed after the caller read it. Nothing was written.
-var ErrStale = errors.New("stream: the state was changed meanwhile")
+var ErrStale = errors.New("stream: the state was changed concurrently")
 
 // mark is the compare-and-swap condition of a record: the subject of the run's marks, and the
 // sequence of the last mark that the step has seen (after; 0 = none).

@@ -84,14 +84,14 @@ func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 		return err
 	}
 	if rec == nil || rec.thread != l.ThreadSubject(t) || rec.Kind != KindDone {
-		return fmt.Errorf("%w: what step %d kept", ErrLogLost, seq)
+		return fmt.Errorf("%w: the stored result of step %d", ErrLogLost, seq)
 	}
 	var result Result
 	if err := rec.Result(ctx, &result); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(result.Kept, v); err != nil {
-		return fmt.Errorf("stream: what record %d keeps: %w", seq, err)
+		return fmt.Errorf("stream: decode the stored result of record %d: %w", seq, err)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 
 // errStale tells that the leader has a record that the replicas do not have yet. Reading again
 // helps.
-var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
+var errStale = fmt.Errorf("%w: the replicas lag", ErrUnavailable)
 
 // Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
 // sequence of a record under that subject which the leader has: a batch of a replica that lacks it

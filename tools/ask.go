@@ -39,10 +39,10 @@ func Ask[T any](ctx context.Context, q Question) (T, error) {
 	if len(q.ResponseSchema) == 0 {
 		schema, err := jsonschema.For[T](nil)
 		if err != nil {
-			return answer, &QuestionError{Reason: "the type of its answer", Err: err}
+			return answer, &QuestionError{Reason: "the type of the answer", Err: err}
 		}
 		if q.ResponseSchema, err = json.Marshal(schema); err != nil {
-			return answer, &QuestionError{Reason: "the type of its answer", Err: err}
+			return answer, &QuestionError{Reason: "the type of the answer", Err: err}
 		}
 	}
 	raw, err := AskJSON(ctx, q)
@@ -50,7 +50,7 @@ func Ask[T any](ctx context.Context, q Question) (T, error) {
 		return answer, err
 	}
 	if err := json.Unmarshal(raw.Content, &answer); err != nil {
-		return answer, &QuestionError{Reason: "the answer is of another type", Err: err}
+		return answer, &QuestionError{Reason: "the answer does not fit the Go type", Err: err}
 	}
 	return answer, nil
 }
@@ -126,4 +126,4 @@ func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 
 // ErrNobodyToAsk is returned for a question outside of a call, or in a call whose caller does not
 // support questions ([Call.Asks]).
-var ErrNobodyToAsk = errors.New("tools: there is nobody to ask")
+var ErrNobodyToAsk = errors.New("tools: the caller does not support questions")

@@ -106,7 +106,7 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 		"and why":   {tools.Answer{Status: tools.Declined, Words: `"no"`}, `order: The user declined to answer the question. Reason: "\"no\""`},
 		"cancelled": {tools.Answer{Status: tools.Cancelled}, "order: The question was cancelled without an answer."},
 		"expired":   {tools.Answer{Status: tools.Expired}, "order: The question expired without an answer."},
-		"misfit":    {says(`7`), "order: bad question: the answer is of another type"},
+		"misfit":    {says(`7`), "order: invalid question: the answer does not fit the Go type"},
 	} {
 		called := 0
 		result, _ := answer(t, order(&called), tt.answer)

@@ -71,7 +71,7 @@ func Func[In, Out any](name, description string, fn func(ctx context.Context, in
 	}
 	parameters, err := parametersOf[In](o.refine)
 	if err != nil {
-		return &brokenTool{spec: o.spec, err: &SpecError{Tool: name, Reason: "the type of its arguments", Err: err}}
+		return &brokenTool{spec: o.spec, err: &SpecError{Tool: name, Reason: "the type of the arguments", Err: err}}
 	}
 	o.spec.Parameters = parameters
 	tool, err := guard(&function[In, Out]{spec: o.spec, fn: fn})
@@ -134,7 +134,7 @@ func resultOf(name string, out any) Result {
 	encoder.SetEscapeHTML(false) // models read <, not \u003c
 	if err := encoder.Encode(out); err != nil {
 		// The tool has run. The text says so, to keep the model from repeating the call.
-		result := Failed(name + " has run, but its result cannot be shown")
+		result := Failed(name + " has run, but its result is not valid")
 		result.Cause = err
 		return result
 	}

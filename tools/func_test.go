@@ -114,7 +114,7 @@ func TestFuncResult(t *testing.T) {
 		{"nothing", fixed(none{}), tools.Result{Content: `{}`}},
 		{"raw JSON", fixed(json.RawMessage(`[1, 2]`)), tools.Result{Content: `[1,2]`}},
 		{"not UTF-8", fixed("a\xffb"), tools.Result{Content: "a\uFFFDb"}},
-		{"not JSON", fixed(math.NaN()), tools.Result{Content: "fixed has run, but its result cannot be shown", IsError: true}},
+		{"not JSON", fixed(math.NaN()), tools.Result{Content: "fixed has run, but its result is not valid", IsError: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestTimeout(t *testing.T) {
 		tool tools.Tool
 		want string
 	}{
-		{"default", tools.Func("wait", "", wait), "wait did not finish within 30s; what it was asked to do may have happened all the same"},
+		{"default", tools.Func("wait", "", wait), "wait did not finish within 30s; the call may have taken effect"},
 		{"idempotent", tools.Func("wait", "", wait, tools.Timeout(time.Second), tools.Idempotent()), "wait did not finish within 1s"},
 	}
 	for _, tt := range tests {

@@ -35,7 +35,7 @@ func guard(tool Tool) (*guarded, error) {
 	}
 	schema, err := CompileSchema(spec.Parameters)
 	if err != nil {
-		return nil, &SpecError{Tool: spec.Name, Reason: "the parameters are no usable schema", Err: err}
+		return nil, &SpecError{Tool: spec.Name, Reason: "the parameters are not a valid schema", Err: err}
 	}
 	return &guarded{inner: tool, spec: spec, arguments: schema}, nil
 }
@@ -107,7 +107,7 @@ func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error)
 	text := fmt.Sprintf("%s did not finish within %s", g.spec.Name, g.spec.Timeout)
 	if !g.spec.Idempotent {
 		// The request can have reached its target before the timeout.
-		text += "; what it was asked to do may have happened all the same"
+		text += "; the call may have taken effect"
 	}
 	result := Failed(text)
 	result.Cause = err

@@ -61,33 +61,33 @@ func (q Question) complete() (Question, error) {
 	}
 	switch {
 	case !reasonRule.MatchString(q.Reason) || len(q.Reason) > 64:
-		return q, &QuestionError{Reason: "its reason must be 1 to 64 letters, digits, _, - or . with at most one colon"}
+		return q, &QuestionError{Reason: "the reason must be 1 to 64 letters, digits, _, - or . with at most one colon"}
 	case q.Reason == "tool_call" || strings.HasPrefix(q.Reason, "core:"):
-		return q, &QuestionError{Reason: "its reason is taken"}
+		return q, &QuestionError{Reason: "the reason is reserved"}
 	case strings.TrimSpace(q.Message) == "" || len(q.Message) > MaxQuestion:
-		return q, &QuestionError{Reason: fmt.Sprintf("its message must have 1 to %d bytes", MaxQuestion)}
+		return q, &QuestionError{Reason: fmt.Sprintf("the message must have 1 to %d bytes", MaxQuestion)}
 	case len(q.ResponseSchema) > MaxQuestionSchema:
-		return q, &QuestionError{Reason: fmt.Sprintf("its schema has more than %d bytes", MaxQuestionSchema)}
+		return q, &QuestionError{Reason: fmt.Sprintf("the schema has more than %d bytes", MaxQuestionSchema)}
 	case len(q.State) > MaxQuestionSchema:
-		return q, &QuestionError{Reason: fmt.Sprintf("its state has more than %d bytes", MaxQuestionSchema)}
+		return q, &QuestionError{Reason: fmt.Sprintf("the state has more than %d bytes", MaxQuestionSchema)}
 	case q.ExpiresIn != 0 && q.ExpiresIn < minExpiry:
-		return q, &QuestionError{Reason: "it must be open for a second at least"}
+		return q, &QuestionError{Reason: "the expiry must be at least one second"}
 	}
 	if len(q.ResponseSchema) > 0 {
 		if _, err := CompileSchema(q.ResponseSchema); err != nil {
-			return q, &QuestionError{Reason: "its schema is none", Err: err}
+			return q, &QuestionError{Reason: "the schema is not valid", Err: err}
 		}
 	}
 	metadata, err := json.Marshal(q.Metadata)
 	if err != nil {
-		return q, &QuestionError{Reason: "its metadata is no JSON", Err: err}
+		return q, &QuestionError{Reason: "the metadata has no JSON form", Err: err}
 	}
 	if len(metadata) > MaxQuestionSchema {
-		return q, &QuestionError{Reason: fmt.Sprintf("its metadata has more than %d bytes", MaxQuestionSchema)}
+		return q, &QuestionError{Reason: fmt.Sprintf("the metadata has more than %d bytes", MaxQuestionSchema)}
 	}
 	for key := range q.Metadata {
 		if strings.HasPrefix(key, "perdure.") {
-			return q, &QuestionError{Reason: "keys of metadata that begin with perdure. are taken"}
+			return q, &QuestionError{Reason: "metadata keys must not begin with perdure."}
 		}
 	}
 	return q, nil
@@ -161,9 +161,9 @@ type QuestionError struct {
 // Error implements error.
 func (e *QuestionError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("bad question: %s: %v", e.Reason, e.Err)
+		return fmt.Sprintf("invalid question: %s: %v", e.Reason, e.Err)
 	}
-	return "bad question: " + e.Reason
+	return "invalid question: " + e.Reason
 }
 
 // Unwrap returns the cause.

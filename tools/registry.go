@@ -28,7 +28,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 			continue
 		}
 		if other, ok := r.tools[g.spec.Name]; ok {
-			wrong = append(wrong, &SpecError{Tool: g.spec.Name, Reason: fmt.Sprintf("there are two of this name: %s and %s", originOf(other), originOf(g))})
+			wrong = append(wrong, &SpecError{Tool: g.spec.Name, Reason: fmt.Sprintf("two tools have this name: %s and %s", originOf(other), originOf(g))})
 		}
 		r.tools[g.spec.Name] = g
 	}
@@ -82,7 +82,7 @@ func (r *Registry) Sources() []Source { return slices.Clone(r.sources) }
 // match returns the tools that one pattern matches, sorted by name.
 func (r *Registry) match(pattern string) ([]Tool, error) {
 	if strings.ContainsAny(pattern, `?[]\`) {
-		return nil, fmt.Errorf("tool pattern %q: only * is special", pattern)
+		return nil, fmt.Errorf("tool pattern %q: the only wildcard is *", pattern)
 	}
 	if own, ok := strings.CutPrefix(pattern, sourcePrefix); ok {
 		return r.selectOffers(own)
@@ -122,11 +122,11 @@ func (r *Registry) With(sources ...Source) (*Registry, error) {
 			return nil, &SpecError{Tool: s.Name(), Reason: "the name of a source must be 1 to 32 of a-z, 0-9 and -, and begin with a letter or digit"}
 		}
 		if i > 0 && all.sources[i-1].Name() == s.Name() {
-			return nil, &SpecError{Tool: s.Name(), Reason: fmt.Sprintf("there are two of this name: %s and %s", all.sources[i-1].Origin(), s.Origin())}
+			return nil, &SpecError{Tool: s.Name(), Reason: fmt.Sprintf("two tools have this name: %s and %s", all.sources[i-1].Origin(), s.Origin())}
 		}
 		for name, tool := range r.tools {
 			if strings.HasPrefix(name, s.Name()+"_") {
-				return nil, &SpecError{Tool: name, Reason: fmt.Sprintf("%s: its name begins like the tools of %s (%s)", originOf(tool), s.Name(), s.Origin())}
+				return nil, &SpecError{Tool: name, Reason: fmt.Sprintf("%s: the name begins like the tools of %s (%s)", originOf(tool), s.Name(), s.Origin())}
 			}
 		}
 	}

@@ -115,7 +115,7 @@ func TestNewRegistryRefuses(t *testing.T) {
 		{"arguments that are no object", []tools.Tool{tools.Func("a", "", func(context.Context, string) (string, error) { return "", nil })}, "must be a struct or a map"},
 		{"recursive arguments", []tools.Tool{tools.Func("a", "", func(context.Context, loop) (string, error) { return "", nil })}, "cycle"},
 		{"no JSON", []tools.Tool{schema("{")}, "not valid JSON"},
-		{"no schema", []tools.Tool{schema(`{"type":"objekt"}`)}, "the parameters are no usable schema"},
+		{"no schema", []tools.Tool{schema(`{"type":"objekt"}`)}, "the parameters are not a valid schema"},
 		{"reference to a file", []tools.Tool{schema(`{"$ref":"file:///etc/passwd"}`)}, "file:///etc/passwd"},
 		{"relative reference", []tools.Tool{schema(`{"$ref":"other.json"}`)}, "other.json"},
 		{"large schema", []tools.Tool{schema(`{"description":"` + strings.Repeat("x", 300<<10) + `"}`)}, "larger than"},
@@ -230,7 +230,7 @@ func TestSchemaProblems(t *testing.T) {
 	tests := []struct{ name, arguments, want string }{
 		{"enum", `{"size":"m"}`, "/size: value must be one of 's', 'l'"},
 		{"range", `{"count":0}`, "/count: minimum: got 0, want 1"},
-		{"alternatives", `{"who":true}`, "/who: expected integer, got boolean; /who: expected string, got boolean; /who: fits none, or too many, of the allowed forms"},
+		{"alternatives", `{"who":true}`, "/who: expected integer, got boolean; /who: expected string, got boolean; /who: fits none, or too many, of the alternatives"},
 		{"forbidden", `{"old":1}`, "/old: is not allowed"},
 		{"through references", `{"tree":{"next":{"next":3}}}`, "/tree/next/next: expected object, got number"},
 	}

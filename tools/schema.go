@@ -90,7 +90,7 @@ func (s *Schema) explain(invalid *jsonschema.ValidationError) *ArgumentsError {
 	s.collect(invalid, found)
 	// The validator has error kinds without a leaf that collect understands.
 	if len(found.Problems) == 0 {
-		return refused("", "they do not fit the schema")
+		return refused("", "the arguments do not fit the schema")
 	}
 	// The validator iterates over maps in random order; a repeated call must have the same text.
 	slices.SortFunc(found.Problems, func(a, b Problem) int {
@@ -120,7 +120,7 @@ func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsEr
 	case *kind.Type:
 		add(at, "expected %s, got %s", strings.Join(k.Want, " or "), k.Got)
 	case *kind.AnyOf, *kind.OneOf:
-		add(at, "fits none, or too many, of the allowed forms")
+		add(at, "fits none, or too many, of the alternatives")
 	case *kind.FalseSchema:
 		add(at, "is not allowed")
 	default:
@@ -143,5 +143,5 @@ func (s *Schema) knownArguments(at []string) string {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return "; there are " + strings.Join(names, ", ")
+	return "; the arguments are " + strings.Join(names, ", ")
 }

@@ -95,7 +95,7 @@ func TestClashesNameBothSides(t *testing.T) {
 	t.Parallel()
 	tool := func(name string) tools.Tool { return declared{foreign{spec: tools.Spec{Name: name}}} }
 	_, err := tools.NewRegistry(slices.Concat(named("refund"), []tools.Tool{tool("refund")})...)
-	if want := `tool "refund": there are two of this name: Go and shop.yaml:7`; errorText(err) != want {
+	if want := `tool "refund": two tools have this name: Go and shop.yaml:7`; errorText(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	fixed, err := tools.NewRegistry(tool("github_star"))
@@ -103,8 +103,8 @@ func TestClashesNameBothSides(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, sources := range map[string][]tools.Source{
-		`tool "github_star": shop.yaml:7: its name begins like the tools of github (github.yaml:1)`: {&shelf{name: "github"}},
-		`tool "a": there are two of this name: a.yaml:1 and a.yaml:1`:                               {&shelf{name: "a"}, &shelf{name: "b"}, &shelf{name: "a"}},
+		`tool "github_star": shop.yaml:7: the name begins like the tools of github (github.yaml:1)`: {&shelf{name: "github"}},
+		`tool "a": two tools have this name: a.yaml:1 and a.yaml:1`:                               {&shelf{name: "a"}, &shelf{name: "b"}, &shelf{name: "a"}},
 		`tool "a_b": the name of a source must be 1 to 32 of a-z, 0-9 and -, and begin with a letter or digit`: {
 			&shelf{name: "a_b"},
 		},

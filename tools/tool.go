@@ -196,7 +196,7 @@ func (s Spec) complete() (Spec, error) {
 	case s.Timeout < 0:
 		return s, &SpecError{Tool: s.Name, Reason: "the timeout must not be negative"}
 	case s.MaxResult != 0 && s.MaxResult < minMaxResult:
-		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the result must be allowed at least %d bytes", minMaxResult)}
+		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the result limit must be at least %d bytes", minMaxResult)}
 	case s.Attempts < 0 || s.Attempts > MaxAttempts:
 		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the attempts must be 1 to %d", MaxAttempts)}
 	case s.TaskQueue != "" && !queueRule.MatchString(s.TaskQueue):

@@ -88,7 +88,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	working := false
 	defer func() {
 		if stopped := ctx.Err() != nil && !working; stopped && err != nil {
-			logger.InfoContext(ctx, "stopped before it worked", "error", err)
+			logger.InfoContext(ctx, "stopped before the worker was ready", "error", err)
 			err = nil // a stop that was requested is no failure
 		}
 	}()
@@ -194,7 +194,7 @@ func publish(ctx context.Context, log *stream.Log, all []*agents.Definition, log
 		}
 		_, err := c.Publish(ctx, d, false)
 		if errors.Is(err, catalog.ErrKept) {
-			logger.WarnContext(ctx, "an agent of the program is not published: another definition was put meanwhile", "agent", d.Name)
+			logger.WarnContext(ctx, "an agent of this worker is not published, because another definition was published over HTTP", "agent", d.Name)
 			continue
 		}
 		if err != nil {

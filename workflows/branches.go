@@ -280,7 +280,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 			interrupts.Notified = max(interrupts.Notified, s.Interrupts.Notified)
 		}
 		if !interrupts.Fits(r.in) {
-			return false, limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
+			return false, limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 		}
 		return false, ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 	case f.fan.Next < f.fan.Count && !failed:

@@ -398,7 +398,7 @@ func TestBranchesAskInVain(t *testing.T) {
 	b := setupBranches(t, 2)
 	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, runs.OnExpiryFail
 	b.run(steppedInput())
-	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "nobody decided in time"}}}; !slices.Equal(b.joined, want) {
+	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "the interrupt expired without a decision"}}}; !slices.Equal(b.joined, want) {
 		t.Errorf("failures of branches: got %+v, want %+v", b.joined, want)
 	}
 }

@@ -19,12 +19,12 @@ func (t *thread) listen(ctx workflow.Context) error {
 		return err
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateSteer, t.steer,
-		workflow.UpdateHandlerOptions{Description: "say something to the active run", Validator: t.validateSteer})
+		workflow.UpdateHandlerOptions{Description: "send a message to the active run", Validator: t.validateSteer})
 	if err != nil {
 		return err
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateDecide, t.decide,
-		workflow.UpdateHandlerOptions{Description: "decide about calls that the thread waits for"})
+		workflow.UpdateHandlerOptions{Description: "decide open interrupts of this thread"})
 	if err != nil {
 		return err
 	}

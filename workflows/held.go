@@ -77,7 +77,7 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: runs.OutcomeCancelled}, true
 	}
 	if r.interrupts.answered = w; w.FailsRun() {
-		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"}, true
+		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"}, true
 	}
 	return r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 }

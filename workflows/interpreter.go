@@ -175,7 +175,7 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	case p.position.Branches != nil && w.Exceeded == nil:
 		return ending{}, false // runBranches hands the decisions to the suspended branches
 	case w.FailsRun():
-		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"})
+		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"})
 	}
 	if calls := decidedCalls(w); len(calls) > 0 {
 		if end, over = p.run.applyDecisions(ctx, w, p.run.step(p.run.turn, stepTools, stepTools)); over {

@@ -21,7 +21,7 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 	})
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityNotify, n).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("a notice was not given", n.Run.LogAttrs(n.Agent, "event", n.Event, "error", err)...)
+		workflow.GetLogger(ctx).Warn("a notification was not sent", n.Run.LogAttrs(n.Agent, "event", n.Event, "error", err)...)
 	}
 }
 

@@ -53,10 +53,10 @@ func (e *StepError) Error() string { return fmt.Sprintf("step failed: %s: %s", e
 
 // ErrAbandoned reports that the client sent another input instead of the results that the step
 // waits for. The program should return it: the run then ends as cancelled.
-var ErrAbandoned = errors.New("workflows: the client went on with something else")
+var ErrAbandoned = errors.New("workflows: the client sent another input instead of the results")
 
 // ErrAtWork refuses a step while the step of another coroutine is under way.
-var ErrAtWork = errors.New("workflows: the agent is at work: several steps at once are one step with branches, such as agents.Parallel")
+var ErrAtWork = errors.New("workflows: another step is active: use one step with branches, such as agents.Parallel, for concurrent steps")
 
 // errOver refuses a step of a coroutine that outlives its program.
 var errOver = errors.New("workflows: the program has ended")
@@ -83,7 +83,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	case err != nil:
 		return fmt.Errorf("workflows: step %q: %w", s.Name, err)
 	case len(tree) > maxTree:
-		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: put what is long into an agent's definition", s.Name, len(tree), maxTree)
+		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: move long texts into the definition of an agent", s.Name, len(tree), maxTree)
 	}
 	done, err := a.claim(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 	case errors.As(err, &failed):
 		return ending{outcome: runs.OutcomeError, code: failed.Code, message: failed.Message}
 	case errors.As(err, &again):
-		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program would continue as new: no program does"}
+		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program must not continue as new"}
 	case err != nil:
 		workflow.GetLogger(ctx).Error("the agent's program failed", r.in.Run.LogAttrs(r.in.Agent, "program", r.in.Program, "error", err)...)
 		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program failed"}

@@ -13,7 +13,7 @@ import (
 // other. It does not block.
 func (t *thread) takeResults(ctx workflow.Context) {
 	t.results.signals = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
-		Description: `say what came of a call of the client's: {"toolCallId", "content"}`,
+		Description: `submit the result of a client tool call: {"toolCallId", "content"}`,
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
@@ -39,12 +39,12 @@ func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "keep a result",
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "record tool result",
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	})
 	var d runs.Decision
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityStoreResult, runs.StoreResult{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
-		workflow.GetLogger(ctx).Warn("a signaled tool result is invalid and was ignored", t.run.in.Run.LogAttrs(t.run.in.Agent, "error", err)...)
+		workflow.GetLogger(ctx).Warn("an invalid tool result in a signal is ignored", t.run.in.Run.LogAttrs(t.run.in.Agent, "error", err)...)
 		return
 	}
 	// Children may have begun to end while the activity stored the result.

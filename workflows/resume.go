@@ -14,7 +14,7 @@ func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 		return ending{}, false
 	}
 	if w.FailsRun() {
-		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"}, true
+		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"}, true
 	}
 	if len(decidedCalls(w)) == 0 && w.Handoff == nil {
 		return ending{}, false

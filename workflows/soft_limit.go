@@ -60,7 +60,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	interrupts.Agent, interrupts.Revision, interrupts.Step, interrupts.Tree, interrupts.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.holdIfFits(interrupts):
-		return limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
+		return limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
@@ -84,9 +84,9 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 	}
 	d, x := w.Calls[0].Decision, *w.Exceeded
 	if !d.Approves() {
-		why := "people did not let the run go on"
+		why := "the approver did not let the run continue"
 		if d.Kind == runs.DecisionExpire {
-			why = "nobody let the run go on in time"
+			why = "the approval to continue the run expired"
 		}
 		return ending{outcome: runs.OutcomeError, code: x.Code, message: why, refused: true}, true
 	}

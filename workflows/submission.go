@@ -40,7 +40,7 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 	}
 	queue := append(slices.Clip(t.queue), *in.Offer)
 	if body, err := runs.Encode(queue); err != nil || len(body) > runs.MaxQueue || !t.fits(queue, t.run.control.steering) {
-		return temporal.NewApplicationError("too many runs wait for this thread", runs.ErrorQueueFull)
+		return temporal.NewApplicationError("the queue of this thread is full", runs.ErrorQueueFull)
 	}
 	return nil
 }
@@ -107,13 +107,13 @@ func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 	}
 	// A vote that cannot be counted refuses the input before any of its decisions counts.
 	if vote := w.ConflictingVote(in.Decisions); vote != nil {
-		return false, temporal.NewApplicationError("others vote for an edit to other arguments", runs.ErrorOtherEdit, *vote)
+		return false, temporal.NewApplicationError("another approver has voted for an edit with other arguments", runs.ErrorOtherEdit, *vote)
 	}
 	next := t.run.in.HandedOver.Redirect(*in.Offer)
 	next.Resume, next.Queue, next.Fire = w, t.queue, cmp.Or(in.Offer.Fire, t.run.in.Fire)
 	body, err := runs.Encode(next)
 	if err != nil || !w.FitsAnswered(len(body), len(in.Decisions)) {
-		return false, temporal.NewApplicationError("the run's id leaves too little room for those that wait", runs.ErrorQueueFull)
+		return false, temporal.NewApplicationError("the run ID is too long for the queue of this thread", runs.ErrorQueueFull)
 	}
 	return true, nil
 }

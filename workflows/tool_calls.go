@@ -131,7 +131,7 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return ending{outcome: runs.OutcomeCancelled}, true
 	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(interrupts):
-		return limit(runs.CodeLimitParallelTools, "the run has more open interrupts than it can carry"), true
+		return limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 	}
 	return ending{}, false
 }

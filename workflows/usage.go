@@ -47,7 +47,7 @@ func (r *run) checkStepLimits() (end ending, over bool) {
 	case l.Limits.Tokens > 0 && l.Tokens > l.Limits.Tokens:
 		end = limit(runs.CodeLimitTokens, "the agent reached its limit of %d tokens", l.Limits.Tokens)
 	case l.Limits.Cost > 0 && l.Cost > l.Limits.Cost:
-		end = limit(runs.CodeLimitCost, "the agent reached its limit of %s for what models cost", agents.Money(l.Limits.Cost))
+		end = limit(runs.CodeLimitCost, "the agent reached its cost limit of %s", agents.Money(l.Limits.Cost))
 	default:
 		return ending{}, false
 	}

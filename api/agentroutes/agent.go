@@ -82,7 +82,7 @@ func (s *Routes) warnings(d *agents.Definition) []string {
 	for _, e := range d.UnknownNames(agents.BuiltIn().With(s.Known).With(s.Tools.Known()).With(published)) {
 		warning := e.Reason
 		if strings.HasSuffix(e.Key, "model") {
-			warning += "; a worker may have it, since workers announce no providers and scripts"
+			warning += "; a worker may know it, because workers do not announce providers and scripts"
 		}
 		all = append(all, warning)
 	}

@@ -50,7 +50,7 @@ func (s *Routes) putAgent(c *gin.Context) {
 	answer := s.describe(catalog.Published{Definition: d, Revision: revision})
 	answer.Warnings = s.warnings(d)
 	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
-		s.Logger.WarnContext(ctx, "an agent is published with names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
+		s.Logger.WarnContext(ctx, "a published agent refers to names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
 	}
 	c.Header("ETag", etag(revision))
 	if existed {

@@ -77,7 +77,7 @@ func pageStart(c *gin.Context) (uint64, error) {
 	}
 	below, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, problem.BadRequest("invalid_cursor", "", fmt.Sprintf("this is not a cursor of this list: %.40q", text))
+		return 0, problem.BadRequest("invalid_cursor", "", fmt.Sprintf("the cursor does not belong to this list: %.40q", text))
 	}
 	return below, nil
 }

@@ -78,7 +78,7 @@ func (s *Routes) listDecided(c *gin.Context) {
 	limit, err := request.Limit(c)
 	for _, name := range []string{"assignee", "olderThan"} {
 		if _, ok := c.GetQuery(name); ok && err == nil {
-			err = problem.BadRequest("invalid_input", "", name+" belongs to status=open")
+			err = problem.BadRequest("invalid_input", "", name+" needs status=open")
 		}
 	}
 	var page []inbox.Reference

@@ -73,7 +73,7 @@ func (s *Routes) makeLink(c *gin.Context) {
 		err = s.decisions.CheckOpen(c.Request.Context(), thread, q)
 	}
 	if err == nil && decisions.IsQuestion(&q.Interrupt) {
-		err = decisions.InvalidAnswer("/decision", "belongs to a call that waits to be made; a tool's question wants an answer")
+		err = decisions.InvalidAnswer("/decision", "must be on a tool call: a question needs an answer")
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -114,7 +114,7 @@ func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	case in.Subject == "" && len(in.Roles) == 0, known && in.Subject == p.Subject && len(in.Roles) == 0:
 		l.Subject, l.Roles = p.Subject, p.Roles
 	case known && !p.Has(roleLinks) && !p.Has(s.adminRole):
-		return l, problem.New(http.StatusForbidden, "not_yours", `only who has the role "links" may ask for links of other people`)
+		return l, problem.New(http.StatusForbidden, "not_yours", `a link for another person needs the role "links"`)
 	}
 	return l, nil
 }
@@ -164,7 +164,7 @@ func (s *Routes) readLink(ctx context.Context, token string) (links.Link, *decis
 		return l, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
 	}
 	if err != nil {
-		return l, nil, problem.New(http.StatusNotFound, "unknown_link", "This is not a link of ours.")
+		return l, nil, problem.New(http.StatusNotFound, "unknown_link", "This link is not valid.")
 	}
 	used, err := s.inbox.Links.Used(ctx, l)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Routes) useLink(c *gin.Context) {
 	// The decision comes before the note that the link was used: a crash in between must not lose
 	// the decision. Without the note the link stays valid, but can only repeat its decision.
 	if err := s.inbox.Links.Use(ctx, l); err != nil {
-		s.find.Logger.WarnContext(ctx, "a link is not known to be used", "error", err)
+		s.find.Logger.WarnContext(ctx, "the use of a link was not recorded", "error", err)
 	}
 	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true, Missing: answer.Missing, Before: answer.Recorded != nil && answer.Recorded.By != l.Subject})
 }
@@ -215,7 +215,7 @@ func (s *Routes) useLink(c *gin.Context) {
 func (s *Routes) showRefusal(c *gin.Context, err error) {
 	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {
-		s.find.Logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
+		s.find.Logger.ErrorContext(c.Request.Context(), "a link failed", "error", err)
 	}
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))

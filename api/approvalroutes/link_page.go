@@ -91,7 +91,7 @@ const maxShown = 16 << 10
 // are too long are not shown at all: a person must not decide by a part of them.
 func shownText(arguments string) string {
 	if len(arguments) > maxShown {
-		return "The arguments are too long to be shown here."
+		return "The arguments are too long to show here."
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(arguments), "", "  ") != nil {

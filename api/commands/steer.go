@@ -52,7 +52,7 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	}
 	accepted := stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: message}}}
 	if !snap.CanSteer(accepted) {
-		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
+		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is already the ID of another message of the thread")
 	}
 	// The digest is over the message, so the same message to the same run is the same proposal.
 	p, err := s.Find.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
@@ -78,7 +78,7 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snap
 	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
 		return stream.Run{}, notActive(thread)
 	}
-	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
+	return stream.Run{}, fmt.Errorf("api: find the active run: %w", err)
 }
 
 // Tell has the run's workflow accept a proposed input as steering. The error is that of Update; the

@@ -103,7 +103,7 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 	// later.
 	who := request.Caller(ctx)
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
-		return forbidden("not_an_approver", "this is others' to decide", at)
+		return forbidden("not_an_approver", "the caller is not an approver of this interrupt", at)
 	}
 	// An edit of a resolved interrupt changes nothing, so its arguments are not checked: its call
 	// may have been cut from the conversation.
@@ -116,7 +116,7 @@ func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapsh
 		return err
 	}
 	if a.rule.NotByRequester && isRequester(input, who) {
-		return forbidden("not_by_requester", "who asked for the run may not decide about its calls", at)
+		return forbidden("not_by_requester", "the requester of the run must not decide about its calls", at)
 	}
 	if !edits {
 		return nil
@@ -172,7 +172,7 @@ func (a *interruptRule) covers(thread *snapshot.Snapshot, tool string, input *st
 	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].SameDeciders(a.rule) {
 		return nil
 	}
-	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "with these arguments the call is under another rule, by which others decide: reject it instead")
+	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "another rule with other approvers applies to the edited arguments: reject the call instead")
 	p.Pointer = editPointer(at)
 	return p
 }

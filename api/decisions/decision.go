@@ -274,7 +274,7 @@ func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, sna
 
 // errDecided returns the 409 decided: another decision stands.
 func errDecided(stands *Decided) *problem.Problem {
-	detail := fmt.Sprintf("the approval %.100q is decided: %s", stands.ID, stands.Decision)
+	detail := fmt.Sprintf("the approval %.100q is already decided: %s", stands.ID, stands.Decision)
 	if stands.By != "" {
 		detail += " by " + stands.By
 	}
@@ -304,14 +304,14 @@ func (s *Service) OtherEdit(ctx context.Context, thread *snapshot.Snapshot, resu
 
 // errOtherEdit returns the 409 other_edit: an approver votes for an edit to other arguments.
 func errOtherEdit(stands *Decided) *problem.Problem {
-	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
+	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "another approver has voted for an edit with other arguments: vote for that edit or for the original arguments, or reject the call")
 	p.Recorded = stands
 	return p
 }
 
 // errExpired returns the 410 expired: the interrupt expired before the decision.
 func errExpired(stands *Decided) *problem.Problem {
-	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the time to decide about %.100q is over", stands.ID))
+	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the approval %.100q has expired", stands.ID))
 	p.Recorded = stands
 	return p
 }
@@ -322,7 +322,7 @@ const codeUnknownApproval = "unknown_approval"
 // UnknownApproval returns the 404 for an interrupt that the thread does not have, or that is not
 // waiting for a decision.
 func UnknownApproval(id string) *problem.Problem {
-	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
+	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread has no open approval %.100q", id))
 }
 
 // Short returns a decision whose arguments are left out if they exceed inbox.MaxArgs bytes. All

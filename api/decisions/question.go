@@ -65,13 +65,13 @@ func (s *Service) checkFits(interrupt *agui.Interrupt, v Request, at string) err
 	case !IsQuestion(interrupt) && answers:
 		var text *string
 		if err := json.Unmarshal(v.Content, &text); err != nil || text == nil {
-			return InvalidAnswer(contentPointer(at), "must be text: the result to give the model")
+			return InvalidAnswer(contentPointer(at), "must be a string: the result for the model")
 		}
 		return nil
 	case !IsQuestion(interrupt), v.Decision == string(runs.DecisionReject), v.Decision == string(runs.DecisionCancel):
 		return nil
 	case !answers:
-		return InvalidAnswer(at+"/decision", `must be "answer" or "reject": it is a tool that asks`)
+		return InvalidAnswer(at+"/decision", `must be "answer" or "reject", because the interrupt is a question`)
 	case s.schemas == nil || len(interrupt.ResponseSchema) == 0:
 		return nil
 	}

@@ -62,11 +62,11 @@ func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMes
 		return nil, fmt.Errorf("api: figures: %w", err)
 	}
 	if err := json.Unmarshal(args, &edited); err != nil {
-		return nil, InvalidAnswer(editPointer(at), "must be an object with allowed: how far the run may go")
+		return nil, InvalidAnswer(editPointer(at), "must be an object with allowed, the new limit")
 	}
 	for name, value := range edited {
 		if name != "allowed" && !bytes.Equal(value, was[name]) {
-			return nil, InvalidAnswer(editPointer(at), "allowed is what can be changed, and nothing else")
+			return nil, InvalidAnswer(editPointer(at), "only allowed can be changed")
 		}
 	}
 	return edited["allowed"], nil
@@ -77,9 +77,9 @@ func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMes
 func (v Request) suitsLimit(at string) error {
 	switch {
 	case v.Decision == string(runs.DecisionAnswer):
-		return InvalidAnswer(at+"/content", "the question is whether the run may go on: approve, edit or reject")
+		return InvalidAnswer(at+"/content", "must not be set for a limit: approve, edit or reject it")
 	case v.Remember != "":
-		return InvalidAnswer(at+"/remember", "each limit that a run passes is asked about")
+		return InvalidAnswer(at+"/remember", "must not be set for a limit: each exceeded limit needs its own decision")
 	}
 	return nil
 }
@@ -139,13 +139,13 @@ func (r Remember) isKnown() bool {
 func (v Request) Check(at string) error {
 	switch {
 	case v.Decision == string(runs.DecisionEdit) && !isObject(v.Args):
-		return InvalidAnswer(editPointer(at), "must be an object: the arguments to make the call with")
+		return InvalidAnswer(editPointer(at), "must be an object with all arguments of the call")
 	case v.Decision == string(runs.DecisionAnswer) && len(v.Content) == 0:
-		return InvalidAnswer(contentPointer(at), "must be the answer, or the result to give the model")
+		return InvalidAnswer(contentPointer(at), "must be the answer, or the result for the model")
 	case !v.Remember.isKnown():
 		return InvalidAnswer(at+"/remember", `must be true, "arguments" or "tool"`)
 	case v.Remember != "" && v.Decision != string(runs.DecisionApprove):
-		return InvalidAnswer(at+"/remember", "belongs to an approval of the call as it is")
+		return InvalidAnswer(at+"/remember", "is only for the decision approve")
 	case len(v.Reason) > commands.MaxReasonBytes:
 		return InvalidAnswer(at+"/reason", fmt.Sprintf("must be at most %d bytes", commands.MaxReasonBytes))
 	}
@@ -217,7 +217,7 @@ func requestOf(interrupt *agui.Interrupt, entry agui.ResumeEntry, at string) (Re
 	}
 	// approved has no default: a payload of another form must not become a rejection.
 	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
-		return Request{}, InvalidAnswer(at+"/payload", "must be an object as the question's responseSchema describes it, with approved true or false")
+		return Request{}, InvalidAnswer(at+"/payload", "must be an object that fits the interrupt's responseSchema, with approved true or false")
 	}
 	v := Request{Args: payload.EditedArgs, Reason: payload.Reason, Remember: payload.Remember}
 	switch {

@@ -47,7 +47,7 @@ func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, of stre
 		decisions, told = append(decisions, d), append(told, answerOf(a.question, a.request))
 	}
 	if unknown > 0 {
-		s.find.Logger.WarnContext(ctx, "the input answers unknown interrupts, which are ignored", "count", unknown)
+		s.find.Logger.WarnContext(ctx, "the input resolves unknown interrupts, which are ignored", "count", unknown)
 	}
 	return append(decisions, results(input.Messages, thread)...), told, nil
 }

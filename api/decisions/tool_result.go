@@ -230,7 +230,7 @@ const codeUnknownCall = "unknown_tool_call"
 
 // errUnknownCall returns that problem, a 404.
 func errUnknownCall(id string) *problem.Problem {
-	return problem.New(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread waits for no result of the tool call %.200q", id))
+	return problem.New(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread does not wait for a result of the tool call %.200q", id))
 }
 
 // errAbandonedCall returns the 410 for a call without a result with which the thread has continued.
@@ -241,7 +241,7 @@ func errAbandonedCall(id string) *problem.Problem {
 // errAnswered returns the 409 for a call that has another result, which it contains unless it is
 // too large.
 func errAnswered(m *agui.Message) *problem.Problem {
-	p := problem.New(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q has another result", m.ToolCallID))
+	p := problem.New(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q already has another result", m.ToolCallID))
 	recorded := AcceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
 	if !m.Content.IsText() {
 		recorded.Content = m.Content.Parts()

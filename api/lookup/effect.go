@@ -97,7 +97,7 @@ func (f *Finder) await(ctx context.Context, tenant, text string, wait func(conte
 		err = wait(patient, cursor, proposal, content)
 	}
 	if err != nil && ctx.Err() == nil {
-		f.Logger.WarnContext(ctx, "a reader is answered before the log shows a decision that was acknowledged", "error", err)
+		f.Logger.WarnContext(ctx, "a response may lack the effect of an acknowledged decision", "error", err)
 	}
 	return context.Cause(ctx)
 }

@@ -12,19 +12,19 @@ import (
 func unauthenticated(err error) *Problem {
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):
-		return Unauthorized("", "the request does not say who sends it")
+		return Unauthorized("", "the request has no credentials")
 	case errors.Is(err, auth.ErrExpired):
 		return Unauthorized("invalid_token", "the credentials have expired")
 	case errors.Is(err, auth.ErrInvalid):
 		return Unauthorized("invalid_token", "the credentials are not accepted")
 	case errors.Is(err, auth.ErrUntrusted): // 401 would ask for credentials, which do not help
-		detail := "requests that come this way are not let in"
+		detail := "requests from this sender are not accepted"
 		if named, ok := errors.AsType[*auth.UntrustedError](err); ok {
 			detail = named.Detail
 		}
 		return New(http.StatusForbidden, "forbidden", detail)
 	case errors.Is(err, auth.ErrUnavailable):
-		p := New(http.StatusServiceUnavailable, "auth_unavailable", "the credentials cannot be checked now; nothing was begun")
+		p := New(http.StatusServiceUnavailable, "auth_unavailable", "the credentials cannot be checked now, and the request had no effect")
 		p.RetryAfter = 1
 		return p
 	}

@@ -11,7 +11,7 @@ const fullRetry = 5
 // Full returns the 503 for a node whose streams or WebSockets have reached their bound. Nothing was
 // begun, so another node may take the request.
 func Full() *Problem {
-	p := New(http.StatusServiceUnavailable, CodeFull, "this node has as much open as it may; nothing was begun, and another node may have room")
+	p := New(http.StatusServiceUnavailable, CodeFull, "this node has reached its limit of open streams, and the request had no effect: try another node")
 	p.RetryAfter = fullRetry
 	return p
 }

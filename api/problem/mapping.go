@@ -38,21 +38,21 @@ func Of(err error) *Problem {
 	case errors.Is(err, schedules.ErrUnknown):
 		return Unknown("schedule", "") // scheduleroutes adds the name
 	case errors.Is(err, schedules.ErrChanged):
-		return New(http.StatusConflict, "schedule_changed", "the schedule has changed since: read it, and try again")
+		return New(http.StatusConflict, "schedule_changed", "the schedule was changed concurrently: read it, and try again")
 	case errors.Is(err, stream.ErrInvalidCursor):
 		return InvalidCursor(err)
 	case errors.Is(err, stream.ErrLogReplaced):
-		return New(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
+		return New(http.StatusGone, "log_replaced", "the cursor belongs to a replaced log: attach without a cursor")
 	case errors.Is(err, stream.ErrGone):
-		return New(http.StatusGone, "gone", "the thread that the cursor is of was deleted; attach anew")
+		return New(http.StatusGone, "gone", "the thread of the cursor was deleted: attach without a cursor")
 	case errors.Is(err, inbox.ErrGone):
-		return New(http.StatusGone, "gone", "events after this cursor may have been removed: list the open approvals, and follow from the new cursor")
+		return New(http.StatusGone, "gone", "events after this cursor may have been removed: list the open approvals, and continue from the new cursor")
 	case errors.As(err, &missing) && missing.Revision == "":
 		return Unknown("agent", missing.Agent)
 	case missing != nil: // errors.As has set missing in the case above
 		return New(http.StatusNotFound, "unknown_revision", fmt.Sprintf("the agent %.100q has no revision %.100q", missing.Agent, missing.Revision))
 	case errors.Is(err, catalog.ErrMismatch):
-		return New(http.StatusPreconditionFailed, "revision_mismatch", "another revision is current than the request expects")
+		return New(http.StatusPreconditionFailed, "revision_mismatch", "the current revision is not the revision that the request expects")
 	}
 	if p := invalidDefinition(err); p != nil {
 		return p
@@ -62,7 +62,7 @@ func Of(err error) *Problem {
 	}
 	// Everything else is a failure of the log or of Temporal, a timeout or a defect, so the outcome
 	// is unknown.
-	unavailable := New(http.StatusServiceUnavailable, codeUnavailable, unknownOutcome+"sending the same again is safe")
+	unavailable := New(http.StatusServiceUnavailable, codeUnavailable, unknownOutcome+"sending the same request again is safe")
 	unavailable.RetryAfter = 1
 	return unavailable
 }
@@ -71,7 +71,7 @@ func Of(err error) *Problem {
 // unknownOutcome the beginning of its detail.
 const (
 	codeUnavailable = "unavailable"
-	unknownOutcome  = "it is unknown whether this took effect; "
+	unknownOutcome  = "the effect of the request is unknown: "
 )
 
 // NotRepeatable returns an error of a request that may have a second effect if it is sent again. If

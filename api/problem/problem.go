@@ -77,7 +77,7 @@ func NoRun(run stream.Run) *Problem {
 // InvalidCursor returns the 400 for an error that wraps stream.ErrInvalidCursor. It takes the
 // reason from the text of the error, after that of the sentinel.
 func InvalidCursor(err error) *Problem {
-	detail := "this is not a cursor of this server, or its place is not in what is asked for"
+	detail := "the cursor is not valid for this stream"
 	if _, why, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
 		detail += ": " + why
 	}

@@ -70,7 +70,7 @@ func unknownMember(name string, into any) *problem.Problem {
 	name = fmt.Sprintf("%.80s", name)
 	known := strings.Join(members(reflect.TypeOf(into).Elem()), ", ")
 	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901
-	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is no member of this object, which may have %s", known))
+	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is not a member of this object, which may have %s", known))
 }
 
 // members returns the names of the JSON members of a struct, including embedded ones, in its order.

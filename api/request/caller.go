@@ -42,7 +42,7 @@ func Requester(ctx context.Context) *auth.Principal {
 func Principal(ctx context.Context) (auth.Principal, error) {
 	p, ok := auth.From(ctx)
 	if !ok {
-		return p, problem.Unauthorized("", "the request does not say who sends it")
+		return p, problem.Unauthorized("", "the request has no credentials")
 	}
 	return p, nil
 }

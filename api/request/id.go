@@ -75,7 +75,7 @@ func CheckRun(run stream.Run) error {
 		return err
 	}
 	if strings.Contains(run.ID, stream.SegmentMark) {
-		return problem.BadRequest("invalid_input", "/runId", "must not have the mark of a segment")
+		return problem.BadRequest("invalid_input", "/runId", "must not have the suffix of a segment")
 	}
 	return CheckID("/runId", run.ID)
 }

@@ -54,7 +54,7 @@ func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// The rest of the body cannot be read, so the connection cannot be reused.
 		c.Header("Connection", "close")
-		return nil, problem.New(http.StatusRequestTimeout, "body_timeout", fmt.Sprintf("the body did not come within %s", r.bodyTime))
+		return nil, problem.New(http.StatusRequestTimeout, "body_timeout", fmt.Sprintf("the body did not arrive within %s", r.bodyTime))
 	case err != nil:
 		return nil, problem.BadRequest("invalid_input", "", "the body could not be read")
 	}

@@ -243,7 +243,7 @@ func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, act
 	case errors.As(err, &gone):
 		return "", "", nil
 	case err != nil:
-		return "", "", fmt.Errorf("api: ask for a firing: %w", err)
+		return "", "", fmt.Errorf("api: find a firing: %w", err)
 	case result.Refused != "":
 		return outcomeRefused, result.Refused, nil
 	}

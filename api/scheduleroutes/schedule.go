@@ -92,7 +92,7 @@ func (s *Routes) createSchedule(c *gin.Context) {
 		err = s.answerSchedule(ctx, c, status, who.Tenant, k)
 	}
 	if definition.ID == random {
-		err = problem.NotRepeatable(err, "the same request again may create a second schedule: with id it creates one")
+		err = problem.NotRepeatable(err, "the same request may create a second schedule, except with an id")
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -119,7 +119,7 @@ func (s *Routes) keepSchedule(ctx context.Context, who auth.Principal, definitio
 	_, err = s.Clock.Describe(ctx, who.Tenant, definition.ID)
 	if !errors.Is(err, schedules.ErrUnknown) {
 		if err == nil {
-			err = problem.New(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q says something else; PUT changes it", definition.ID))
+			err = problem.New(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q exists with another definition: change it with PUT", definition.ID))
 		}
 		return nil, false, err
 	}
@@ -181,7 +181,7 @@ func (s *Routes) rewriteSchedule(ctx context.Context, who auth.Principal, defini
 	// The run of a firing is derived from the definition, so earlier firings would point to the
 	// wrong thread.
 	if there.ThreadID != definition.ThreadID {
-		return nil, problem.BadRequest("invalid_schedule", "/threadId", "cannot be changed: make another schedule")
+		return nil, problem.BadRequest("invalid_schedule", "/threadId", "must not change: create another schedule")
 	}
 	if same, err := isEqual(there, definition); same || err != nil {
 		return there, err
@@ -216,7 +216,7 @@ func (s *Routes) triggerSchedule(c *gin.Context) {
 	}
 	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
 		err := s.Clock.Trigger(ctx, tenant, id, body.Overlap)
-		return problem.NotRepeatable(err, "the same request again may fire the schedule twice: look at its recent firings first")
+		return problem.NotRepeatable(err, "the same request may fire the schedule twice, so check its recent firings first")
 	})
 }
 

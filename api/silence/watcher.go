@@ -106,7 +106,7 @@ func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status
 		if thread, err := w.Find.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil {
 			place.Agent = thread.Handed.To
 		}
-		_, end, err = w.Find.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the run's workflow ended from outside"})
+		_, end, err = w.Find.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the workflow of the run was closed from outside"})
 	}
 	if err != nil {
 		return fmt.Errorf("api: end run %q: %w", place.Run.ID, err)
@@ -114,7 +114,7 @@ func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status
 	if end != nil {
 		return nil
 	}
-	w.Find.Logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
+	w.Find.Logger.WarnContext(ctx, "ended a run whose workflow was closed from outside", "tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
 	return nil
 }
 

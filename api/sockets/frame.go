@@ -104,7 +104,7 @@ func (r *clientFrame) checkMembers(frame []byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name != "type" && name != "id" && string(members[name]) != "null" && !slices.Contains(known, name) {
-			return invalidFrame("/"+name, fmt.Sprintf("is no member of a frame %s, which may have %s", r.Type, strings.Join(append([]string{"type", "id"}, known...), ", ")))
+			return invalidFrame("/"+name, fmt.Sprintf("is not a member of a frame %s, which may have %s", r.Type, strings.Join(append([]string{"type", "id"}, known...), ", ")))
 		}
 	}
 	return nil

@@ -164,7 +164,7 @@ func (s *session) handle(ctx context.Context, r *clientFrame) error {
 	case "tool_result":
 		return s.start(ctx, r, s.toolResult)
 	default:
-		return invalidFrame("/type", "is no type of frame")
+		return invalidFrame("/type", "is not a frame type")
 	}
 	return nil
 }
@@ -249,11 +249,11 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.open[id] != nil:
-		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket; the first subscription continues")
+		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket, and the first subscription continues")
 		p.Pointer = "/id"
 		return p
 	case len(s.open) >= s.PerSocket:
-		return problem.New(http.StatusTooManyRequests, "too_many_streams", "this socket has as much open as it may; end something first, or open another socket")
+		return problem.New(http.StatusTooManyRequests, "too_many_streams", "this socket has reached its limit of open requests: end one, or open another socket")
 	}
 	s.open[id] = &openRequest{stop: stop}
 	return nil

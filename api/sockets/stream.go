@@ -87,7 +87,7 @@ func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Ru
 		o.After, o.Profile, err = s.Find.Position(r.After, r.ProtocolVersion)
 	}
 	if err == nil && r.RunID != nil && r.Join && o.After != nil {
-		err = invalidFrame("/join", "is for clients without a cursor: send either join or after")
+		err = invalidFrame("/join", "must not be combined with after")
 	}
 	o.Join = r.Join
 	return run, o, err
@@ -199,7 +199,7 @@ func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view
 	if errors.Is(err, io.EOF) {
 		return err
 	}
-	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe after the last cursor")
+	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream was interrupted: subscribe again after the last cursor")
 }
 
 // subscription is the streams.Transport of one stream of a WebSocket. It needs no heartbeats,

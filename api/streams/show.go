@@ -115,7 +115,7 @@ func (s *Streams) Ending(ctx context.Context, err error) string {
 	case errors.Is(err, io.EOF):
 		return "finished"
 	case errors.As(err, &forbidden):
-		s.Logger.ErrorContext(ctx, "stream ended before an event that AG-UI forbids", "error", err)
+		s.Logger.ErrorContext(ctx, "stream ended because its next event violates AG-UI", "error", err)
 		return "forbidden"
 	case errors.Is(err, live.ErrSlow):
 		return "slow"
@@ -130,6 +130,6 @@ func (s *Streams) Ending(ctx context.Context, err error) string {
 	case errors.Is(err, stream.ErrGone):
 		return "gone"
 	}
-	s.Logger.WarnContext(ctx, "stream ended before its run", "error", err)
+	s.Logger.WarnContext(ctx, "stream ended before its run ended", "error", err)
 	return "failed"
 }

@@ -20,7 +20,7 @@ var (
 	ErrDrain = errors.New("api: the server is shutting down")
 	// ErrExpired: the credentials have expired during the request. The client reconnects with new
 	// ones and its last event ID.
-	ErrExpired = fmt.Errorf("api: under way: %w", auth.ErrExpired)
+	ErrExpired = fmt.Errorf("api: active streams: %w", auth.ErrExpired)
 )
 
 // Config configures Streams. All fields but Strict are required.

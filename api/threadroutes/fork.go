@@ -51,7 +51,7 @@ func (s *Routes) forkRun(c *gin.Context) {
 	defer end()
 	err = s.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID})
 	if !chosen {
-		err = problem.NotRepeatable(err, "the same request again may make a second fork: with threadId it makes one")
+		err = problem.NotRepeatable(err, "the same request may create a second fork, except with a threadId")
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -73,7 +73,7 @@ func (s *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	err = s.find.Snapshots.Fork(ctx, from, to)
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
-		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork it when it has, or an earlier one", from.Shown()))
+		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork an ended run", from.Shown()))
 		p.ActiveRun = from.Shown()
 		return p
 	case errors.Is(err, stream.ErrThreadExists):

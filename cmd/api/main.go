@@ -63,7 +63,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	serving := false
 	defer func() {
 		if stopped := ctx.Err() != nil && !serving; stopped && err != nil {
-			logger.InfoContext(ctx, "stopped before it served", "error", err)
+			logger.InfoContext(ctx, "stopped before the API was ready", "error", err)
 			err = nil // a stop that was requested is no failure
 		}
 	}()

@@ -102,7 +102,7 @@ func TestSIGTERMWhileItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = cmd.Wait()
-	if took := time.Since(begun); err != nil || took > 3*time.Second || !strings.Contains(out.String(), "stopped before it served") {
+	if took := time.Since(begun); err != nil || took > 3*time.Second || !strings.Contains(out.String(), "stopped before the API was ready") {
 		t.Errorf("ended with %v after %s:\n%s", err, took, out.String())
 	}
 }

@@ -80,7 +80,7 @@ one directory. After a crash, start it again with the same directory: every run 
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 is any free port")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 is any free port")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
-	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker: another process runs one (docs/guides/programs.md)")
+	f.BoolVar(&o.noWorker, "no-worker", false, "run without a worker: another process runs the worker (docs/guides/programs.md)")
 	f.StringSliceVar(&o.known, "known", nil, "names, or patterns with *, that another worker knows; may be repeated")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback that serves CPU profiles")
 	_ = f.MarkHidden("pprof")
@@ -310,11 +310,11 @@ func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o d
 	}
 	wrong := folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: o.known}))
 	if wrong != nil && o.noWorker {
-		logger.WarnContext(ctx, "names in the definitions are not known here", "names", wrong.Error())
+		logger.WarnContext(ctx, "the definitions refer to names that this process does not know", "names", wrong.Error())
 		return nil
 	}
 	if wrong != nil {
-		return fmt.Errorf("%w\nIf a worker of your own knows such a name, say so with --known", wrong)
+		return fmt.Errorf("%w\nIf another worker knows a name, pass the name with --known", wrong)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func (a *Anonymous) Authenticate(r *http.Request) (Identity, error) {
 	if a.Local && !IsLoopback(r.Host) {
 		return Identity{}, &UntrustedError{
 			Detail: "without authentication the API answers only requests whose Host header is localhost or a loopback address: " +
-				"set PERDURE_AUTH, or PERDURE_AUTH_ALLOW_ANONYMOUS=true to let in every request",
-			Reason: fmt.Sprintf("%.80q is no name of this machine", r.Host),
+				"set PERDURE_AUTH, or PERDURE_AUTH_ALLOW_ANONYMOUS=true to accept every request",
+			Reason: fmt.Sprintf("%.80q is not a loopback address", r.Host),
 		}
 	}
 	names := a.Headers

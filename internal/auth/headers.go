@@ -44,7 +44,7 @@ func single(h http.Header, name string) (string, error) {
 	}
 	values := h.Values(name)
 	if len(values) > 1 {
-		return "", fmt.Errorf("%w: %s stands there %d times", ErrInvalid, name, len(values))
+		return "", fmt.Errorf("%w: the header %s appears %d times", ErrInvalid, name, len(values))
 	}
 	return strings.TrimSpace(h.Get(name)), nil
 }

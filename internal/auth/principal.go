@@ -60,9 +60,9 @@ func checkName(what, name string) error {
 	case len(name) > MaxNameBytes:
 		return fmt.Errorf("%w: %s has %d bytes, more than %d", ErrInvalid, what, len(name), MaxNameBytes)
 	case strings.ContainsFunc(name, invisible): // includes invalid UTF-8
-		return fmt.Errorf("%w: %s has control characters, or invisible ones", ErrInvalid, what)
+		return fmt.Errorf("%w: %s has control characters or invisible characters", ErrInvalid, what)
 	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("%w: %s has space around it", ErrInvalid, what)
+		return fmt.Errorf("%w: %s begins or ends with white space", ErrInvalid, what)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func fileText(name string) ([]byte, error) {
 // listRevisions returns "agents revisions".
 func (e *environment) listRevisions() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofAgent("revisions AGENT", "List what was published of an agent, the last first", func(cmd *cobra.Command, c *client.Client, agent string) error {
+	cmd := e.ofAgent("revisions AGENT", "List the revisions of an agent, latest first", func(cmd *cobra.Command, c *client.Client, agent string) error {
 		list, err := c.Revisions(cmd.Context(), agent, p)
 		if err != nil {
 			return err
@@ -199,6 +199,6 @@ func (e *environment) diffAgent() *cobra.Command {
 			return raw(cmd.OutOrStdout(), text)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "compare with this revision; default: the one that it replaced")
+	cmd.Flags().StringVar(&from, "from", "", "compare with this revision; default: the replaced one")
 	return cmd
 }

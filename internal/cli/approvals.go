@@ -25,7 +25,7 @@ func (e *environment) approvalsCommand() *cobra.Command {
 	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
 	flags.StringVar(&f.Tool, "tool", "", "only calls of this tool")
 	flags.StringVar(&f.Thread, "thread", "", "only those of this thread")
-	flags.StringVar(&f.Assignee, "assignee", "", "only those that this person may decide: me, a subject, or role:name")
+	flags.StringVar(&f.Assignee, "assignee", "", "only those that this approver may decide: me, a subject, or role:name")
 	completeFlag(cmd, "agent", e.completeAgents)
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
@@ -34,7 +34,7 @@ func (e *environment) approvalsCommand() *cobra.Command {
 // listApprovals returns "approvals list".
 func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 	var p client.Paging
-	cmd := &cobra.Command{Use: "list", Short: "List open approvals and questions, the oldest first (the default)", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List open approvals and questions, oldest first (the default)", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := e.client(cmd)
 		if err != nil {
@@ -54,7 +54,7 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	cmd.Flags().StringVar(&f.OlderThan, "older-than", "", "only approvals that have been open for at least this long, such as 4h")
-	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: those of the last 30 days, the last first")
+	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: those of the last 30 days, latest first")
 	paging(cmd, &p)
 	return cmd
 }
@@ -86,7 +86,7 @@ func decidedRows(all []client.Approval) [][]string {
 func questionText(a client.Approval) string {
 	args := string(a.Args)
 	if a.ArgsTruncated {
-		args = "(long arguments: see the thread)"
+		args = "(arguments too long: see the thread)"
 	}
 	switch {
 	case isQuestion(a.Reason):
@@ -109,7 +109,7 @@ func agentAndStep(a client.Approval) string {
 
 // approvers describes who may decide, and the votes if there is a quorum.
 func approvers(a client.Approval) string {
-	text := "anybody"
+	text := "all callers"
 	for i, name := range a.Approvers {
 		if i == 0 {
 			text = name
@@ -237,5 +237,5 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 // paging adds the flags of a list with pages.
 func paging(cmd *cobra.Command, p *client.Paging) {
 	cmd.Flags().IntVar(&p.Limit, "limit", 0, "how many entries, 1 to 500; default 100")
-	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "the cursor that the page before printed")
+	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "the cursor that the previous page printed")
 }

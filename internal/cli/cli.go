@@ -72,7 +72,7 @@ func (e *environment) flags(cmd *cobra.Command) {
 	f.StringVar(&e.tokenFile, "token-file", "", "file with a token or API key; default: the token in $PERDURE_TOKEN")
 	f.StringVar(&e.subject, "subject", "", "your subject, for servers with PERDURE_AUTH=none; default $PERDURE_SUBJECT")
 	f.StringVar(&e.roles, "roles", "", "your roles, separated by commas, for servers with PERDURE_AUTH=none; default $PERDURE_ROLES")
-	f.DurationVar(&e.patience, "patience", 5*time.Minute, "how long to reconnect to a server that was lost")
+	f.DurationVar(&e.patience, "patience", 5*time.Minute, "how long to try to reconnect after the connection is lost")
 	f.BoolVar(&e.json, "json", false, "print JSON: one document, or one on each line of a stream")
 }
 
@@ -147,7 +147,7 @@ func reportReconnect(to io.Writer) func(error, time.Duration) {
 	return func(err error, pause time.Duration) {
 		now := time.Now()
 		if now.After(last) {
-			fmt.Fprintf(to, "\nThe connection is lost (%s); coming back …\n", onTerminal(err.Error()))
+			fmt.Fprintf(to, "\nThe connection is lost (%s), reconnecting …\n", onTerminal(err.Error()))
 		}
 		last = now.Add(pause + 5*time.Second)
 	}

@@ -155,7 +155,7 @@ func TestAnswerOmitsFailedAttempts(t *testing.T) {
 	})
 	got := run(t, environ, "hi\nthere", "run", "demo", "-", "--thread", "t1", "--on-busy", "enqueue")
 	got.want(t, 0, "here\x1b[31m\n", "")
-	want := "run r1 of thread t1\n· model\nhm\n↺ what was being said is taken back: its attempt has died, another one begins\n  ▸ helper\n    one\n    two\n  ◂ helper\n"
+	want := "run r1 of thread t1\n· model\nhm\n↺ the text above is retracted: its attempt failed, and a new attempt begins\n  ▸ helper\n    one\n    two\n  ◂ helper\n"
 	if got.errOut != want {
 		t.Errorf("stderr is\n%s\nwant\n%s", got.errOut, want)
 	}
@@ -240,7 +240,7 @@ func TestDecisions(t *testing.T) {
 	environ := serve(t, routes)
 
 	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"approve","missing":1},{"id":"int_2","status":409,"code":"decided","detail":"no","recorded":{"decision":"reject","by":"bob"}}]}`)
-	run(t, environ, "", "approve", "int_1", "int_2", "--remember").want(t, exitConflict, "int_1: approve is counted, 1 more must vote for the same\n", "int_2: decided: no (it is: reject by bob)")
+	run(t, environ, "", "approve", "int_1", "int_2", "--remember").want(t, exitConflict, "int_1: approve is counted, votes still needed for the same: 1\n", "int_2: decided: no (recorded: reject by bob)")
 	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":"arguments"},{"threadId":"t2","id":"int_2","decision":"approve","remember":"arguments"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
@@ -270,12 +270,12 @@ func TestDecisions(t *testing.T) {
 	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":"tool"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
-	run(t, environ, "", "approve", "int_1", "--remember=thread").want(t, exitUsage, "", "--remember is arguments or tool")
+	run(t, environ, "", "approve", "int_1", "--remember=thread").want(t, exitUsage, "", "--remember must be arguments or tool")
 	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"approve","repeated":true,"recorded":{"decision":"approve","by":"bob"}},
 		{"id":"int_2","status":200,"decision":"edit","missing":1,"proposals":[{"decision":"approve","votes":2,"missing":1},{"decision":"edit","votes":2,"missing":1}]}]}`)
 	run(t, environ, "", "approve", "int_1", "int_2").want(t, 0,
-		"int_1: approve, as before (it is: approve by bob)\nint_2: edit is counted, 1 more must vote for the same; approve has 2 of 3 votes\n", "")
-	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no approval int_3 waits")
+		"int_1: approve, as before (recorded: approve by bob)\nint_2: edit is counted, votes still needed for the same: 1; approve has 2 of 3 votes\n", "")
+	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no open approval int_3")
 }
 
 func TestLists(t *testing.T) {
@@ -311,7 +311,7 @@ func TestLists(t *testing.T) {
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
 		t.Errorf("approvals: %q", got.out)
 	} else {
-		for _, want := range []string{"Which color? [answer (string)]", "shop, step check   Ship it?  ", "anybody (approve: 1 of 2, edit: 1 of 2 for {\"n\":2})", `Go on? {"limit":"tokens"}`} {
+		for _, want := range []string{"Which color? [answer (string)]", "shop, step check   Ship it?  ", "all callers (approve: 1 of 2, edit: 1 of 2 for {\"n\":2})", `Go on? {"limit":"tokens"}`} {
 			if !strings.Contains(got.out, want) {
 				t.Errorf("approvals: %q lacks %q", got.out, want)
 			}
@@ -330,11 +330,11 @@ func TestLists(t *testing.T) {
 		t.Errorf("runs: %q", got.out)
 	}
 	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
-	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is told to end.\n", "")
-	run(t, environ, "", "cancel", "t2").want(t, 0, "r 2 has ended with what it asks, and waits: answer or reject that.\n", "")
-	run(t, environ, "", "steer", "t1", "more").want(t, 0, "r1 has taken it.\n", "")
+	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is being cancelled.\n", "")
+	run(t, environ, "", "cancel", "t2").want(t, 0, "r 2 waits for decisions: answer or reject them.\n", "")
+	run(t, environ, "", "steer", "t1", "more").want(t, 0, "r1 has received the message.\n", "")
 	run(t, environ, "", "agents").want(t, 0, "AGENT   MODEL   REVISION       DESCRIPTION\na       m       0123456789ab   -\n", "")
-	run(t, environ, "", "schedules", "create", "a", "hi", "--id", "s1", "--cron", "@daily", "--every", "1h").want(t, 0, "s1 is made.\n", "")
+	run(t, environ, "", "schedules", "create", "a", "hi", "--id", "s1", "--cron", "@daily", "--every", "1h").want(t, 0, "s1 is created.\n", "")
 	run(t, environ, "", "schedules").want(t, 0, "SCHEDULE   AGENT   WHEN         PAUSED   THREAD   NOTE\ns1         a       @daily UTC   yes      -        -\n", "")
 	run(t, environ, "", "schedules", "trigger", "s1").want(t, 0, "s1 starts a run.\n", "")
 	if got := run(t, environ, "", "schedules", "show", "s1"); !strings.Contains(got.out, "every 1h UTC\n") || !strings.Contains(got.out, "t7 r7 success") {
@@ -362,7 +362,7 @@ func TestDefinitions(t *testing.T) {
 		return path
 	}
 	good, bad := file("good.yaml", "name: a\nmodel: openai/m\n"), file("bad.yaml", "name: a\nmodell: p/m\n")
-	run(t, nil, "", "agents", "validate", good).want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
+	run(t, nil, "", "agents", "validate", good).want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are valid.\n", "")
 	run(t, nil, "", "agents", "validate", good, bad).want(t, exitUsage, "", bad+`:2: unknown key "modell" (did you mean "model"?)`)
 	other := filepath.Join(t.TempDir(), "names.yaml")
 	for file, text := range map[string]string{
@@ -375,13 +375,13 @@ func TestDefinitions(t *testing.T) {
 	}
 	run(t, nil, "", "agents", "validate", other).want(t, exitUsage, "",
 		other+`:3: /tools/0: unknown tool "calculat" (did you mean "calculate"?)`+"\n"+other+`:3: /tools/2: unknown tool "reserve"`)
-	run(t, nil, "", "agents", "validate", other, "--known", "reserve,calc*").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
+	run(t, nil, "", "agents", "validate", other, "--known", "reserve,calc*").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are valid.\n", "")
 	program := filepath.Join(t.TempDir(), "program.yaml")
 	if err := os.WriteFile(program, []byte("name: p\nworkflow: invoice\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, nil, "", "agents", "validate", program).want(t, exitUsage, "", program+`:2: /workflow: unknown program "invoice"`)
-	run(t, nil, "", "agents", "validate", program, "--known", "invoice").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
+	run(t, nil, "", "agents", "validate", program, "--known", "invoice").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are valid.\n", "")
 	if got := run(t, nil, "", "agents", "validate", other, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"pointer": "/tools/0"`) {
 		t.Errorf("validate --json: %+v", got)
 	}

@@ -19,7 +19,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 				return err
 			}
 			var run string
-			said := "%s is told to end."
+			said := "%s is being cancelled."
 			if len(args) > 1 {
 				run = args[1]
 			} else {
@@ -30,9 +30,9 @@ func (e *environment) cancelCommand() *cobra.Command {
 				run = t.Value.RunID
 				switch t.Value.Status {
 				case "waiting":
-					said = "%s has ended with what it asks, and waits: answer or reject that."
+					said = "%s waits for decisions: answer or reject them."
 				case "idle":
-					said = "%s is over."
+					said = "%s has ended."
 				}
 			}
 			if err := c.Cancel(cmd.Context(), args[0], run, reason); err != nil {
@@ -66,7 +66,7 @@ func (e *environment) steerCommand() *cobra.Command {
 			if e.json {
 				return document(cmd.OutOrStdout(), took.JSON)
 			}
-			return e.done(cmd, "%s has taken it.", took.Value.RunID)
+			return e.done(cmd, "%s has received the message.", took.Value.RunID)
 		},
 	}
 }
@@ -87,6 +87,6 @@ func (e *environment) resumeCommand() *cobra.Command {
 		if err := c.Resume(cmd.Context(), thread); err != nil {
 			return err
 		}
-		return e.done(cmd, "%s goes on.", thread)
+		return e.done(cmd, "%s continues.", thread)
 	})
 }

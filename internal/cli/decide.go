@@ -21,10 +21,10 @@ func (e *environment) approveCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		if args != "" {
 			if !isObject(args) {
-				return usage(errors.New("--args is no JSON object"))
+				return usage(errors.New("--args must be a JSON object"))
 			}
 			if len(ids) > 1 {
-				return usage(errors.New("--args is for one call"))
+				return usage(errors.New("--args needs a single ID"))
 			}
 			d.Decision, d.Args = client.Edit, json.RawMessage(args)
 		}
@@ -85,7 +85,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		switch d.Remember {
 		case "", client.RememberArguments, client.RememberTool:
 		default:
-			return usage(fmt.Errorf("--remember is arguments or tool, not %q", d.Remember))
+			return usage(fmt.Errorf("--remember must be arguments or tool, not %q", d.Remember))
 		}
 		c, err := e.client(cmd)
 		if err != nil {
@@ -111,7 +111,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		}
 		return e.showDecisions(cmd, results)
 	}
-	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as in the inbox")
+	cmd.Flags().StringVar(&thread, "thread", "", "the thread of the approvals; default: from the inbox")
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }
@@ -133,7 +133,7 @@ func threadsOf(ctx context.Context, c *client.Client, thread string, ids []strin
 	for _, id := range ids {
 		a, waits := found[id]
 		if !waits {
-			return nil, &exitError{exitNotFound, fmt.Errorf("no approval %s waits; of one that was decided, --thread tells how", id)}
+			return nil, &exitError{exitNotFound, fmt.Errorf("no open approval %s: to see the decision of a decided one, add --thread", id)}
 		}
 		where[id] = a.ThreadID
 	}
@@ -200,7 +200,7 @@ func recorded(r client.Decided) string {
 	if json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" || r.Err() == nil && stands.By == "" {
 		return ""
 	}
-	text := " (it is: " + line(stands.Decision, longest)
+	text := " (recorded: " + line(stands.Decision, longest)
 	if stands.By != "" {
 		text += " by " + line(stands.By, longest)
 	}
@@ -210,7 +210,7 @@ func recorded(r client.Decided) string {
 // describeVote describes a vote that does not complete the quorum: how many more votes are needed,
 // and the votes for other proposals.
 func describeVote(r client.Decided) string {
-	text := fmt.Sprintf("%s is counted, %d more must vote for the same", r.Decision, r.Missing)
+	text := fmt.Sprintf("%s is counted, votes still needed for the same: %d", r.Decision, r.Missing)
 	for _, p := range r.Proposals {
 		if p.Votes > 0 && p.Decision != r.Decision {
 			text += fmt.Sprintf("; %s has %d of %d votes", p.Decision, p.Votes, p.Votes+p.Missing)

@@ -67,7 +67,7 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 
 // The choices that the terminal offers for a call, and for a question.
 const (
-	choicesOfCall     = "[y]es, [n]o, [s]ame arguments from now on, [t]ool from now on, [e]dit, [a]nswer in its place, [l]ater? "
+	choicesOfCall     = "[y]es, [n]o, [s]ame arguments from now on, [t]ool from now on, [e]dit, [a]nswer for the tool, [l]ater? "
 	choicesOfQuestion = "[a]nswer, [n]o, [l]ater? "
 )
 
@@ -103,7 +103,7 @@ func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt
 		case "e", "edit":
 			args, err := q.line(ctx, "All arguments, as JSON: ")
 			if err == nil && !isObject(args) {
-				fmt.Fprintln(q.out, "That is no JSON object.")
+				fmt.Fprintln(q.out, "The arguments must be a JSON object.")
 				continue
 			}
 			return &client.Decision{Decision: client.Edit, Args: json.RawMessage(args)}, err

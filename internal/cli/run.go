@@ -48,7 +48,7 @@ asks on a terminal; otherwise it ends with exit code 3.`,
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
-	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, wait until it is made elsewhere")
+	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, wait until another client makes it")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)
 	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")

@@ -21,7 +21,7 @@ func (e *environment) schedulesCommand() *cobra.Command {
 	cmd.Flags().AddFlagSet(list.Flags())
 	cmd.AddCommand(list, e.showSchedule(), e.createSchedule(),
 		e.ofSchedule("pause ID", "Pause a schedule", "%s is paused.", (*client.Client).PauseSchedule),
-		e.ofSchedule("resume ID", "Resume a paused schedule", "%s goes on.", (*client.Client).ResumeSchedule),
+		e.ofSchedule("resume ID", "Resume a paused schedule", "%s continues.", (*client.Client).ResumeSchedule),
 		e.triggerSchedule(),
 		e.ofSchedule("delete ID", "Delete a schedule; its runs continue", "%s is deleted.", (*client.Client).DeleteSchedule))
 	return cmd
@@ -89,7 +89,7 @@ func (e *environment) triggerSchedule() *cobra.Command {
 	cmd := e.ofSchedule("trigger ID", "Fire a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
 		return c.TriggerSchedule(ctx, id, overlap)
 	})
-	cmd.Flags().StringVar(&overlap, "overlap", "", "if the run before is not over: see create; default: that of the schedule")
+	cmd.Flags().StringVar(&overlap, "overlap", "", "if the previous run has not ended: see create; default: that of the schedule")
 	completeWords(cmd, "overlap", overlaps...)
 	return cmd
 }
@@ -151,7 +151,7 @@ The same command again changes nothing.`,
 			if e.json {
 				return document(cmd.OutOrStdout(), s.JSON)
 			}
-			return e.done(cmd, "%s is made.", s.Value.ID)
+			return e.done(cmd, "%s is created.", s.Value.ID)
 		},
 	}
 	f := cmd.Flags()
@@ -161,8 +161,8 @@ The same command again changes nothing.`,
 	f.StringArrayVar(&o.every, "every", nil, "an interval, such as 30m; may be repeated")
 	f.StringVar(&o.TimeZone, "time-zone", "", "time zone of --cron, such as Europe/Berlin; default: UTC")
 	f.StringVar(&o.ThreadID, "thread", "", "the thread that each run continues; default: a new one for each run")
-	f.StringVar(&o.Overlap, "overlap", "", "if the run before is not over: skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
-	f.StringVar(&o.Note, "note", "", "a note for people")
+	f.StringVar(&o.Overlap, "overlap", "", "if the previous run has not ended: skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
+	f.StringVar(&o.Note, "note", "", "a note for readers")
 	completeWords(cmd, "overlap", overlaps...)
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
@@ -176,11 +176,11 @@ func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessag
 	}
 	switch {
 	case o.file != "" && len(args) > 0:
-		return nil, usage(errors.New("--file has all of the schedule: give no AGENT and TEXT"))
+		return nil, usage(errors.New("--file has the whole schedule: omit AGENT and TEXT"))
 	case o.file != "":
 		return o.fromFile(cmd)
 	case len(args) != 2:
-		return nil, usage(errors.New("give AGENT and TEXT, or --file"))
+		return nil, usage(errors.New("set AGENT and TEXT, or --file"))
 	}
 	text, err := textArgument(cmd, args[1])
 	if err != nil {

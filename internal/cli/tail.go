@@ -62,7 +62,7 @@ func (v *viewer) showHistory() {
 func (v *viewer) leftTail(err error) error {
 	if errors.Is(err, context.Canceled) && v.after != "" && v.json == nil {
 		v.endLine()
-		fmt.Fprintf(v.notices, "Go on with: perdure tail %s --after %s\n", v.thread, v.after)
+		fmt.Fprintf(v.notices, "Continue with: perdure tail %s --after %s\n", v.thread, v.after)
 	}
 	return err
 }

@@ -21,7 +21,7 @@ func (e *environment) threadsCommand() *cobra.Command {
 // listThreads returns "threads list", which prints one page.
 func (e *environment) listThreads() *cobra.Command {
 	var f client.ThreadFilter
-	cmd := &cobra.Command{Use: "list", Short: "List threads, the last updated first (the default)", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List threads, last updated first (the default)", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := e.client(cmd)
 		if err != nil {
@@ -122,7 +122,7 @@ func (e *environment) threadState() *cobra.Command {
 // threadRuns returns "threads runs".
 func (e *environment) threadRuns() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofThread("runs THREAD", "List the runs of a thread, the newest first", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	cmd := e.ofThread("runs THREAD", "List the runs of a thread, newest first", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		list, err := c.Runs(cmd.Context(), thread, p)
 		if err != nil {
 			return err

@@ -226,7 +226,7 @@ func (t *transcript) snapshot(messages []agui.Message) {
 		c.gone = c.gone || !has[id]
 	}
 	if withdrawn {
-		t.notes.line("", dim, "↺ what was being said is taken back: its attempt has died, another one begins")
+		t.notes.line("", dim, "↺ the text above is retracted: its attempt failed, and a new attempt begins")
 	}
 	if t.history {
 		t.recallFrom(messages)
@@ -298,7 +298,7 @@ func (t *transcript) custom(e *agui.Custom) {
 	case "perdure.handoff":
 		var h struct{ From, To string }
 		if json.Unmarshal(e.Value, &h) == nil {
-			t.notes.line("", strong, "⇒ %s has handed over to %s", line(h.From, longest), line(h.To, longest))
+			t.notes.line("", strong, "⇒ %s hands over to %s", line(h.From, longest), line(h.To, longest))
 		}
 	case "perdure.contentDropped":
 		var d struct {
@@ -306,7 +306,7 @@ func (t *transcript) custom(e *agui.Custom) {
 			Type, MimeType, Reason, Provider string
 		}
 		if json.Unmarshal(e.Value, &d) == nil {
-			t.notes.line("", strong, "! %s does not read part %d, %s %s: %s", line(d.Provider, longest), d.Part, line(d.Type, longest), line(d.MimeType, longest), line(d.Reason, longest))
+			t.notes.line("", strong, "! %s does not receive part %d, %s %s: %s", line(d.Provider, longest), d.Part, line(d.Type, longest), line(d.MimeType, longest), line(d.Reason, longest))
 		}
 	}
 }

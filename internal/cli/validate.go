@@ -20,8 +20,8 @@ func (e *environment) validateAgents() *cobra.Command {
 		Long: `Check definitions of agents, tools, MCP servers and scripts as perdure dev would when it starts. It prints each mistake
 with its file, line and column, and ends with exit code 2.
 
-Names of tools, agents, MCP servers, model providers and scripts must be defined in the given files, in files next to them,
-or built in. With --url, agents of the server are known too. Tools and programs in Go are known only by --known.`,
+Tools, agents, MCP servers, model providers and scripts must be defined in the given files, in files of the same directory,
+or built in. With --url, the agents of the server are known as well. Name tools and programs in Go with --known.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found := &agents.Folder{}
@@ -54,7 +54,7 @@ or built in. With --url, agents of the server are known too. Tools and programs 
 			if e.json {
 				return document(cmd.OutOrStdout(), []byte(`{"errors":[]}`))
 			}
-			return e.done(cmd, "%d agents, %d tools, %d MCP servers and %d scripts are right.", len(found.Agents), len(found.Tools), len(found.Servers), len(found.Scripts))
+			return e.done(cmd, "%d agents, %d tools, %d MCP servers and %d scripts are valid.", len(found.Agents), len(found.Tools), len(found.Servers), len(found.Scripts))
 		},
 	}
 	cmd.Flags().StringSliceVar(&known, "known", nil, "names, or patterns with *, that another worker knows; may be repeated")

@@ -99,7 +99,7 @@ func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching co
 		ctx, end := context.WithTimeout(watching, cancelPatience)
 		defer end()
 		if err := v.client.Cancel(ctx, v.thread, v.run, ""); err != nil {
-			leave(fmt.Errorf("the run is not cancelled: %w", err))
+			leave(fmt.Errorf("the run was not cancelled: %w", err))
 		}
 	})
 	return watching, func() {
@@ -122,7 +122,7 @@ func (v *viewer) left(err error) error {
 	if v.after != "" {
 		behind = " --after " + v.after
 	}
-	fmt.Fprintf(v.notices, "The run goes on. Come back with: perdure tail %s%s\n", v.thread, behind)
+	fmt.Fprintf(v.notices, "The run continues. Show it with: perdure tail %s%s\n", v.thread, behind)
 	return err
 }
 
@@ -147,7 +147,7 @@ func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goe
 		return true, nil
 	}
 	if !asks {
-		v.notes.line("", dim, "Decide with: perdure approve, reject or answer, and the id.")
+		v.notes.line("", dim, "Decide with perdure approve, reject or answer, and the ID.")
 		return false, nil
 	}
 	if v.questions == nil {

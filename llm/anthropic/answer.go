@@ -50,7 +50,7 @@ func (a *answer) Read(raw ssestream.Event) error {
 	data := bytes.TrimSpace(raw.Data)
 	var e event
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &e) != nil {
-		return wire.Malformed("an event of the stream is not what the API describes")
+		return wire.Malformed("an event of the stream does not fit the API")
 	}
 	var err error
 	switch e.Type {

@@ -163,8 +163,8 @@ func TestFaultsInTheStream(t *testing.T) {
 		`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`:                                   {Code: llm.CodeInvalidRequest, Message: "no"},
 		`{"type":"error","error":"no"}`:                                                                              {Code: llm.CodeUnavailable, Message: "no"},
 		`{"type":"error"}`:                                                                                           {Code: llm.CodeUnavailable},
-		`["x"]`:                                                                                                      {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"},
-		`{"type":"content_block_delta","index":"x"}`:                                                                 {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"},
+		`["x"]`:                                                                                                      {Code: llm.CodeMalformedResponse, Message: "an event of the stream does not fit the API"},
+		`{"type":"content_block_delta","index":"x"}`:                                                                 {Code: llm.CodeMalformedResponse, Message: "an event of the stream does not fit the API"},
 		`{"type":"content_block_delta","index":7,"delta":{"type":"input_json_delta","partial_json":"{"}}`:            {Code: llm.CodeMalformedResponse, Message: "the provider sent arguments of a tool call before its start"},
 		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"aaaaaaaaaaaaaaaa"}}`: {Code: llm.CodeResponseTooLarge, Message: "the completion has more than 15 bytes"},
 	} {

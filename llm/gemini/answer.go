@@ -37,7 +37,7 @@ func (a *answer) Read(data []byte) error {
 	data = bytes.TrimSpace(data)
 	var e event
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &e) != nil {
-		return wire.Malformed("an event of the stream is not what the API describes")
+		return wire.Malformed("an event of the stream does not fit the API")
 	}
 	if wire.IsPresent(e.Error) {
 		fault, _ := parseFault(data)
@@ -83,7 +83,7 @@ func (a *answer) candidate(c candidate) error {
 		return nil
 	}
 	if garbled[c.FinishReason] {
-		return wire.Malformed("the model wrote a tool call that the provider cannot read")
+		return wire.Malformed("the model wrote an invalid tool call")
 	}
 	a.finished = true
 	a.Finish.Reason = finishReason(c.FinishReason)

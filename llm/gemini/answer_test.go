@@ -142,12 +142,12 @@ func TestFaultsInTheStream(t *testing.T) {
 		`{"error":[]}`:   {Code: llm.CodeUnavailable},
 		`{"promptFeedback":{"blockReason":"SAFETY"}}`:                                                     {Code: llm.CodeContentFilter, Message: "the prompt is blocked: SAFETY"},
 		`{"promptFeedback":{"blockReason":"OTHER","blockReasonMessage":"no"}}`:                            {Code: llm.CodeContentFilter, Message: "no"},
-		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`:                                     {Code: llm.CodeMalformedResponse, Message: "the model wrote a tool call that the provider cannot read"},
+		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`:                                     {Code: llm.CodeMalformedResponse, Message: "the model wrote an invalid tool call"},
 		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}`:              {Code: llm.CodeMalformedResponse, Message: "a tool call has no name"},
 		`{"candidates":[{"content":{"parts":[{"text":"aaaaaaaaaaaaaaaa"}]}}]}`:                            {Code: llm.CodeResponseTooLarge, Message: "the completion has more than 15 bytes"},
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"x":"aaaaaaaaa"}}}]}}]}`: {Code: llm.CodeResponseTooLarge, Message: "the completion has more than 15 bytes"},
-		`["x"]`:            {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"},
-		`{"candidates":1}`: {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not what the API describes"},
+		`["x"]`:            {Code: llm.CodeMalformedResponse, Message: "an event of the stream does not fit the API"},
+		`{"candidates":1}`: {Code: llm.CodeMalformedResponse, Message: "an event of the stream does not fit the API"},
 	} {
 		_, err := decode(wire.Limits{ContentBytes: 15}, data)
 		failure, ok := err.(*llm.Error)

@@ -52,7 +52,7 @@ func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 				return t.play(req, known)
 			}
 		}
-		return Say("I am a script, and there is nothing in it about that.")
+		return Say("I am a script, and no entry of the script matches that.")
 	}}
 }
 
@@ -93,7 +93,7 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 		}
 	}
 	if step >= len(t.Steps) {
-		return Say("I am a script, and it is at its end.")
+		return Say("I am a script, and the script has ended.")
 	}
 	answer := t.Steps[step]
 	if len(answer.Calls) == 0 {
@@ -102,7 +102,7 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 	calls := make([]llm.ToolCall, len(answer.Calls))
 	for i, c := range answer.Calls {
 		if !offered(req, c.Tool) {
-			return Say(fmt.Sprintf("I am a script, and here I would call %s, which I have not been offered.", c.Tool))
+			return Say(fmt.Sprintf("I am a script, and would call %s here, but the agent does not have that tool.", c.Tool))
 		}
 		calls[i] = llm.ToolCall{Name: c.Tool, Arguments: c.arguments(known)}
 	}

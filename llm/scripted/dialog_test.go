@@ -63,7 +63,7 @@ func TestDialog(t *testing.T) {
 	if got, want := third.Text(), `B-17: 12.50 for [{"title":"a"},{"title":"b"}]. Not approved. {get_order.none} {issue_refund.x}`; got != want {
 		t.Errorf("answer: got %q, want %q", got, want)
 	}
-	if got := played(t, append(said, third)...).Text(); got != "I am a script, and it is at its end." {
+	if got := played(t, append(said, third)...).Text(); got != "I am a script, and the script has ended." {
 		t.Errorf("answer after the end of the dialog: got %q", got)
 	}
 }
@@ -88,8 +88,8 @@ func TestDialogAfterAnotherAgent(t *testing.T) {
 func TestInvalidDialogs(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
-		"Good morning": "I am a script, and there is nothing in it about that.",
-		"use it":       "I am a script, and here I would call hammer, which I have not been offered.",
+		"Good morning": "I am a script, and no entry of the script matches that.",
+		"use it":       "I am a script, and would call hammer here, but the agent does not have that tool.",
 	} {
 		if got := played(t, user(said)); got.Text() != want || len(got.ToolCalls) != 0 {
 			t.Errorf("%q: answer: got %q", said, got.Text())

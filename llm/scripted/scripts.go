@@ -25,7 +25,7 @@ type Step struct {
 func Fixed(name string, pace time.Duration, calls ...[]Step) Script {
 	return Script{Name: name, Pace: pace, Play: func(call int, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		if call >= len(calls) {
-			return fail(&llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("script %.64q has %d calls, and this is one more", name, len(calls))})
+			return fail(&llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("script %.64q has only %d calls", name, len(calls))})
 		}
 		return play(calls[call])
 	}}

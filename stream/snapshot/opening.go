@@ -12,7 +12,7 @@ import (
 
 // ErrConversationChanged tells that the input builds on a message that was cut after the API
 // accepted the input and before its run started.
-var ErrConversationChanged = errors.New("snapshot: the conversation was cut while the run waited to start")
+var ErrConversationChanged = errors.New("snapshot: the messages were cut while the run waited to start")
 
 // OpenRun writes the first record of a run, with RUN_STARTED and the given events, and returns its
 // sequence (see stream.Log.OpenRun). It judges the accepted input again, against the thread as it

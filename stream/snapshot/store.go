@@ -67,7 +67,7 @@ func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Sna
 		return nil, err
 	}
 	if rec == nil || !rec.OfThread(t) {
-		return nil, fmt.Errorf("%w: it is not of this thread", stream.ErrInvalidCursor)
+		return nil, fmt.Errorf("%w: the cursor belongs to another thread", stream.ErrInvalidCursor)
 	}
 	return s.At(ctx, t, seq)
 }

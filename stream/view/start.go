@@ -44,7 +44,7 @@ func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream
 		}
 	}
 	if rec == nil || !rec.OfThread(thread) {
-		return start{}, fmt.Errorf("%w: it is not of this thread", stream.ErrInvalidCursor)
+		return start{}, fmt.Errorf("%w: the cursor belongs to another thread", stream.ErrInvalidCursor)
 	}
 	opening, err := l.First(ctx, mainSubject(l, thread, rec.RunToken()), 1)
 	if err != nil || opening == nil {
@@ -123,7 +123,7 @@ func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 			}
 		}
 		if rec == nil || !v.tail.Has(rec) || !rec.Lane.IsProposal() {
-			return fmt.Errorf("%w: its place is not in what is to be shown", stream.ErrInvalidCursor)
+			return fmt.Errorf("%w: its position is not in the requested stream", stream.ErrInvalidCursor)
 		}
 	}
 	return nil

@@ -10,5 +10,5 @@ import (
 // this tool: the call runs after people have approved its arguments. The tool itself does nothing.
 func Approve() tools.Tool {
 	approved := func(context.Context, map[string]any) (string, error) { return "Approved.", nil }
-	return tools.Func("approve", "Asks people to approve of what the arguments say.", approved, tools.Idempotent())
+	return tools.Func("approve", "Asks people for an approval.", approved, tools.Idempotent())
 }

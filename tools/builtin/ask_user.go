@@ -44,7 +44,7 @@ func askUser(ctx context.Context, in userQuestion) (string, error) {
 // askForm asks for an answer that matches the schema in the call. The result is its JSON.
 func askForm(ctx context.Context, in userQuestion) (string, error) {
 	if len(in.Choices) > 0 {
-		return "", errors.New("give either choices or a schema")
+		return "", errors.New("set either choices or a schema")
 	}
 	schema, err := json.Marshal(in.Schema)
 	if err != nil {

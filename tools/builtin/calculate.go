@@ -76,7 +76,7 @@ func checkExpression(expression string) error {
 	// The library treats these as comments: 7 // 2 would be 7.
 	for _, comment := range []string{"//", "/*"} {
 		if strings.Contains(expression, comment) {
-			return fmt.Errorf("/expression: %s is no operator; use floor(a / b) for a whole quotient", comment)
+			return fmt.Errorf("/expression: %s is not an operator; use floor(a / b) for a whole quotient", comment)
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	case a.mediaType == "" || isText(a.mediaType):
 		return a.text()
 	}
-	return a.remark("The answer is %.100s, which cannot be shown.", a.mediaType), nil
+	return a.remark("The answer is %.100s, which is not supported.", a.mediaType), nil
 }
 
 // remark returns the result of a successful call whose body cannot be shown.
@@ -80,7 +80,7 @@ func (a *answer) text() (tools.Result, error) {
 	case len(body) == 0:
 		return a.remark("The answer is empty."), nil
 	case a.mediaType == "" && !utf8.Valid(trimRune(body)):
-		return a.remark("The answer does not say what it is, and cannot be shown."), nil
+		return a.remark("The answer is binary data without a content type."), nil
 	}
 	text := a.secrets.Text(string(body))
 	if len(text) > maxText {
@@ -96,7 +96,7 @@ func (a *answer) media(kind llm.MediaKind) (tools.Result, error) {
 	case err != nil:
 		return tools.Result{}, err
 	case len(body) > maxMedia:
-		return a.remark("The answer is %.100s of more than %d bytes, too large to be shown.", a.mediaType, maxMedia), nil
+		return a.remark("The answer is %.100s of more than %d bytes, too large to show.", a.mediaType, maxMedia), nil
 	}
 	return tools.Result{
 		Content: fmt.Sprintf("%s, %d bytes", a.mediaType, len(body)),
@@ -131,7 +131,7 @@ var unavailableStatuses = []int{http.StatusTooManyRequests, http.StatusBadGatewa
 func (a *answer) read(limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(a.resp.Body, limit))
 	if err != nil {
-		return nil, a.tool.unavailable(egress.Broken, "the connection to "+a.tool.host+" broke off in the middle of the answer", err)
+		return nil, a.tool.unavailable(egress.Broken, "the connection to "+a.tool.host+" was lost during the answer", err)
 	}
 	return body, nil
 }

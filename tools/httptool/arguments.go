@@ -42,7 +42,7 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 func (a arguments) pathValue(name string) (string, error) {
 	value, ok := scalar(a[name])
 	if !ok || value == "" {
-		return "", refused("/%s: must be a text, number or boolean that is not empty, because it is part of the URL's path", name)
+		return "", refused("/%s: must be a non-empty string, number or boolean, because it is part of the URL's path", name)
 	}
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", refused("/%s: must have no control characters, because it is part of the URL's path", name)

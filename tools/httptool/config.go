@@ -84,11 +84,11 @@ func parseHeaders(headers map[string]string, secret func(string) string) (secret
 		key, canonical := "http.headers."+name, http.CanonicalHeaderKey(name)
 		switch {
 		case !headerRule.MatchString(name):
-			return nil, wrong(key, "is no name of a header")
+			return nil, wrong(key, "is not a header name")
 		case slices.Contains(reserved, canonical):
-			return nil, wrong(key, "is set by the program")
+			return nil, wrong(key, "is reserved")
 		case seen[canonical]:
-			return nil, wrong(key, "is there twice")
+			return nil, wrong(key, "appears twice")
 		case len(value) > maxHeaderValue:
 			return nil, wrong(key, "must be at most %d bytes", maxHeaderValue)
 		}
@@ -121,12 +121,12 @@ func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 	}
 	for _, name := range u.names() {
 		if _, ok := schema.Properties[name]; !ok {
-			return wrong("http.url", "has {%s}, which is none of the parameters", name)
+			return wrong("http.url", "has {%s}, which is not one of the parameters", name)
 		}
 	}
 	for _, p := range u.path {
 		if p.argument != "" && !slices.Contains(schema.Required, p.argument) {
-			return wrong("http.url", "has {%s} in its path, so that it must be required", p.argument)
+			return wrong("http.url", "has {%s} in its path, so the parameter must be required", p.argument)
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "[::ffff:127.0.0.1]:" + port, "0.0.0.0:" + port, "169.254.169.254", "[fd00:ec2::254]", "10.0.0.1", "100.64.0.1"} {
 		tool := guarded(t, httptool.Config{Method: "GET", URL: "http://" + host + "/latest/meta-data"}, strict)
 		result, err := tool.Call(t.Context(), tools.Call{})
-		if want := "shop failed: the address of " + host + " is not of the public internet, which is not allowed"; err != nil || !result.IsError || result.Content != want {
+		if want := "shop failed: the address of " + host + " is not on the public internet, which is not allowed"; err != nil || !result.IsError || result.Content != want {
 			t.Errorf("%s: %+v, %v", host, result, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestRedirects(t *testing.T) {
 		"another host":           {func(int) string { return other.URL }, `a redirect leads to "` + otherHost + `", which is not allowed`},
 		"metadata":               {func(int) string { return "http://169.254.169.254/" }, `a redirect leads to "169.254.169.254", which is not allowed`},
 		"this host by its name":  {func(int) string { return "http://localhost" }, `a redirect leads to "localhost", which is not allowed`},
-		"a file":                 {func(int) string { return "file:///etc/passwd" }, "a redirect leads away from https"},
+		"a file":                 {func(int) string { return "file:///etc/passwd" }, "a redirect leads from https to http"},
 		"a password in its host": {func(int) string { return "http://u:p@" + otherHost }, "a redirect has a password in its URL"},
 	} {
 		t.Run(name, func(t *testing.T) {

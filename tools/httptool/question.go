@@ -65,7 +65,7 @@ func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	if _, raised := errors.AsType[*tools.Raised](err); raised {
 		return tools.Result{}, err
 	}
-	return failed(a.tool.cfg.Name+" failed: the server asks something that nobody can be asked: "+err.Error(), err), nil
+	return failed(a.tool.cfg.Name+" failed: the server's question is not valid: "+err.Error(), err), nil
 }
 
 // question decodes the server's question.
@@ -75,7 +75,7 @@ func (a *answer) question(body []byte) (tools.Question, error) {
 		return tools.Question{}, fmt.Errorf("it has more than %d bytes", maxQuestion)
 	}
 	if err := json.Unmarshal([]byte(a.secrets.Text(string(body))), &q); err != nil {
-		return tools.Question{}, errors.New("it is no JSON object with the documented members")
+		return tools.Question{}, errors.New("the question is not a JSON object with the documented members")
 	}
 	asked := tools.Question{Reason: q.Reason, Message: q.Message, ResponseSchema: q.ResponseSchema, Metadata: q.Metadata}
 	if q.ExpiresIn == "" {
@@ -83,7 +83,7 @@ func (a *answer) question(body []byte) (tools.Question, error) {
 	}
 	var err error
 	if asked.ExpiresIn, err = time.ParseDuration(q.ExpiresIn); err != nil {
-		return asked, errors.New("expiresIn is no duration")
+		return asked, errors.New("expiresIn is not a duration")
 	}
 	return asked, nil
 }
@@ -104,7 +104,7 @@ func setAnswers(req *http.Request, key string, answers []tools.Answer) error {
 	}
 	text := base64.StdEncoding.EncodeToString(raw)
 	if len(text) > maxAnswers {
-		return fmt.Errorf("the answers to its questions are too long: a request has room for %d bytes", maxAnswers/4*3)
+		return fmt.Errorf("the answers to the questions are too long: a request has room for %d bytes", maxAnswers/4*3)
 	}
 	req.Header.Set(answersHeader, text)
 	if key != "" {

@@ -66,7 +66,7 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	args := arguments{}
 	if len(call.Arguments) > 0 {
 		if err := json.Unmarshal(call.Arguments, &args); err != nil {
-			return nil, refused("they are no JSON object")
+			return nil, refused("the arguments are not a JSON object")
 		}
 	}
 	query, body, contentType, err := t.place(args.rest(t.url.names()))
@@ -79,11 +79,11 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	}
 	req, err := http.NewRequestWithContext(ctx, t.cfg.Method, u.String(), body)
 	if err != nil {
-		return nil, refused("they make no URL")
+		return nil, refused("the arguments do not make a valid URL")
 	}
 	// A second line of defense: no argument should be able to change the host.
 	if egress.HostOf(req.URL) != egress.HostOf(t.url.base) {
-		return nil, refused("they would change the host")
+		return nil, refused("the arguments would change the host")
 	}
 	req.Header.Set("User-Agent", "perdure")
 	req.Header.Set("Accept", "application/json, "+questionType+", text/*;q=0.9, */*;q=0.5")
@@ -153,7 +153,7 @@ func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) 
 func (t *Tool) unavailable(failure egress.Failure, words string, err error) error {
 	text := t.cfg.Name + " failed: " + words
 	if failure == egress.Broken && !t.cfg.Idempotent {
-		text += "; what it was asked to do may have happened all the same"
+		text += "; the call may have taken effect"
 	}
 	return &tools.UnavailableError{Text: text, Err: err}
 }

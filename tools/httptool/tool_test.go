@@ -220,10 +220,10 @@ func TestAnswers(t *testing.T) {
 		{"audio", "GET", "audio/wav", 200, "picture", tools.Result{
 			Content: "audio/wav, 7 bytes", Parts: []llm.Part{llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: png}},
 		}},
-		{"content that is not text", "GET", "application/zip", 200, "PK", tools.Result{Content: "HTTP 200 OK. The answer is application/zip, which cannot be shown."}},
-		{"bytes that are not named", "GET", "", 200, "\xff\xfe", tools.Result{Content: "HTTP 200 OK. The answer does not say what it is, and cannot be shown."}},
+		{"content that is not text", "GET", "application/zip", 200, "PK", tools.Result{Content: "HTTP 200 OK. The answer is application/zip, which is not supported."}},
+		{"bytes that are not named", "GET", "", 200, "\xff\xfe", tools.Result{Content: "HTTP 200 OK. The answer is binary data without a content type."}},
 		{"long", "GET", "text/plain", 200, long, tools.Result{Content: long[:1<<20-128] + "\n[truncated: the answer has more than 1048448 bytes]"}},
-		{"large image", "GET", "image/png", 200, strings.Repeat("x", 13<<20), tools.Result{Content: "HTTP 200 OK. The answer is image/png of more than 12582912 bytes, too large to be shown."}},
+		{"large image", "GET", "image/png", 200, strings.Repeat("x", 13<<20), tools.Result{Content: "HTTP 200 OK. The answer is image/png of more than 12582912 bytes, too large to show."}},
 		{"failure", "GET", "application/json", 404, `{"detail": "no such order"}`, tools.Result{Content: `HTTP 404 Not Found: {"detail": "no such order"}`, IsError: true}},
 		{"failure without words", "GET", "image/png", 500, "x", tools.Result{Content: `HTTP 500 Internal Server Error`, IsError: true}},
 		{"failure of many words", "GET", "text/html", 400, long, tools.Result{Content: "HTTP 400 Bad Request: " + long[:2<<10], IsError: true}},
@@ -266,11 +266,11 @@ func TestFailedRequests(t *testing.T) {
 		}, "HTTP 503 Service Unavailable", time.Hour},
 		{"bad gateway", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, "HTTP 502 Bad Gateway", 0},
 		{"hung up", func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
-			"shop failed: the connection to HOST broke off before there was an answer; what it was asked to do may have happened all the same", 0},
+			"shop failed: the connection to HOST was lost before the answer; the call may have taken effect", 0},
 		{"hung up in the middle", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "hal")
-		}, "shop failed: the connection to HOST broke off in the middle of the answer; what it was asked to do may have happened all the same", 0},
+		}, "shop failed: the connection to HOST was lost during the answer; the call may have taken effect", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -369,11 +369,11 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *httptool.Config) { c.URL = "https://{id}" }, "http.url", "in its host"},
 		{func(c *httptool.Config) { c.URL = "https://x@{id}/" }, "http.url", "in its host"},
 		{func(c *httptool.Config) { c.URL = "{id}://shop.example/" }, "http.url", "must begin with https"},
-		{func(c *httptool.Config) { c.URL = "https:///x" }, "http.url", "is no URL"},
+		{func(c *httptool.Config) { c.URL = "https:///x" }, "http.url", "is not a URL"},
 		{func(c *httptool.Config) { c.URL = "https://u:p@shop.example/" }, "http.url", "user or password"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/#x" }, "http.url", "fragment"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/{id}/{" }, "http.url", "brace"},
-		{func(c *httptool.Config) { c.URL = "https://shop.example/%zz" }, "http.url", "is no URL"},
+		{func(c *httptool.Config) { c.URL = "https://shop.example/%zz" }, "http.url", "is not a URL"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/?{id}=1" }, "http.url", "name of a query parameter"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/{nope}" }, "http.url", "{nope}, which is none of the parameters"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/{opt}" }, "http.url", "must be required"},

@@ -51,7 +51,7 @@ func parseURL(text string) (*urlTemplate, error) {
 	u, err := url.Parse(plain)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
-		return nil, wrong(key, "is no URL")
+		return nil, wrong(key, "is not a URL")
 	case strings.ContainsAny(plain, "{}"):
 		return nil, wrong(key, "has a brace that is not part of a {place}")
 	case u.User != nil:

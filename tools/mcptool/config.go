@@ -95,10 +95,10 @@ func (cfg Config) remote(env Environment) (dialer, error) {
 	var names []string
 	for name := range cfg.Headers {
 		if !headerRule.MatchString(name) {
-			return nil, wrong("headers."+name, "is no name of a header")
+			return nil, wrong("headers."+name, "is not a header name")
 		}
 		if reserved[http.CanonicalHeaderKey(name)] {
-			return nil, wrong("headers."+name, "is set by the program")
+			return nil, wrong("headers."+name, "is reserved")
 		}
 		names = append(names, name)
 	}
@@ -124,11 +124,11 @@ func (cfg Config) program(env Environment) (dialer, error) {
 	}
 	path, err := exec.LookPath(cfg.Command[0])
 	if err != nil {
-		return nil, wrong("command", "has %.200q, which is no program here", cfg.Command[0])
+		return nil, wrong("command", "has %.200q, which is not a program on this machine", cfg.Command[0])
 	}
 	for name := range cfg.Env {
 		if !variableRule.MatchString(name) {
-			return nil, wrong("env."+name, "is no name of a variable")
+			return nil, wrong("env."+name, "is not a variable name")
 		}
 	}
 	variables, err := fillable("env", cfg.Env, env.Secret)

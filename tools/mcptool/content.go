@@ -93,5 +93,5 @@ func embedded(r *mcp.ResourceContents) llm.Part {
 	case r.MIMEType == "application/pdf":
 		return media(llm.MediaDocument, r.MIMEType, r.URI, r.Blob)
 	}
-	return llm.Text{Text: fmt.Sprintf("[resource %s: %d bytes of %q, which cannot be shown]", r.URI, len(r.Blob), r.MIMEType)}
+	return llm.Text{Text: fmt.Sprintf("[resource %s: %d bytes of %q, which is not supported]", r.URI, len(r.Blob), r.MIMEType)}
 }

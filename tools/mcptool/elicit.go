@@ -64,7 +64,7 @@ func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitR
 	by := s.asker
 	s.mu.Unlock()
 	if by == nil {
-		return nil, errors.New("nobody can be asked outside of a call")
+		return nil, errors.New("a question is possible only in a call")
 	}
 	q, err := s.questionOf(req.Params)
 	if err != nil {
@@ -74,13 +74,13 @@ func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitR
 		return elicitResult(answer)
 	}
 	by.fail(tools.Raise(by.ctx, q))
-	return nil, errors.New("the call is given up")
+	return nil, errors.New("the call has ended with the question")
 }
 
 // questionOf converts an elicitation to a question. It supports only the mode form.
 func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 	if p.Mode != "" && p.Mode != "form" || p.RequestedSchema == nil {
-		return tools.Question{}, fmt.Errorf("it elicits by %.40q, which is not supported", p.Mode)
+		return tools.Question{}, fmt.Errorf("the elicitation mode %.40q is not supported", p.Mode)
 	}
 	schema, err := json.Marshal(p.RequestedSchema)
 	return tools.Question{Reason: tools.ReasonInput, Message: s.secrets().Text(p.Message), ResponseSchema: schema}, err
@@ -97,7 +97,7 @@ func elicitResult(a tools.Answer) (*mcp.ElicitResult, error) {
 	}
 	result := &mcp.ElicitResult{Action: "accept"}
 	if err := json.Unmarshal(a.Content, &result.Content); err != nil {
-		return nil, fmt.Errorf("mcptool: the answer is no object: %w", err)
+		return nil, fmt.Errorf("mcptool: the answer is not an object: %w", err)
 	}
 	return result, nil
 }
@@ -152,7 +152,7 @@ func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) 
 	for name, request := range result.InputRequests {
 		p, ok := request.(*mcp.ElicitParams)
 		if !ok {
-			return fmt.Errorf("it wants %T, which is not supported", request)
+			return fmt.Errorf("the request %T is not supported", request)
 		}
 		q, err := s.questionOf(p)
 		if err != nil {
@@ -161,7 +161,7 @@ func (s *Server) raiseQuestion(ctx context.Context, result *mcp.CallToolResult) 
 		r.Asks[name] = q
 	}
 	if len(r.Asks) == 0 {
-		return errors.New("it asks to be called later")
+		return errors.New("the result has no question")
 	}
 	return r.raise(ctx)
 }

@@ -33,15 +33,15 @@ func (s *Server) list(session *mcp.ClientSession) error {
 			return err
 		}
 		if len(offers) == maxTools {
-			s.logger.WarnContext(ctx, "MCP server has too many tools: the rest is left out", "most", maxTools)
+			s.logger.WarnContext(ctx, "MCP server has too many tools: the rest is ignored", "most", maxTools)
 			break
 		}
 		offer, err := s.offer(declared)
 		if err == nil && seen[declared.Name] {
-			err = fmt.Errorf("there are two of this name")
+			err = fmt.Errorf("two tools have this name")
 		}
 		if err != nil {
-			s.logger.WarnContext(ctx, "tool of an MCP server is left out", "tool", fmt.Sprintf("%.128q", declared.Name), "error", err)
+			s.logger.WarnContext(ctx, "tool of an MCP server is ignored", "tool", fmt.Sprintf("%.128q", declared.Name), "error", err)
 			continue
 		}
 		seen[declared.Name] = true
@@ -51,7 +51,7 @@ func (s *Server) list(session *mcp.ClientSession) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != nil { // not the first list of this connection
-		s.logger.InfoContext(ctx, "MCP server has other tools", "tools", len(offers))
+		s.logger.InfoContext(ctx, "MCP server has changed its tools", "tools", len(offers))
 	}
 	s.offers, s.known = offers, true
 	return nil
@@ -60,7 +60,7 @@ func (s *Server) list(session *mcp.ClientSession) error {
 // offer converts a declared tool. The error says why the tool cannot be used.
 func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	if declared.Name == "" || len(declared.Name) > maxOwnName {
-		return tools.Offer{}, fmt.Errorf("its name must have 1 to %d bytes", maxOwnName)
+		return tools.Offer{}, fmt.Errorf("the name must have 1 to %d bytes", maxOwnName)
 	}
 	parameters, err := parametersOf(declared)
 	if err != nil {

@@ -71,7 +71,7 @@ func (p *program) dial(context.Context) (*link, error) {
 
 // explain implements [dialer]. The call may have taken effect before the program ended.
 func (p *program) explain(error) (egress.Failure, string) {
-	return egress.Broken, "the server's program ended before it answered"
+	return egress.Broken, "the program of the server ended before the answer"
 }
 
 // redactor implements [dialer].

@@ -99,7 +99,7 @@ type foreignError struct{ mediaType string }
 
 // Error implements error.
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("the server answered with the content type %.80q, which is none of MCP", e.mediaType)
+	return fmt.Sprintf("the server answered with the content type %.80q, which MCP does not have", e.mediaType)
 }
 
 // isCall reports whether the HTTP request contains a JSON-RPC request, which needs a response. The
@@ -156,7 +156,7 @@ func (r *remote) explain(err error) (egress.Failure, string) {
 	case errors.As(err, &foreign):
 		return egress.Broken, foreign.Error()
 	case errors.Is(err, mcp.ErrSessionMissing):
-		return egress.Unreached, "the server has forgotten our session; nothing was done"
+		return egress.Unreached, "the server has lost the session, and nothing was done"
 	}
 	return egress.Explain(r.endpoint.Host, err)
 }

@@ -80,7 +80,7 @@ func (s *Server) Name() string { return s.cfg.Name }
 func (s *Server) Origin() string { return s.cfg.Origin }
 
 // errUnknown is the error of Offers before the first list.
-var errUnknown = errors.New("the server has not been reached yet, so that its tools are unknown")
+var errUnknown = errors.New("the server was not reached yet, so its tools are unknown")
 
 // Offers implements [tools.Source]. It does not block.
 func (s *Server) Offers() ([]tools.Offer, error) {
@@ -105,7 +105,7 @@ func (s *Server) run() {
 		}
 		wait := pace.NextBackOff()
 		if s.life.Err() == nil {
-			s.logger.WarnContext(s.life, "MCP server is away", "error", s.secrets().Text(err.Error()), "again_in", wait.String())
+			s.logger.WarnContext(s.life, "MCP server is not connected", "error", s.secrets().Text(err.Error()), "again_in", wait.String())
 		}
 		pause(s.life, wait)
 	}
@@ -148,7 +148,7 @@ func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
 		pause(s.life, listPause)
 		select {
 		case err := <-over:
-			return errors.Join(errors.New("the connection is over"), err)
+			return errors.Join(errors.New("the connection has ended"), err)
 		case <-s.life.Done():
 			return s.life.Err()
 		case <-s.changed:

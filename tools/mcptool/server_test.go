@@ -266,7 +266,7 @@ func testResults(t *testing.T, c *connection) {
 			llm.Text{Text: "[resource r (text/plain): file:///r] a file"},
 			llm.Text{Text: "[resource file:///t]\ninside"},
 			llm.Media{Kind: llm.MediaDocument, MIME: "application/pdf", Name: "file:///p", Data: data("pdf")},
-			llm.Text{Text: `[resource file:///z: 3 bytes of "application/zip", which cannot be shown]`},
+			llm.Text{Text: `[resource file:///z: 3 bytes of "application/zip", which is not supported]`},
 		}}},
 	} {
 		got := c.call(t, tt.tool, tt.arguments)
@@ -389,7 +389,7 @@ func TestStopEndsCalls(t *testing.T) {
 	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
 		t.Errorf("result for the model: got %q", got)
 	}
-	if got := awayText(t, c.find(t, "echo")); got != "play_echo failed: the server is away; nothing was done" {
+	if got := awayText(t, c.find(t, "echo")); got != "play_echo failed: the server is not connected, and nothing was done" {
 		t.Errorf("result for the model after the stop: got %q", got)
 	}
 }
@@ -437,7 +437,7 @@ func TestNewToolsAreSeen(t *testing.T) {
 			c := connect(t, cfg)
 			c.log.await(t, connected, 1)
 			c.call(t, "grow", `{}`)
-			c.log.await(t, "MCP server has other tools", 1)
+			c.log.await(t, "MCP server has changed its tools", 1)
 			if got := c.call(t, "grown", `{}`); got.Content != "I am new" {
 				t.Errorf("got %+v", got)
 			}
@@ -460,10 +460,10 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	c := connect(t, stdio("server"))
 	c.log.await(t, connected, 1)
-	if got, want := awayText(t, c.find(t, "crash")), "play_crash failed: the server's program ended before it answered; what it was asked to do may have happened all the same"; got != want {
+	if got, want := awayText(t, c.find(t, "crash")), "play_crash failed: the program of the server ended before the answer; the call may have taken effect"; got != want {
 		t.Errorf("result for the model: got %q", got)
 	}
-	c.log.await(t, "MCP server is away", 1)
+	c.log.await(t, "MCP server is not connected", 1)
 	if _, err := c.registry.Select([]string{"mcp:play/*"}); err != nil {
 		t.Errorf("the tools are forgotten: %v", err)
 	}
@@ -529,8 +529,8 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := connect(t, url("http://"+address))
-	c.log.await(t, "MCP server is away", 1)
-	if _, err := c.registry.Select([]string{"mcp:play/*"}); err == nil || err.Error() != "mcp:play: the server has not been reached yet, so that its tools are unknown" {
+	c.log.await(t, "MCP server is not connected", 1)
+	if _, err := c.registry.Select([]string{"mcp:play/*"}); err == nil || err.Error() != "mcp:play: the server was not reached yet, so its tools are unknown" {
 		t.Errorf("got %v", err)
 	}
 	p := newPlayground()
@@ -583,7 +583,7 @@ func TestSessionsThatAreForgotten(t *testing.T) {
 	c := connect(t, url(server.URL))
 	c.log.await(t, connected, 1)
 	start()
-	if got, want := awayText(t, c.find(t, "key")), "play_key failed: the server has forgotten our session; nothing was done"; got != want {
+	if got, want := awayText(t, c.find(t, "key")), "play_key failed: the server has lost the session, and nothing was done"; got != want {
 		t.Errorf("result for the model: got %q", got)
 	}
 	c.log.await(t, connected, 2)
@@ -607,7 +607,7 @@ func TestPagesInsteadOfAnswers(t *testing.T) {
 	c := connect(t, url(server.URL))
 	c.log.await(t, connected, 1)
 	page.Store(true)
-	want := `play_key failed: the server answered with the content type "text/html", which is none of MCP; what it was asked to do may have happened all the same`
+	want := `play_key failed: the server answered with the content type "text/html", which MCP does not have; the call may have taken effect`
 	for range 3 {
 		if got := awayText(t, c.find(t, "key")); got != want {
 			t.Errorf("result for the model: got %q", got)
@@ -652,7 +652,7 @@ func TestAnswersThatAreNotMCP(t *testing.T) {
 			server := httptest.NewServer(tt.answer)
 			t.Cleanup(server.Close)
 			c := connect(t, url(server.URL))
-			c.log.await(t, "MCP server is away", 1)
+			c.log.await(t, "MCP server is not connected", 1)
 			if all, _ := c.log.text(); !strings.Contains(all, tt.want) || strings.Contains(all, token) {
 				t.Errorf("the log is\n%s", all)
 			}
@@ -666,13 +666,13 @@ func TestConfigErrors(t *testing.T) {
 		"url must begin with https:// or http:// and have a host":                                 {URL: "mcp.example"},
 		"url must not have a user or password; use a header with a secret":                        {URL: "https://u:p@mcp.example"},
 		"url must not have a fragment: it would not be sent":                                      {URL: "https://mcp.example/#a"},
-		"headers.Content-Type is set by the program":                                              {URL: "https://x", Headers: map[string]string{"Content-Type": "x"}},
-		"headers.A B is no name of a header":                                                      {URL: "https://x", Headers: map[string]string{"A B": "x"}},
+		"headers.Content-Type is reserved":                                              {URL: "https://x", Headers: map[string]string{"Content-Type": "x"}},
+		"headers.A B is not a header name":                                                      {URL: "https://x", Headers: map[string]string{"A B": "x"}},
 		"headers cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":   {URL: "https://x", Headers: map[string]string{"A": "${secret:GONE}"}},
 		"env cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":       {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${secret:GONE}"}},
 		"env.A cannot be used: only ${secret:NAME} may follow a $, with a NAME of A-Z, 0-9 and _": {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${HOME}"}},
-		"env.A=B is no name of a variable":                                                        {Command: []string{os.Args[0]}, Env: map[string]string{"A=B": "x"}},
-		`command has "/no/such", which is no program here`:                                        {Command: []string{"/no/such"}},
+		"env.A=B is not a variable name":                                                        {Command: []string{os.Args[0]}, Env: map[string]string{"A=B": "x"}},
+		`command has "/no/such", which is not a program on this machine`:                                        {Command: []string{"/no/such"}},
 	} {
 		_, err := mcptool.Start(cfg, mcptool.Environment{Logger: slog.New(slog.DiscardHandler), Secret: func(string) string { return "" }})
 		var wrong *mcptool.ConfigError
@@ -696,7 +696,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 func TestAProgramThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, stdio("broken"))
-	c.log.await(t, "MCP server is away", 1)
+	c.log.await(t, "MCP server is not connected", 1)
 	c.log.await(t, `text="no license: [secret]"`, 1)
 }
 

@@ -80,5 +80,5 @@ func (s *stderr) log() {
 	if len(shown) > maxLine {
 		shown = shown[:maxLine] + "…"
 	}
-	s.logger.InfoContext(context.Background(), "MCP server says", append(more, "text", shown)...)
+	s.logger.InfoContext(context.Background(), "output of MCP server", append(more, "text", shown)...)
 }

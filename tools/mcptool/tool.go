@@ -39,7 +39,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	defer context.AfterFunc(t.server.life, func() { cancel(errStopped) })()
 	session, token, watched := t.server.begin(tools.Report(ctx), t)
 	if session == nil {
-		return tools.Result{}, t.unavailable(egress.Unreached, "the server is away; nothing was done", nil)
+		return tools.Result{}, t.unavailable(egress.Unreached, "the server is not connected, and nothing was done", nil)
 	}
 	params := &mcp.CallToolParams{Name: t.own, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.IdempotencyKey != "" {
@@ -98,7 +98,7 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 		return result, err
 	}
 	if !t.server.cfg.Elicitation {
-		return nil, asUnsupportedQuestion(errors.New("it may not, since elicitation is not set"))
+		return nil, asUnsupportedQuestion(errors.New("its definition does not have elicitation"))
 	}
 	return nil, asUnsupportedQuestion(t.server.raiseQuestion(ctx, result))
 }
@@ -109,7 +109,7 @@ type unsupportedQuestionError struct{ err error }
 
 // Error implements error.
 func (e *unsupportedQuestionError) Error() string {
-	return "the server wants more from the user: " + e.err.Error()
+	return "the server asks an unsupported question: " + e.err.Error()
 }
 
 // Unwrap returns the cause.
@@ -132,7 +132,7 @@ var errStopped = errors.New("mcptool: the server is stopped")
 func (t *tool) unavailable(failure egress.Failure, words string, err error) error {
 	text := t.spec.Name + " failed: " + words
 	if failure == egress.Broken && !t.spec.Idempotent {
-		text += "; what it was asked to do may have happened all the same"
+		text += "; the call may have taken effect"
 	}
 	away := &tools.UnavailableError{Text: text, Err: err}
 	if status := (*statusError)(nil); errors.As(err, &status) {

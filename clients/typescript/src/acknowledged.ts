@@ -4,7 +4,7 @@ import type { Accepted, Decision, ToolResult } from "./commands.js";
 type Interrupt = { id: string; metadata?: Record<string, unknown> | null };
 type ResumeEntry = NonNullable<RunAgentInput["resume"]>[number];
 
-/** What the server has acknowledged on one thread: the next request to that thread is answered when the thread shows it. */
+/** The decisions and results of one thread that the server has acknowledged. The next request to the thread waits for their effect. */
 export class Acknowledged {
   /** The latest cursor of an acknowledgement. */
   cursor: string | undefined;
@@ -33,7 +33,7 @@ export class Acknowledged {
     return this.decisions.has(interruptId);
   }
 
-  /** The input with what was acknowledged and the agent has not been shown yet: an input has to answer what is open. */
+  /** Returns the input with the acknowledged decisions and results that the agent has not received yet. An input must resolve all open interrupts. */
   complete(input: RunAgentInput, pending: readonly Interrupt[]): RunAgentInput {
     const given = input.resume ?? [];
     const missing = pending.filter(({ id }) => this.decisions.has(id) && !given.some(({ interruptId }) => interruptId === id));
@@ -41,7 +41,7 @@ export class Acknowledged {
     return { ...input, messages: this.withResults(input.messages), ...(missing.length > 0 && { resume }) };
   }
 
-  // Each result follows the message that makes its call, after the results that are there.
+  // Adds each missing result after the message with its call, and after the existing results of that message.
   private withResults(messages: Message[]): Message[] {
     const known = new Set(messages.flatMap((m) => (m.role === "tool" ? [m.toolCallId] : [])));
     const complete: Message[] = [];
@@ -61,7 +61,7 @@ export class Acknowledged {
   }
 }
 
-/** The later of two cursors: their text order is the order of the log. */
+/** Returns the later of two cursors. Their order as text is their order in the log. */
 export function later(a: string | undefined, b: string | undefined): string | undefined {
   return a === undefined || (b !== undefined && b > a) ? b : a;
 }
@@ -69,7 +69,7 @@ export function later(a: string | undefined, b: string | undefined): string | un
 const messageOf = ({ toolCallId, content, error }: ToolResult) =>
   ({ id: `result-${toolCallId}`, role: "tool", toolCallId, content, ...(error !== undefined && { error }) }) as Message;
 
-// A decision in the words of an input. A question that was rejected has none: nobody answers it.
+// Returns a decision as an entry of resume. A rejected question becomes a cancelled entry.
 function entryOf({ id: interruptId, metadata }: Interrupt, { decision, args, content, reason, remember }: Decision): ResumeEntry {
   const isQuestion = metadata?.["perdure.question"] !== undefined;
   if (isQuestion && decision !== "answer") return { interruptId, status: "cancelled" };

@@ -20,19 +20,19 @@ export interface RunParameters extends RunAgentParameters {
 }
 
 export interface ConnectParameters extends RunParameters {
-  /** Go on when no run is active. Default: as configured. */
+  /** Whether to follow later runs until the agent is aborted. Default: `follow` of the configuration. */
   follow?: boolean;
   /**
-   * The cursor of something that the server has accepted through another agent or a client: the thread is shown with
-   * its effect. What this agent has sent itself is waited for in any case.
+   * The cursor of an acknowledgement that another agent or client received: the stream shows its effect. The agent always
+   * waits for the effects of its own commands.
    */
   waitFor?: string;
 }
 
 /**
- * An HttpAgent whose runs outlive their connections. It comes back to the very next event, joins
- * threads, cancels runs, and answers what a run waits for. Like its base class, it watches one run or
- * thread at a time. Leaving, by `abortRun` or `detachActiveRun`, cancels nothing.
+ * An HttpAgent whose runs continue when a connection is lost. After a reconnect it continues with the next event. It can
+ * also join threads, cancel runs, decide approvals and send tool results. Like its base class, it reads one run or thread
+ * at a time. `abortRun` and `detachActiveRun` do not cancel the run.
  */
 export class PerdureAgent extends HttpAgent {
   // Not #private: HttpAgent makes its clones without a constructor.
@@ -47,7 +47,7 @@ export class PerdureAgent extends HttpAgent {
   private watched: { thread: string; run: string } | undefined;
   private seen: { thread: string; cursor: string } | undefined;
 
-  /** Throws a TypeError or a RangeError that names the option at fault. */
+  /** Throws a TypeError or a RangeError that names an invalid option. */
   constructor(config: PerdureAgentConfig) {
     const transport = transportOf(config);
     const baseUrl = baseUrlOf(config);
@@ -70,13 +70,13 @@ export class PerdureAgent extends HttpAgent {
   }
 
   /**
-   * Shows the thread: its history, and then the active run to its end or, if followed, run after run
-   * until it is aborted or detached. The agent's messages become the thread's. A thread that does
-   * not exist yet has nothing to show.
+   * Reads the thread: its history, and then the active run to its end. With `follow` it reads every later run, until the
+   * agent is aborted or detached. The messages of the thread replace those of the agent. A thread that does not exist yet
+   * has no events.
    */
   override connectAgent(parameters: ConnectParameters = {}, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     const { follow = this.follows, abortController = new AbortController(), waitFor, ...rest } = parameters;
-    this.abortController = abortController; // one that was aborted is of no use any more
+    this.abortController = abortController; // an aborted controller cannot be used again
     this.following = follow;
     this.waitFor = waitFor;
     this.joining = true;
@@ -88,24 +88,24 @@ export class PerdureAgent extends HttpAgent {
   }
 
   /**
-   * Cancels the run that is watched, or was last: it keeps what it has said, and its stream ends by
-   * itself, with the outcome `cancelled` (before AG-UI 1.0: RUN_ERROR with that code). Resolves when
-   * the wish is durable; of a run that is over, nothing changes.
+   * Cancels the run that the agent reads, or read last. Its messages stay, and its stream ends with the outcome `cancelled`
+   * (before AG-UI 1.0: RUN_ERROR with that code). Resolves when the request is durable. A run that has ended does not
+   * change.
    *
-   * Rejects like all commands: with a ProblemError, if the server refuses; with a ConnectionLostError,
-   * if no answer came and it is unknown whether it took effect; with the signal's reason.
+   * Rejects like all commands: with a ProblemError if the server refuses the request, with a ConnectionLostError if all
+   * attempts fail and the effect is unknown, and with the reason of an aborted signal.
    */
   async cancel(reason?: string, options: CommandOptions = {}): Promise<void> {
     const { watched } = this;
-    if (!watched) throw new Error("there is no run to cancel: none has begun");
-    // A run that was asked for a moment ago may not have reached the server.
+    if (!watched) throw new Error("the agent has no run to cancel");
+    // The request of a new run may not have reached the server yet.
     const isEarly = ({ code }: Problem) => code === "unknown_run" && this.isRunning && this.watched === watched;
     await this.send(runURL(this.baseUrl, watched.thread, watched.run) + "/cancel", { reason }, options, isEarly);
   }
 
   /**
-   * Gives the result of a tool call to a run of this thread that waits for it (hold mode). Another
-   * result was accepted before: AnsweredError, with that result.
+   * Sends the result of a client tool call to a held run of this thread. Rejects with an AnsweredError, which has the
+   * recorded result, if another result was accepted before.
    */
   async sendToolResult(result: ToolResult, options: CommandOptions = {}): Promise<Accepted> {
     const { threadId } = this;
@@ -115,8 +115,8 @@ export class PerdureAgent extends HttpAgent {
   }
 
   /**
-   * Decides an approval of this thread. Another decision was made before: AnsweredError, with that
-   * decision; it has expired: ProblemError with status 410.
+   * Decides an approval of this thread. Rejects with an AnsweredError, which has the recorded decision, if another decision
+   * was made before, and with a ProblemError with status 410 if the approval has expired.
    */
   async decide(approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
     const { threadId } = this;
@@ -125,12 +125,12 @@ export class PerdureAgent extends HttpAgent {
     return accepted;
   }
 
-  /** Stops the active run of this thread before its next step. None is active: ProblemError with status 409. */
+  /** Pauses the active run of this thread before its next step. Without an active run it rejects with a ProblemError with status 409. */
   async pause(options: CommandOptions = {}): Promise<void> {
     await this.send(threadURL(this.baseUrl, this.threadId) + "/pause", {}, options);
   }
 
-  /** Lets a paused run of this thread go on. None is active: ProblemError with status 409. */
+  /** Resumes the paused run of this thread. Without an active run it rejects with a ProblemError with status 409. */
   async resume(options: CommandOptions = {}): Promise<void> {
     await this.send(threadURL(this.baseUrl, this.threadId) + "/resume", {}, options);
   }
@@ -142,7 +142,7 @@ export class PerdureAgent extends HttpAgent {
     return this.withSeen(this.acknowledgedOn(input.threadId).complete(input, this.pendingInterrupts));
   }
 
-  // Tells the server how far this agent's list goes: what came after that is not missing from it.
+  // Sends the cursor of the last event in this agent's list, so the server does not take later messages for removed ones.
   private withSeen(input: RunAgentInput): RunAgentInput {
     if (this.seen?.thread !== input.threadId) return input;
     const forwardedProps = (input.forwardedProps ?? {}) as { perdure?: object };
@@ -151,7 +151,7 @@ export class PerdureAgent extends HttpAgent {
     return { ...input, forwardedProps: { ...forwardedProps, perdure } };
   }
 
-  // Cursors sort as text. A run that is shown again has older ones.
+  // Cursors sort as text. A run that is read again has older cursors.
   private see(thread: string, cursor: string): void {
     if (this.seen?.thread !== thread || this.seen.cursor < cursor) this.seen = { thread, cursor };
   }
@@ -159,7 +159,7 @@ export class PerdureAgent extends HttpAgent {
   protected override async onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
     const { pendingInterrupts } = this;
     const acknowledged = this.acknowledgedOn(input.threadId);
-    // A reader has to answer none, and an input none that is decided.
+    // A reader resolves no interrupts, and an input resolves only those without a decision.
     this.pendingInterrupts = this.joining ? [] : pendingInterrupts.filter(({ id }) => !acknowledged.isDecided(id));
     try {
       await super.onInitialize(input, subscribers);
@@ -190,8 +190,8 @@ export class PerdureAgent extends HttpAgent {
     return transformHttpEventStream(runHttpRequest(response), this.debugLogger);
   }
 
-  // HttpAgent goes on reading what nobody watches any more, be it detached or refused by its verifier.
-  // That would never end here.
+  // HttpAgent continues to read a stream after it was detached, or after its verifier has failed. A resumable stream
+  // would then never end, so it is aborted.
   private async watch<T>(action: () => Promise<T>): Promise<T> {
     const left = (this.left = new AbortController());
     try {

@@ -1,27 +1,27 @@
-/** How the client comes back. Times are in milliseconds. */
+/** When the client repeats a request after the connection was lost. Times are in milliseconds. */
 export interface RetryOptions {
-  /** The most attempts in a row that bring nothing. Default: no limit but the time. */
+  /** The most attempts in a row that receive nothing. Default: no limit other than `giveUpAfter`. */
   attempts?: number;
   /** The pause before the first attempt; each failure doubles it. Default 250. */
   baseDelay?: number;
   /** The longest pause, if the server does not ask for a longer one by `Retry-After`. Default 10,000. */
   maxDelay?: number;
-  /** The part of a pause that is random, 0 to 1, so that not all clients come at once. Default 0.5. */
+  /** The part of a pause that is random, 0 to 1, so that clients do not reconnect at the same time. Default 0.5. */
   jitter?: number;
   /**
-   * No attempt begins later than this after the connection was lost; then the client gives up.
-   * Default 300,000. `Infinity` to never give up.
+   * The time after the loss of the connection at which the client gives up. Default 300,000. With `Infinity` the client
+   * never gives up.
    */
   giveUpAfter?: number;
 }
 
-/** An attempt that is about to be made again. */
+/** Retry describes the next attempt of a request. */
 export interface Retry {
   /** 1 for the first attempt after the connection was lost. */
   attempt: number;
   /** The pause before it, in milliseconds. */
   delay: number;
-  /** What went wrong. */
+  /** The error of the previous attempt. */
   error: Error;
 }
 
@@ -29,7 +29,7 @@ export type Policy = Required<RetryOptions>;
 
 const defaults: Policy = { attempts: Infinity, baseDelay: 250, maxDelay: 10_000, jitter: 0.5, giveUpAfter: 300_000 };
 
-/** Checks the options; throws a RangeError that names the one at fault. */
+/** Checks the options and adds the defaults. Throws a RangeError that names an invalid option. */
 export function policyOf(options: RetryOptions = {}): Policy {
   const policy = { ...defaults, ...options };
   for (const name of Object.keys(defaults) as (keyof Policy)[]) {
@@ -39,7 +39,7 @@ export function policyOf(options: RetryOptions = {}): Policy {
   return policy;
 }
 
-/** The pauses of one request that is made again and again, until something comes or patience ends. */
+/** The pauses between the attempts of one request. */
 export class Backoff {
   private failures = 0;
   private lostAt = 0;
@@ -49,14 +49,14 @@ export class Backoff {
     private readonly onRetry: ((retry: Retry) => void) | undefined,
   ) {}
 
-  /** Something came: the next failure is the first one. */
+  /** Resets the failures after data was received. */
   reset(): void {
     this.failures = 0;
   }
 
   /**
-   * Waits before the next attempt; false means to give up. Rejects as soon as the signal is aborted.
-   * retryAfter is how long the server wants to be left alone.
+   * Waits before the next attempt. Resolves with false if the client must give up. Rejects as soon as the signal is
+   * aborted. retryAfter is the pause that the server asks for, in milliseconds.
    */
   async wait(error: Error, retryAfter: number, signal: AbortSignal): Promise<boolean> {
     if (this.failures++ === 0) this.lostAt = Date.now();
@@ -73,7 +73,7 @@ export class Backoff {
     return longest * (1 - jitter * Math.random());
   }
 
-  // What a listener throws is its own: it must not end the run.
+  // An exception of the listener must not end the run.
   private tell(retry: Retry): void {
     try {
       this.onRetry?.(retry);
@@ -92,7 +92,7 @@ export function retryAfterOf(headers: Headers): number {
   return Math.max(0, wait) || 0;
 }
 
-/** In milliseconds. A longer one would fire at once. */
+/** The longest delay of setTimeout, in milliseconds: a longer one fires at once. */
 export const longestTimer = 2 ** 31 - 1;
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {

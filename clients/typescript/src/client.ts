@@ -3,7 +3,7 @@ import { type PerdureConfig, transportOf, trimmed } from "./config.js";
 import { approvalURL, runURL, threadURL } from "./routes.js";
 import type { Transport } from "./transport.js";
 
-/** A tool call that waits for people. */
+/** An open or decided interrupt: the approval of a tool call, or a question. */
 export interface Approval {
   id: string;
   threadId: string;
@@ -11,96 +11,96 @@ export interface Approval {
   agent: string;
   toolCallId: string;
   toolName: string;
-  /** Left out where they are long, with `argsTruncated`: the thread has them. */
+  /** The arguments. Long arguments are omitted, with `argsTruncated`; the thread has them. */
   args?: Record<string, unknown>;
   argsTruncated?: boolean;
   argsDigest: string;
-  /** `tool_call`: whether the call may be made; anything else: what a tool asks, to be answered with `content`. */
+  /** `tool_call` for the approval of a call; another value for a question, which needs an answer with `content`. */
   reason: string;
   message: string;
-  /** What such an answer has to be: a JSON Schema. */
+  /** The JSON Schema of the answer to a question. */
   responseSchema?: Record<string, unknown>;
-  /** Times are in RFC 3339. */
+  /** The time in RFC 3339, as all times. */
   requestedAt: string;
   expiresAt?: string;
-  /** Subjects, or `role:name`; empty: every caller that may use the thread. */
+  /** Subjects, or `role:name`; empty = every caller that may use the thread. */
   approvers: string[];
-  /** The path of the step that asks, in a pipeline. */
+  /** The path of the pipeline step that raised the interrupt. */
   step?: string;
-  /** How many different people have to vote for the same arguments. */
+  /** How many approvers must vote for the same arguments. */
   quorum: number;
-  /** The decisions that count so far. */
+  /** The votes that count so far. */
   decisions: Vote[];
-  /** The votes while the approval waits for a quorum: first those for `args`, then those for an edit. */
+  /** The votes while a quorum is incomplete: first those for `args`, then those for an edit. */
   proposals?: Proposal[];
-  /** In a list of what is decided. */
+  /** The status, only in a list of decided approvals. */
   status?: "open" | "decided" | "expired";
 }
 
-/** One person's decision. */
+/** The decision of one approver. */
 export interface Vote {
   decision: Decision["decision"];
   by?: string;
   at: string;
-  /** How it came, as its client says. */
+  /** The channel of the decision, as its client reports it. */
   channel?: "input" | "http" | "websocket" | "batch" | "link" | "cli";
   reason?: string;
   argsDigest?: string;
-  /** The arguments of an edit. What is long is left out, with `truncated`. */
+  /** The arguments of an edit. Long arguments are omitted, with `truncated`. */
   args?: Record<string, unknown>;
-  /** An answer. */
+  /** The content of an answer. */
   content?: unknown;
   truncated?: boolean;
   /** The scope of an approval that covers further calls. */
   remember?: "arguments" | "tool";
 }
 
-/** What to list. */
+/** Filter of a list of approvals. */
 export interface ApprovalFilter {
-  /** `open`, the default, or `decided`: what was decided in the last 30 days, the last first. */
+  /** `open`, the default, or `decided`: approvals that were decided in the last 30 days, latest first. */
   status?: "open" | "decided";
   agent?: string;
   tool?: string;
   thread?: string;
-  /** Those that have waited at least as long, such as `4h`. Not with `decided`. */
+  /** Only approvals that have waited at least this long, such as `4h`. Not with `decided`. */
   olderThan?: string;
-  /** Those that a caller may decide: `me`, a subject, or `role:name`. Not with `decided`. */
+  /** Only approvals that this approver may decide: `me`, a subject, or `role:name`. Not with `decided`. */
   assignee?: string;
-  /** 1 to 500, by default 100. */
+  /** The most entries of a page, 1 to 500. Default 100. */
   limit?: number;
-  /** `nextCursor` of the page before. Without it, or undefined, the first page. */
+  /** `nextCursor` of the previous page; undefined = the first page. */
   cursor?: string | undefined;
-  /** The `cursor` of a decision's answer: the page shows that decision. */
+  /** The `cursor` of an acknowledged decision: the page shows its effect. */
   waitFor?: string | undefined;
 }
 
 export interface ApprovalPage {
   items: Approval[];
-  /** There are more. */
+  /** The cursor of the next page; undefined = this is the last page. */
   nextCursor?: string;
-  /** Where `GET /v1/approvals/events` goes on from the page; with `decided` there is none. */
+  /** The cursor from which `GET /v1/approvals/events` continues after the page; none with `decided`. */
   eventsCursor?: string;
 }
 
 /**
- * What one does to threads without watching them: for inboxes, consoles and programs. Threads are named
- * by each call; a PerdureAgent does the same to its own. Like an agent's, all requests are repeated until
- * there is an answer. They reject with a ProblemError if the server refuses, an AnsweredError if something
- * else was answered before; with a ConnectionLostError if no answer came; with the signal's reason.
+ * A client for commands to any thread, for inboxes, consoles and programs. It reads no events; a PerdureAgent has the same
+ * commands for its own thread. Every request is repeated until the server answers. A request rejects with a ProblemError
+ * if the server refuses it, with an AnsweredError if another answer or decision is recorded, with a ConnectionLostError
+ * if all attempts fail, and with the reason of an aborted signal.
  */
 export class PerdureClient {
   private readonly baseUrl: string;
   private readonly headers: Record<string, string>;
   private readonly transport: Transport;
 
-  /** Throws a RangeError that names the option at fault. */
+  /** Throws a RangeError that names an invalid option. */
   constructor(config: PerdureConfig & { baseUrl: string; headers?: Record<string, string> }) {
     this.baseUrl = trimmed(config.baseUrl);
     this.headers = config.headers ?? {};
     this.transport = transportOf(config);
   }
 
-  /** A page of what waits for people over all threads, the oldest first. */
+  /** Returns a page of the approvals of all threads: open ones, oldest first, or decided ones. */
   approvals(filter: ApprovalFilter = {}, options: CommandOptions = {}): Promise<ApprovalPage> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
@@ -108,27 +108,27 @@ export class PerdureClient {
     return ask(this.transport, { url: `${this.baseUrl}/v1/approvals${suffix}`, headers: this.headers, ...options });
   }
 
-  /** Decides about an approval: see PerdureAgent.decide. */
+  /** Decides an approval: see PerdureAgent.decide. */
   decide(threadId: string, approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
     return this.send(approvalURL(this.baseUrl, threadId, approvalId), decision, options);
   }
 
-  /** Gives the result of a tool call to a run that waits for it: see PerdureAgent.sendToolResult. */
+  /** Sends the result of a client tool call: see PerdureAgent.sendToolResult. */
   toolResult(threadId: string, result: ToolResult, options: CommandOptions = {}): Promise<Accepted> {
     return this.send(threadURL(this.baseUrl, threadId) + "/tool-results", result, options);
   }
 
-  /** Cancels a run: it keeps what it has said. Of a run that is over nothing changes. */
+  /** Cancels a run. Its messages stay. A run that has ended does not change. */
   async cancel(threadId: string, runId: string, reason?: string, options: CommandOptions = {}): Promise<void> {
     await this.send(runURL(this.baseUrl, threadId, runId) + "/cancel", { reason }, options);
   }
 
-  /** Stops the active run of a thread before its next step. */
+  /** Pauses the active run of a thread before its next step. */
   async pause(threadId: string, options: CommandOptions = {}): Promise<void> {
     await this.send(threadURL(this.baseUrl, threadId) + "/pause", {}, options);
   }
 
-  /** Lets a paused run of a thread go on. */
+  /** Resumes the paused run of a thread. */
   async resume(threadId: string, options: CommandOptions = {}): Promise<void> {
     await this.send(threadURL(this.baseUrl, threadId) + "/resume", {}, options);
   }

@@ -5,31 +5,31 @@ import { errorFrom, insist } from "./insist.js";
 import { errorOf, type Problem, problemOf } from "./problem.js";
 import type { Transport } from "./transport.js";
 
-/** A part of a message's content, as the installed generation of AG-UI has it. */
+/** A part of a message's content, by the types of the installed version of AG-UI. */
 export type ContentPart = Exclude<UserMessage["content"], string>[number];
 
-/** The result of a tool call that a run waits for. */
+/** The result of a client tool call. */
 export interface ToolResult {
   toolCallId: string;
   content: string | ContentPart[];
-  /** What went wrong, if the tool failed. */
+  /** The error of a tool that failed. */
   error?: string;
 }
 
-/** How to ask. */
+/** Options of one request. */
 export interface CommandOptions {
-  /** Ends the attempts. Whether a command took effect is unknown then. */
+  /** Ends the attempts when it is aborted. Whether a command took effect is then unknown. */
   signal?: AbortSignal;
 }
 
-/** What is decided about an approval. */
+/** The decision of an approval. */
 export interface Decision {
   decision: "approve" | "reject" | "edit" | "answer";
-  /** With `edit`: the arguments that the tool is called with instead, all of them. */
+  /** With `edit`: all arguments of the call, in place of those of the model. */
   args?: Record<string, unknown>;
-  /** With `answer`: what stands in for the tool's result; for a question, any JSON that fits its schema. */
+  /** With `answer`: for a question, JSON that fits its schema; for a tool call, the text that replaces its result. */
   content?: unknown;
-  /** Why. */
+  /** The reason. */
   reason?: string;
   /**
    * With `approve`: which further calls of the tool on this thread the approval covers. `"arguments"`, like `true`: calls with
@@ -38,7 +38,7 @@ export interface Decision {
   remember?: boolean | "arguments" | "tool";
 }
 
-/** Votes for the same arguments of a call. */
+/** The votes for one set of arguments of a call. */
 export interface Proposal {
   argsDigest: string;
   /** `approve` for the model's arguments, `edit` for others. */
@@ -48,32 +48,32 @@ export interface Proposal {
   missing: number;
 }
 
-/** The decision that stands. */
+/** The recorded decision of an approval. */
 export interface RecordedDecision {
   id: string;
   decision: string;
-  /** The subject who decided. */
+  /** The subject of the approver. */
   by?: string;
   /** In RFC 3339. */
   at?: string;
   /** The arguments of an edit. */
   args?: Record<string, unknown>;
-  /** The arguments are left out: a batch does so beyond 8 KiB. */
+  /** Whether the arguments are omitted. A batch omits those of more than 8 KiB. */
   truncated?: boolean;
   reason?: string;
 }
 
-/** The server has durably accepted what it was sent. */
+/** The acknowledgement of a request that the server has durably accepted. */
 export interface Accepted {
-  /** It had been accepted before, and this changed nothing. */
+  /** Whether the server had accepted it before, so that this request changed nothing. */
   repeated: boolean;
-  /** With `repeated`, for a decision: the one that stands. It may be another caller's. */
+  /** With `repeated`, for a decision: the recorded decision, which can be another caller's. */
   recorded?: RecordedDecision;
-  /** For a vote that does not decide: how many more people have to vote for the same arguments. */
+  /** For a vote that does not complete the quorum: how many more approvers must vote for the same arguments. */
   missing?: number;
-  /** For a vote that does not decide: the votes for each proposal. */
+  /** For a vote that does not complete the quorum: the votes for each proposal. */
   proposals?: Proposal[];
-  /** Pass it on as `waitFor` to be shown what came of it. An agent does so by itself with what it was sent through. */
+  /** The cursor to pass as `waitFor` to a request that must show the effect. An agent does that for its own commands. */
   cursor?: string;
   [member: string]: unknown;
 }
@@ -81,17 +81,17 @@ export interface Accepted {
 export interface Command {
   url: string;
   headers: Record<string, string>;
-  /** Without one it is a question, which changes nothing. */
+  /** The body of a POST; undefined = a GET, which changes nothing. */
   body?: object;
   signal?: AbortSignal | undefined;
-  /** The refusal is one of now, not for good: try again. */
+  /** Reports whether a refusal is temporary, so that the command must be repeated. */
   isEarly?: ((problem: Problem) => boolean) | undefined;
 }
 
 /**
- * Sends a command, or a question, until there is an answer to it, and returns that: all of them are safe to
- * repeat. Rejects with a ProblemError when it is refused, with a ConnectionLostError when patience ends, and
- * with the signal's reason.
+ * Sends a request, repeats it until the server answers, and returns the answer. Every request is safe to repeat. Rejects
+ * with a ProblemError if the server refuses the request, with a ConnectionLostError if all attempts fail, and with the
+ * reason of an aborted signal.
  */
 export async function ask<Answer>(transport: Transport, command: Command): Promise<Answer> {
   const { signal = new AbortController().signal, url, body } = command;
@@ -108,19 +108,19 @@ export async function ask<Answer>(transport: Transport, command: Command): Promi
       text = await connection.text();
     } catch (error) {
       signal.throwIfAborted();
-      lost = errorFrom(error); // cut within the answer: it is unknown, too
+      lost = errorFrom(error); // the answer is incomplete, so the effect is unknown
       continue;
     } finally {
       connection.close();
     }
-    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer; // a cancel is answered without a body
+    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer; // the answer to a cancel has no body
     const problem = problemOf(status, text);
     lost = errorOf(problem);
     if (!command.isEarly?.(problem)) throw lost;
   }
 }
 
-/** Sends a command that may have been accepted before. */
+/** Sends a command. The server may have accepted it before. */
 export async function send(transport: Transport, command: Command): Promise<Accepted> {
   const answer = await ask<Partial<Accepted>>(transport, command);
   return { ...answer, repeated: answer.repeated === true };

@@ -7,19 +7,18 @@ export interface Call {
   init: RequestInit;
 }
 
-/** Nothing came for longer than the server ever is silent. */
+/** The error of a connection that received neither data nor a heartbeat in time. */
 export class SilenceError extends Error {
   override readonly name = "SilenceError";
 
   constructor(silence: number) {
-    super(`nothing came for ${silence} ms`);
+    super(`received nothing for ${silence} ms`);
   }
 }
 
 /**
- * One HTTP exchange. It ends when the signal is aborted, and when nothing comes for as long as
- * `silence` (in milliseconds): a connection that broke without a word looks like a server that has
- * nothing to say, but the server sends a comment now and then.
+ * One HTTP request with its response. The connection ends when the signal is aborted, or when it receives nothing for
+ * `silence` milliseconds. The server sends heartbeats, so a silent connection is broken.
  */
 export class Connection {
   private readonly controller = new AbortController();
@@ -33,7 +32,7 @@ export class Connection {
     signal.addEventListener("abort", this.abort);
   }
 
-  /** Resolves when the answer's headers are there. */
+  /** Sends the request. Resolves when the headers of the response have arrived. */
   static async open(fetch: HttpAgentFetchFn, { url, init }: Call, silence: number, signal: AbortSignal): Promise<Connection> {
     signal.throwIfAborted();
     const connection = new Connection(silence, signal);
@@ -47,10 +46,10 @@ export class Connection {
   }
 
   get response(): Response {
-    return this.answer!; // open gives nobody a connection without one
+    return this.answer!; // open returns no connection without a response
   }
 
-  /** The whole frames that come, until the body ends. */
+  /** Yields complete frames until the body ends. */
   async *frames(): AsyncGenerator<Frame> {
     this.reader = this.response.body?.getReader();
     const frames = new FrameReader();
@@ -61,22 +60,22 @@ export class Connection {
     }
   }
 
-  /** The whole body. */
+  /** Reads the whole body. */
   text(): Promise<string> {
     return this.within(this.response.text());
   }
 
-  /** Ends the exchange, if it has not ended. */
+  /** Ends the request, if it has not ended. */
   close(): void {
     this.signal.removeEventListener("abort", this.abort);
     this.controller.abort();
-    // For a fetch that does not mind its signal. It is no news that a body has ended or is being read.
+    // For a fetch that ignores its signal. cancel rejects if the body has ended or is locked, which is no error here.
     (this.reader ?? this.answer?.body)?.cancel().catch(() => {});
   }
 
   private readonly abort = (): void => this.controller.abort(this.signal.reason);
 
-  // What this waits for ends with the exchange, whether it minds the signal or not.
+  // Rejects when the request ends, even if the promise ignores the signal.
   private within<T>(promise: T | Promise<T>): Promise<T> {
     const { signal } = this.controller;
     return new Promise((resolve, reject) => {

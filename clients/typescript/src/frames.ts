@@ -1,23 +1,23 @@
-/** What begins or ends a run. */
+/** An event that begins or ends a run. */
 export interface Lifecycle {
   type: "RUN_STARTED" | "RUN_FINISHED" | "RUN_ERROR";
   runId?: string;
 }
 
-/** One frame of a stream of server-sent events, up to and without its blank line. */
+/** One frame of a stream of server-sent events, without the blank line at its end. */
 export interface Frame {
   readonly text: string;
-  /** The cursor behind this frame. */
+  /** The cursor after this frame. */
   readonly id?: string;
-  /** False for comments and for ids that stand alone. */
+  /** False for comments, and for frames with only an id. */
   readonly hasData: boolean;
   readonly lifecycle?: Lifecycle;
 }
 
-/** The most characters that a frame, or a prelude, may have. A thread's whole history comes in one frame. */
+/** The most characters of a frame, or of frames without a cursor. One frame can have the whole history of a thread. */
 export const largest = 64 << 20;
 
-/** A frame or a prelude is larger than this client takes. */
+/** The error of a frame, or of frames without a cursor, with more than `largest` characters. */
 export class TooLargeError extends Error {
   override readonly name = "TooLargeError";
 
@@ -27,17 +27,16 @@ export class TooLargeError extends Error {
 }
 
 /**
- * Cuts the bytes of one connection into whole frames. What a cut leaves behind is dropped with the
- * reader: the server sends it again. So each connection has a reader of its own, whose decoder knows
- * nothing of the half character that another one ended in.
+ * Splits the bytes of one connection into complete frames. Each connection needs its own reader: an incomplete frame at
+ * the end of a connection is dropped, because the server sends it again.
  */
 export class FrameReader {
   private readonly decoder = new TextDecoder();
   private text = "";
 
-  /** The frames that are complete with these bytes. */
+  /** Returns the frames that these bytes complete. */
   read(bytes: Uint8Array): Frame[] {
-    // A proxy may have made CR LF of LF. JSON has no CR of its own.
+    // A proxy may have replaced LF by CR LF. JSON contains no unescaped CR.
     const more = this.decoder.decode(bytes, { stream: true }).replaceAll("\r", "");
     const frames: Frame[] = [];
     let from = Math.max(0, this.text.length - 1); // the blank line may begin with the last character
@@ -65,14 +64,14 @@ function parse(text: string): Frame {
   };
 }
 
-// Most events are not parsed here: the agent does that. Where the type stands in what the user or the
-// model said, its quotes are escaped; where it stands in a state, the parsed event has another type.
+// Only events with the text of such a type are parsed; the agent parses all. In messages the quotes of that text are
+// escaped. In a state they are not, but then the parsed event has another type.
 function lifecycleOf(data: string): Lifecycle | undefined {
   if (!/"RUN_(STARTED|FINISHED|ERROR)"/.test(data)) return undefined;
   try {
     const { type, runId } = JSON.parse(data) as Lifecycle;
     return /^RUN_(STARTED|FINISHED|ERROR)$/.test(type) ? { type, runId: String(runId) } : undefined;
   } catch {
-    return undefined; // the agent will say what is wrong with it
+    return undefined; // the agent reports the error
   }
 }

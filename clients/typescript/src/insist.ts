@@ -3,12 +3,11 @@ import { ConnectionLostError, problemOf, ProblemError } from "./problem.js";
 import type { Connection } from "./connection.js";
 
 /**
- * Opens a connection again and again until there is an answer that says something: 503 and its like
- * mean that it is unknown whether the request took effect, and all of this server's requests are safe
- * to repeat. Rejects with a ConnectionLostError when patience has ended, and with the signal's reason
- * when that is aborted.
+ * Opens a connection, and repeats that until the server gives a definite answer. After a 503 or a similar status the
+ * effect of the request is unknown, and every request of this client is safe to repeat. Rejects with a
+ * ConnectionLostError when the backoff ends, and with the reason of an aborted signal.
  *
- * lost is why the connection before ended, which is waited for; without it the first attempt is made at once.
+ * lost is the error of the previous connection: the first attempt is then made after a pause, otherwise at once.
  */
 export async function insist(
   open: () => Promise<Connection>,
@@ -36,7 +35,7 @@ export async function insist(
 
 const isUnknown = (status: number) => status === 408 || status === 429 || status >= 500;
 
-/** The text of an error answer, as far as it can be had, and the end of its connection. */
+/** Reads the text of an error response and closes the connection. Resolves with "" if the body cannot be read. */
 export async function bodyOf(connection: Connection): Promise<string> {
   try {
     return await connection.text();
@@ -47,5 +46,5 @@ export async function bodyOf(connection: Connection): Promise<string> {
   }
 }
 
-/** Anything may be thrown, or be the reason of an abort. */
+/** Returns a thrown value, or the reason of an abort, as an Error. */
 export const errorFrom = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));

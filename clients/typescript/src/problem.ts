@@ -1,6 +1,6 @@
 /**
- * An error answer of the server (RFC 9457). `code` is stable and names what is wrong; `detail` is for
- * people; `pointer` (RFC 6901) names the member of the input that is at fault.
+ * A problem document of the server (RFC 9457). `code` is stable and names the kind of the problem. `detail` is a text for
+ * people. `pointer` (RFC 6901) names the invalid member of the input.
  */
 export interface Problem {
   type?: string;
@@ -9,13 +9,13 @@ export interface Problem {
   code: string;
   detail?: string;
   pointer?: string;
-  /** The run that keeps a thread busy, with code `busy`. */
+  /** The active run of the thread, with code `busy`. */
   activeRun?: string;
-  /** What was answered or decided before, with status 409. */
+  /** The recorded answer or decision, with status 409. */
   recorded?: unknown;
 }
 
-/** The server refused. Asking the same again will be refused again. */
+/** The server refused the request. Repeating the request has the same result. */
 export class ProblemError extends Error {
   override readonly name: string = "ProblemError";
   readonly problem: Problem;
@@ -25,7 +25,7 @@ export class ProblemError extends Error {
     this.problem = problem;
   }
 
-  /** The HTTP status: 403 not yours, 404 unknown, 409 decided otherwise, 410 expired or purged, 422 does not fit. */
+  /** The HTTP status, such as 403 not allowed, 404 unknown, 409 conflict, 410 expired or deleted, 422 invalid answer. */
   get status(): number {
     return this.problem.status;
   }
@@ -35,10 +35,10 @@ export class ProblemError extends Error {
   }
 }
 
-/** Something else was answered or decided before (409). That stands, and nothing has changed. */
+/** Another answer or decision was recorded before (409). The request changed nothing. */
 export class AnsweredError<Recorded = unknown> extends ProblemError {
   override readonly name = "AnsweredError";
-  /** What was recorded first. */
+  /** The recorded answer or decision. */
   readonly recorded: Recorded;
 
   constructor(problem: Problem) {
@@ -48,8 +48,8 @@ export class AnsweredError<Recorded = unknown> extends ProblemError {
 }
 
 /**
- * No answer came, however often it was tried. Whether the request took effect is unknown; the same
- * again is safe.
+ * All attempts failed without an answer. Whether the request took effect is unknown. Sending the same request again is
+ * safe.
  */
 export class ConnectionLostError extends Error {
   override readonly name = "ConnectionLostError";
@@ -57,7 +57,7 @@ export class ConnectionLostError extends Error {
 
 const longestText = 500;
 
-/** Reads an error answer. One that is no problem document, as of a proxy, gets the code `http_<status>`. */
+/** Decodes an error response. A response without a problem document, such as one of a proxy, gets the code `http_<status>`. */
 export function problemOf(status: number, body: string): Problem {
   const problem: Problem = { status, code: `http_${status}` };
   try {
@@ -66,13 +66,13 @@ export function problemOf(status: number, body: string): Problem {
       return { ...members, status, code: members.code };
     }
   } catch {
-    // Not JSON: its text is all there is to say.
+    // Not JSON: the text becomes the detail.
   }
   if (body !== "") problem.detail = body.slice(0, longestText);
   return problem;
 }
 
-/** The error to throw for an error answer. */
+/** Returns the error for a problem. */
 export function errorOf(problem: Problem): ProblemError {
   return problem.status === 409 && "recorded" in problem ? new AnsweredError(problem) : new ProblemError(problem);
 }

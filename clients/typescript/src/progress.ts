@@ -1,12 +1,12 @@
 import type { Frame } from "./frames.js";
 
-/** How far a stream of runs has come, by the frames that were handed on. */
+/** The state of the runs in a stream, by the frames that the agent has received. */
 export class Progress {
-  /** The run that has begun last. */
+  /** The ID of the last run that has begun. */
   run: string | undefined;
-  /** That run has not ended. */
+  /** Whether that run is active. */
   open = false;
-  /** The last thing that happened to a run, if anything did. */
+  /** The type of the last event that began or ended a run. */
   last: "RUN_STARTED" | "RUN_FINISHED" | "RUN_ERROR" | undefined;
 
   observe({ lifecycle }: Frame): void {
@@ -16,12 +16,12 @@ export class Progress {
     if (this.open) this.run = lifecycle.runId;
   }
 
-  /** The run has ended. A run that never began has no name in its RUN_ERROR. */
+  /** Reports whether the run has ended. The RUN_ERROR of a run that never began has no run ID. */
   ended(run: string): boolean {
     return this.last !== undefined && !this.open && (this.run === undefined || this.run === run);
   }
 
-  /** What it will be behind these frames. */
+  /** Returns the progress after these frames. */
   behind(frames: readonly Frame[]): Progress {
     const then = Object.assign(new Progress(), this);
     frames.forEach((frame) => then.observe(frame));

@@ -6,28 +6,28 @@ import { ConnectionLostError, ProblemError, problemOf } from "./problem.js";
 import { Progress } from "./progress.js";
 import type { Transport } from "./transport.js";
 
-/** A stream that the server keeps, and gives again behind any of its cursors. */
+/** A stream of the server that a client can resume after any of its cursors. */
 export interface Source {
   thread: string;
-  /** The run with whose end the stream is complete; without one it is the whole thread. */
+  /** The run whose end completes the stream; undefined = the stream is that of the thread. */
   run?: string;
-  /** Of a thread: go on when no run is active. */
+  /** For a thread: whether the stream follows later runs. */
   follow?: boolean;
-  /** The request for what is behind a cursor, or, without one, for the stream from its beginning. */
+  /** Returns the request for the events after a cursor; undefined = from the beginning. */
   call(cursor: string | undefined, progress: Progress): Call;
-  /** A run has begun. */
+  /** Called when a run has begun. */
   onRun?(run: string): void;
-  /** The frames up to a cursor have been handed on. */
+  /** Called when the agent has received the frames up to a cursor. */
   onCursor?: ((cursor: string) => void) | undefined;
 }
 
 const binary = "application/vnd.ag-ui.event+proto";
 
 /**
- * One response over as many connections as it takes, for a client that knows of one only. It consists
- * of whole frames; frames without a cursor wait for the next one with, because a cut among them begins
- * them anew. Refused at the first attempt, it is the server's answer; later the agent is told by a
- * RUN_ERROR: a body that fails would end a Node process, and one that just ends would look like success.
+ * Returns one response that reads a stream over as many connections as necessary. Its body has only complete frames.
+ * Frames without a cursor are held back until the next frame with a cursor, because after a lost connection the server
+ * sends them again. If the server refuses the first request, its response is returned. A later failure is sent as
+ * RUN_ERROR: a body that fails would end a Node process, and a body that ends would look like success.
  */
 export async function resumable(source: Source, transport: Transport, signal: AbortSignal): Promise<Response> {
   const stream = new ResumableStream(source, transport, signal);
@@ -61,7 +61,7 @@ class ResumableStream {
     this.signal = AbortSignal.any([watch, this.left.signal]);
   }
 
-  /** The next connection, after the one before was lost. */
+  /** Opens the next connection. lost is the error of the previous one. */
   connect(lost?: Error): Promise<Connection> {
     const { fetch, silence } = this.transport;
     const open = () => Connection.open(fetch, this.source.call(this.cursor, this.progress), silence, this.signal);
@@ -84,11 +84,11 @@ class ResumableStream {
       this.left.abort();
       await texts.return();
     };
-    // Nothing is read ahead: who reads slowly makes the server wait, not this memory grow.
+    // No read-ahead: a slow reader makes the server wait, and this client buffers nothing.
     return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
   }
 
-  // The frames of all connections, and a RUN_ERROR if it cannot go on. Fails only when aborted.
+  // Yields the frames of all connections, and a RUN_ERROR if the stream cannot continue. Fails only when aborted.
   private async *texts(first: Connection | Error): AsyncGenerator<string, void, undefined> {
     try {
       for (let next = first; ; ) {
@@ -103,7 +103,7 @@ class ResumableStream {
     }
   }
 
-  // Shows one connection's frames; returns why it has to go on with another one, if it has to.
+  // Yields the frames of one connection. Returns the error after which another connection must continue the stream.
   private async *show(connection: Connection): AsyncGenerator<string, Error | undefined, undefined> {
     try {
       const { response } = connection;
@@ -124,9 +124,9 @@ class ResumableStream {
     let size = 0;
     for await (const frame of connection.frames()) {
       if (frame.hasData) held.push(frame);
-      else this.backoff.reset(); // a heartbeat: the server has nothing to say, and says so
+      else this.backoff.reset(); // a heartbeat: the server has nothing to send
       size += frame.text.length;
-      if (size > largest) throw new TooLargeError("what comes without a cursor");
+      if (size > largest) throw new TooLargeError("a group of frames without a cursor");
       if (frame.id === undefined) continue;
       this.cursor = frame.id;
       this.backoff.reset();
@@ -150,11 +150,11 @@ class ResumableStream {
 
   private nothingMore(): undefined {
     if (this.source.run === undefined && !this.progress.open) return;
-    throw new ConnectionLostError("the server has nothing more to show, but the run's end is missing");
+    throw new ConnectionLostError("the server ended the stream before the end of the run");
   }
 
   private *runError(error: Error): Generator<string, void, undefined> {
-    // Behind a RUN_ERROR an agent takes nothing but a run that begins.
+    // After a RUN_ERROR an agent accepts only RUN_STARTED.
     if (this.progress.last === "RUN_ERROR") {
       const runId = this.progress.run ?? this.source.run ?? "";
       yield frameOf({ type: "RUN_STARTED", threadId: this.source.thread, runId });
@@ -163,7 +163,7 @@ class ResumableStream {
   }
 }
 
-// What another connection would not change.
+// Errors that another connection would not change.
 const isFinal = (error: unknown) =>
   error instanceof ProblemError || error instanceof TooLargeError || error instanceof ConnectionLostError;
 
@@ -175,7 +175,7 @@ function codeOf(error: Error): string {
   return error.code === "http_410" ? "log_replaced" : error.code;
 }
 
-// What HttpAgent takes for an abort, whatever reason was given.
+// Returns the error that HttpAgent recognizes as an abort, for any reason.
 function abortError({ reason }: AbortSignal): unknown {
   return reason instanceof DOMException && reason.name === "AbortError" ? reason : new DOMException(String(reason), "AbortError");
 }

@@ -3,7 +3,7 @@ const segment = encodeURIComponent;
 /** The URL of an agent's run endpoint. */
 export const runsURL = (base: string, agent: string) => `${base}/v1/agents/${segment(agent)}/runs`;
 
-/** What a run endpoint's URL begins with, or undefined if it does not look like one. */
+/** The base URL of a run endpoint, or undefined if the URL is not that of a run endpoint. */
 export const baseOf = (url: string) => /^(.*)\/v1\/agents\/[^/?#]+\/runs\/?(?:[?#].*)?$/.exec(url)?.[1];
 
 export const threadURL = (base: string, thread: string) => `${base}/v1/threads/${segment(thread)}`;

@@ -4,25 +4,25 @@ import { resumable, type Source } from "./resumable.js";
 import { runURL, threadURL } from "./routes.js";
 import type { Transport } from "./transport.js";
 
-/** A request for a run, with what its agent wants to be told. */
+/** A request for a run, with the options of its agent. */
 export interface RunInit extends RequestInit {
-  /** The events up to a cursor have been handed on. */
+  /** Called when the agent has received the events up to a cursor. */
   onCursor?: (cursor: string) => void;
-  /** The cursor of an acknowledgement: the run is begun when the thread shows its effect. */
+  /** The cursor of an acknowledgement: the server starts the run when the thread shows the effect. */
   waitFor?: string | undefined;
 }
 
 /**
- * A fetch for HttpAgent that shows a run to its end. It knows nothing of its agent, so that an agent
- * and its clones can share it.
+ * Returns a fetch function for HttpAgent that reads a run to its end over several connections. The function has no state
+ * of an agent, so an agent and its clones can share it.
  */
 export function runFetch(transport: Transport, base: string): HttpAgentFetchFn {
   return async (plain, request: RunInit) => {
     const { onCursor, waitFor, ...init } = request;
     const url = waiting(plain, waitFor);
     const { threadId, runId } = JSON.parse(init.body as string) as RunAgentInput;
-    // The same input again attaches, so that serves until there is a cursor, and when another run,
-    // which a server may show first, has ended. A cursor is one of the run that it was shown in.
+    // Repeating the same input attaches to the run. The client does that while it has no cursor, and after the end of
+    // another run, which the server may send first: the cursor then belongs to that run.
     const call: Source["call"] = (cursor, { run = runId, last, open }) =>
       cursor === undefined || (last !== undefined && !open)
         ? { url, init }
@@ -32,14 +32,14 @@ export function runFetch(transport: Transport, base: string): HttpAgentFetchFn {
   };
 }
 
-/** What to show of a thread. */
+/** The options of a stream of a thread. */
 export interface ThreadView {
   base: string;
   thread: string;
-  /** What the agent speaks; without it, it is older than AG-UI 1.0. */
+  /** The protocol version of the agent; undefined = older than AG-UI 1.0. */
   protocolVersion: string | undefined;
   follow: boolean;
-  /** The cursor of an acknowledgement whose effect is to be shown. */
+  /** The cursor of an acknowledgement: the stream begins when the thread shows the effect. */
   waitFor: string | undefined;
   headers: Record<string, string>;
   signal: AbortSignal;
@@ -47,7 +47,7 @@ export interface ThreadView {
   onCursor(cursor: string): void;
 }
 
-/** A thread: its history, then its active run, then, if it is followed, every further one. */
+/** Returns the stream of a thread: its history, its active run and, with follow, every later run. */
 export async function threadStream(transport: Transport, view: ThreadView): Promise<Response> {
   const query = new URLSearchParams({ follow: String(view.follow), protocolVersion: view.protocolVersion ?? "" });
   const url = waiting(`${threadURL(view.base, view.thread)}/events?${query}`, view.waitFor);
@@ -62,7 +62,7 @@ export async function threadStream(transport: Transport, view: ThreadView): Prom
   const response = await resumable(source, transport, view.signal);
   if (response.status !== 404) return response;
   const text = await response.text();
-  const nothing = problemOf(404, text).code === "unknown_thread"; // a thread begins with its first run
+  const nothing = problemOf(404, text).code === "unknown_thread"; // a thread does not exist before its first run
   return nothing ? new Response("") : new Response(text, response);
 }
 

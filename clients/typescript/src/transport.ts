@@ -1,11 +1,11 @@
 import type { HttpAgentFetchFn } from "@ag-ui/client";
 import type { Policy, Retry } from "./backoff.js";
 
-/** What all requests of an agent have in common. */
+/** The options that all requests of an agent share. */
 export interface Transport {
   fetch: HttpAgentFetchFn;
   retry: Policy;
   onRetry: ((retry: Retry) => void) | undefined;
-  /** How long a connection may be silent, in milliseconds. */
+  /** The longest silence of a connection, in milliseconds. */
   silence: number;
 }

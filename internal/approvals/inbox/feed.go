@@ -13,7 +13,7 @@ import (
 
 // ErrBroken: the feed has lost its consumer or a message. The reader follows again with its last
 // cursor.
-var ErrBroken = errors.New("inbox: the feed broke off")
+var ErrBroken = errors.New("inbox: the feed was interrupted")
 
 const (
 	feedHeartbeat = time.Second // of the server; the feed breaks after two missed ones (nats.go, PullHeartbeat)

@@ -50,7 +50,7 @@ type Store struct {
 // Open opens the bucket, and creates it if it is missing.
 func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: bucket, Description: "Perdure: approvals that wait, and what happened to them", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+		Bucket: bucket, Description: "Perdure: open and decided approvals", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
 	})
 	if err != nil {
 		return nil, err

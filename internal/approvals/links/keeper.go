@@ -40,7 +40,7 @@ func Open(ctx context.Context, l *stream.Log, key []byte) (*Keeper, error) {
 		return nil, fmt.Errorf("links: a key must have at least %d bytes", MinKey)
 	}
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: "links", Description: "Perdure: the key of links, and those that were used", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+		Bucket: "links", Description: "Perdure: the signing key of links, and the used links", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
 	})
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
 		wrong = append(wrong, errors.New("name must be a-z, 0-9, _ and -, at most 64 of them"))
 	}
 	if slices.ContainsFunc(before, func(other Hook) bool { return other.Name == h.Name }) {
-		wrong = append(wrong, errors.New("name is another webhook's"))
+		wrong = append(wrong, errors.New("name is already the name of another webhook"))
 	}
 	u, err := url.Parse(h.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(h.URL) > maxURL {
@@ -107,11 +107,11 @@ func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
 	}
 	for _, e := range h.Events {
 		if !slices.Contains(inbox.Types, e) {
-			wrong = append(wrong, fmt.Errorf("events: %.64q is none of %v", e, inbox.Types))
+			wrong = append(wrong, fmt.Errorf("events: %.64q is not one of %v", e, inbox.Types))
 		}
 	}
 	if !secretName.MatchString(h.Secret) {
-		return append(wrong, errors.New("secret must name one, in A-Z, 0-9 and _"))
+		return append(wrong, errors.New("secret must be the name of a secret, in A-Z, 0-9 and _"))
 	}
 	if _, err := key(lookup(h.Secret)); err != nil {
 		wrong = append(wrong, fmt.Errorf("the secret PERDURE_SECRET_%s %w", h.Secret, err))

@@ -108,7 +108,7 @@ func (k *Keys) add(e entry) error {
 		return err
 	}
 	if k.find(digest) >= 0 {
-		return errors.New("is a key that is listed before")
+		return errors.New("repeats the key of an earlier entry")
 	}
 	k.digests, k.principals = append(k.digests, digest), append(k.principals, p)
 	return nil

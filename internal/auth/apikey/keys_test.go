@@ -91,7 +91,7 @@ func TestInvalidKeyFilesAreRejected(t *testing.T) {
 		"keys: [{key: 'correct horse battery staple', subject: a}]":                            "only letters, digits",
 		"keys: [{sha256: abc, subject: a}]":                                                    "64 hexadecimal digits",
 		"keys: [{sha256: '" + strings.Repeat("zz", 32) + "', subject: a}]":                     "64 hexadecimal digits",
-		"keys: [{key: " + annsKey + ", subject: a}, {key: " + annsKey + ", subject: b}]":       "keys[1]: is a key that is listed before",
+		"keys: [{key: " + annsKey + ", subject: a}, {key: " + annsKey + ", subject: b}]":       "keys[1]: repeats the key of an earlier entry",
 		"keys: [{key: " + annsKey + ", subject: a, role: admin}]":                              "must be a list under keys",
 		"keys: [{key: " + annsKey + ", subject: \"a\\u0000\"}]":                                "control characters",
 		"keys: [{key: " + annsKey + ", subject: a, tenant: " + strings.Repeat("t", 257) + "}]": "more than 256",

@@ -35,7 +35,7 @@ func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger)
 		err := tokens.Discover(ctx)
 		// The provider may start after the API; each request with a token tries again.
 		if errors.Is(err, auth.ErrUnavailable) {
-			logger.WarnContext(ctx, "the OpenID provider cannot be reached: nobody is let in until it can", "error", err)
+			logger.WarnContext(ctx, "the OpenID provider cannot be reached: the API refuses all tokens until it can", "error", err)
 		} else if err != nil {
 			return nil, &config.VariableError{Name: "PERDURE_OIDC_ISSUER", Err: err}
 		}

@@ -34,7 +34,7 @@ func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
 func name(claims map[string]any, path string) (string, error) {
 	value, ok := claim(claims, path).(string)
 	if !ok || value == "" {
-		return "", fmt.Errorf("%w: the claim %s is no text", auth.ErrInvalid, path)
+		return "", fmt.Errorf("%w: the claim %s is not a string", auth.ErrInvalid, path)
 	}
 	return value, nil
 }
@@ -51,12 +51,12 @@ func words(claims map[string]any, path string) ([]string, error) {
 		for _, element := range value {
 			text, ok := element.(string)
 			if !ok || text == "" {
-				return nil, fmt.Errorf("%w: the claim %s has something else than text", auth.ErrInvalid, path)
+				return nil, fmt.Errorf("%w: the claim %s has an element that is not a string", auth.ErrInvalid, path)
 			}
 			list = append(list, text)
 		}
 	default:
-		return nil, fmt.Errorf("%w: the claim %s is no list", auth.ErrInvalid, path)
+		return nil, fmt.Errorf("%w: the claim %s is not a list", auth.ErrInvalid, path)
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil

@@ -99,7 +99,7 @@ func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
 	case answer.StatusCode != http.StatusOK:
 		return nil, nil, fmt.Errorf("the provider answers %s", answer.Status)
 	case !json.Valid(body):
-		return nil, nil, errors.New("the provider answers with something else than JSON")
+		return nil, nil, errors.New("the provider's answer is not JSON")
 	}
 	return answer.Header, body, nil
 }

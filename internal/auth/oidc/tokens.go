@@ -91,7 +91,7 @@ func (t *Tokens) discover(ctx context.Context) error {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&document); err != nil || document.Keys == "" {
-		return errors.New("the provider does not say where its keys are (jwks_uri)")
+		return errors.New("the provider's configuration has no jwks_uri")
 	}
 	t.verifier.Store(oidc.NewVerifier(t.cfg.Issuer, keySet{oidc.NewRemoteKeySet(ctx, document.Keys)}, &oidc.Config{
 		SkipClientIDCheck:    true, // there may be several audiences: verify checks them

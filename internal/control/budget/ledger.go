@@ -47,7 +47,7 @@ func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error)
 	}
 	var err error
 	ledger.kv, err = l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: "budget", Description: "Perdure: what tenants have used, day by day", Storage: jetstream.FileStorage, TTL: keptDays,
+		Bucket: "budget", Description: "Perdure: usage of tenants by day", Storage: jetstream.FileStorage, TTL: keptDays,
 	})
 	return ledger, err
 }

@@ -12,7 +12,7 @@ func (d Day) LimitsCost() bool { return d.Cost > 0 || d.Soft.Cost > 0 }
 // asked.
 func (d Day) Check() error {
 	if d.Tokens > 0 && d.Soft.Tokens >= d.Tokens || d.Cost > 0 && d.Soft.Cost >= d.Cost {
-		return errors.New("soft amounts must be below those that end runs")
+		return errors.New("soft amounts must be less than the limits")
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (d *Dispatcher) recordCancel(ctx context.Context, run stream.Run, input uin
 	if err != nil {
 		return err
 	}
-	if _, err := d.Log.RequestCancel(ctx, run, stream.Cancel{Reason: "another run takes its place", By: in.Requester}); err != nil {
+	if _, err := d.Log.RequestCancel(ctx, run, stream.Cancel{Reason: "another run replaces it", By: in.Requester}); err != nil {
 		return err
 	}
 	return d.Log.AnnounceCancel(run)

@@ -123,7 +123,7 @@ func (u unit) term(text string) (r client.ScheduleRange, err error) {
 	r.Step = 1
 	if stepped {
 		if r.Step, err = strconv.Atoi(step); err != nil || r.Step < 1 || r.Step > u.high {
-			return r, fmt.Errorf("has the step %.20q, which is no number from 1 to %d", step, u.high)
+			return r, fmt.Errorf("has the step %.20q, which is not a number from 1 to %d", step, u.high)
 		}
 	}
 	if span == "*" {
@@ -154,7 +154,7 @@ func (u unit) value(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < u.low || n > u.high {
-		return 0, fmt.Errorf("has %.20q, which is no %s from %d to %d", text, u.name, u.low, u.high)
+		return 0, fmt.Errorf("has %.20q, which is not a %s from %d to %d", text, u.name, u.low, u.high)
 	}
 	return n, nil
 }

@@ -35,7 +35,7 @@ func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 	}
 	for name := range object {
 		if !slices.Contains(members, name) {
-			return nil, &FieldError{"/input", fmt.Sprintf("has the member %.100q, which the input of a schedule has not", name)}
+			return nil, &FieldError{"/input", fmt.Sprintf("must not have the member %.100q", name)}
 		}
 	}
 	messages, err := withMessageIDs(object["messages"], run)
@@ -75,7 +75,7 @@ func withMessageIDs(raw json.RawMessage, run stream.Run) (json.RawMessage, error
 			return nil, &FieldError{at, "must be an object"}
 		}
 		if _, given := m["id"]; given {
-			return nil, &FieldError{at + "/id", "must not be given: each run has messages of its own"}
+			return nil, &FieldError{at + "/id", "must not be set: each run has message IDs of its own"}
 		}
 		id, err := json.Marshal(run.Identify("msg", fmt.Sprintf("schedule/%d", i)))
 		if err != nil {
@@ -114,7 +114,7 @@ func checkProps(raw json.RawMessage) error {
 	}
 	for name := range props.Perdure {
 		if name != "hold" {
-			return &FieldError{"/input/forwardedProps/perdure", fmt.Sprintf("has the member %.100q, which has no meaning on a schedule", name)}
+			return &FieldError{"/input/forwardedProps/perdure", fmt.Sprintf("must not have the member %.100q on a schedule", name)}
 		}
 	}
 	return nil

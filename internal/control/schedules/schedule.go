@@ -113,7 +113,7 @@ func syntaxError(err error) error {
 		return &FieldError{"/" + strings.ReplaceAll(path, ".", "/"), "must not be a JSON " + kind.Value}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // encoding/json has no error type for this
-		return &FieldError{"", fmt.Sprintf("has the member %.100s, which no schedule has", name)}
+		return &FieldError{"", fmt.Sprintf("must not have the member %.100s", name)}
 	}
 	return &FieldError{"", "must be a JSON object"}
 }

@@ -39,7 +39,7 @@ const maxTimes = 20
 // Temporal validates the specification and returns it in Temporal's form. Errors: *FieldError.
 func (s *Spec) Temporal() (out client.ScheduleSpec, err error) {
 	if len(s.Cron)+len(s.Calendars)+len(s.Intervals) == 0 {
-		return out, &FieldError{"", "must say when to run: cron, calendars or intervals"}
+		return out, &FieldError{"", "must have cron, calendars or intervals"}
 	}
 	for _, list := range []struct {
 		at     string
@@ -109,9 +109,9 @@ func (s *Spec) intervals() (list []client.ScheduleIntervalSpec, err error) {
 		}
 		switch {
 		case in.Every < time.Second || in.Every%time.Second != 0:
-			return nil, &FieldError{at + "/every", "must be some seconds, at least one"}
+			return nil, &FieldError{at + "/every", "must be a whole number of seconds, at least one"}
 		case in.Offset >= in.Every || in.Offset%time.Second != 0:
-			return nil, &FieldError{at + "/offset", "must be some seconds, less than every"}
+			return nil, &FieldError{at + "/offset", "must be a whole number of seconds, less than every"}
 		}
 		list = append(list, in)
 	}

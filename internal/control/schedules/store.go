@@ -29,7 +29,7 @@ var (
 	// ErrUnknown: there is no such schedule, or the bucket does not have the revision any more.
 	ErrUnknown = errors.New("schedules: unknown schedule")
 	// ErrChanged: another request has changed the schedule since it was read.
-	ErrChanged = errors.New("schedules: the schedule was changed meanwhile")
+	ErrChanged = errors.New("schedules: the schedule was changed concurrently")
 	// ErrExists: a schedule with this ID exists.
 	ErrExists = errors.New("schedules: the schedule exists")
 )
@@ -54,7 +54,7 @@ type Store struct{ kv jetstream.KeyValue }
 // Open opens the bucket, creating it if it is missing.
 func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: bucket, Description: "Perdure: schedules, whose times Temporal keeps", Storage: jetstream.FileStorage, History: history,
+		Bucket: bucket, Description: "Perdure: schedules", Storage: jetstream.FileStorage, History: history,
 	})
 	if err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func mapError(err error) error {
 	case errors.As(err, &unknown):
 		return ErrUnknown
 	case errors.As(err, &invalid):
-		return &FieldError{"", "is not taken: " + invalid.Error()}
+		return &FieldError{"", "is not accepted by Temporal: " + invalid.Error()}
 	}
 	return fmt.Errorf("schedules: %w", err)
 }

@@ -172,7 +172,7 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 	for _, d := range cfg.Agents {
 		_, err := c.Publish(ctx, d, cfg.ForceAgents)
 		if errors.Is(err, catalog.ErrKept) {
-			cfg.Logger.WarnContext(ctx, "an agent's file is not published: another definition was put meanwhile; --agents-force publishes the file", "agent", d.Name, "revision", d.Revision())
+			cfg.Logger.WarnContext(ctx, "an agent's file is not published, because another definition was published over HTTP: --agents-force publishes the file", "agent", d.Name, "revision", d.Revision())
 			continue
 		}
 		if err != nil {

@@ -54,7 +54,7 @@ func (a Auth) CheckAddr(addr string) error {
 		return nil
 	}
 	return &VariableError{Name: "PERDURE_AUTH", Err: fmt.Errorf(
-		"none lets everybody in, and others can reach %s: set it to header, oidc or apikey, or listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true if everybody who can reach it may use it", addr)}
+		"none accepts every caller, and other machines can reach %s: set header, oidc or apikey, listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true", addr)}
 }
 
 // check reports the settings that the mode lacks.

@@ -137,7 +137,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	flags := pflag.NewFlagSet(string(p), pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { writeUsage(out, p) }
-	showVersion := flags.Bool("version", false, "show the version of this program, and end")
+	showVersion := flags.Bool("version", false, "show the version of this program, and exit")
 	var wrong []error
 	variableOf := map[string]string{}
 	for _, v := range Variables(p) {

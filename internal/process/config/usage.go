@@ -20,7 +20,7 @@ func writeUsage(out io.Writer, p Process) {
 		fmt.Fprintf(&b, "  --%s, %s\n", v.Flag(), v.Name)
 		writeMeaning(&b, v)
 	}
-	b.WriteString("  --version\n        show the version of this program, and end\n")
+	b.WriteString("  --version\n        show the version of this program, and exit\n")
 	b.WriteString("\nFrom the environment only:\n\n")
 	for _, v := range rest {
 		fmt.Fprintf(&b, "  %s\n", v.Name)

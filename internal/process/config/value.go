@@ -193,7 +193,7 @@ func checkOrigin(s string) error {
 		return fmt.Errorf("%q has more than one *", s)
 	}
 	if s == "*" {
-		return errors.New("* makes every other origin pointless: let it stand alone")
+		return errors.New("* allows every origin and must be the only entry")
 	}
 	// The port may be the wildcard, which package url does not accept.
 	u, err := url.Parse(strings.Replace(s, ":*", "", 1))

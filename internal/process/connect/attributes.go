@@ -44,7 +44,7 @@ func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	pace := backoff.NewConstantBackOff(250 * time.Millisecond)
 	_, err := backoff.Retry(ctx, usable, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(attributePatience))
 	if forbidden(err) {
-		logger.WarnContext(ctx, "search attributes are missing or cannot be checked, and may not be created from here",
+		logger.WarnContext(ctx, "search attributes are missing or cannot be checked, and this process has no permission to create them",
 			"namespace", namespace, "attributes", names, "error", err)
 		return nil
 	}

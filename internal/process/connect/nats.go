@@ -35,10 +35,10 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 		nats.IgnoreAuthErrorAbort(),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil: Close was called
-				logger.Warn("NATS is gone, reconnecting", "servers", redacted(cfg.NATS.URL), "error", err)
+				logger.Warn("lost the connection to NATS, reconnecting", "servers", redacted(cfg.NATS.URL), "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) { logger.Info("NATS is back", "server", nc.ConnectedUrlRedacted()) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) { logger.Info("reconnected to NATS", "server", nc.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 			subject := ""
 			if sub != nil {
@@ -129,7 +129,7 @@ func natsOptions(cfg config.NATS) ([]nats.Option, error) {
 		options = append(options, key)
 	}
 	if (cfg.Cert == "") != (cfg.Key == "") {
-		return nil, &config.VariableError{Name: "NATS_CERT", Err: errors.New("needs NATS_KEY, and the other way round")}
+		return nil, &config.VariableError{Name: "NATS_CERT", Err: errors.New("NATS_CERT and NATS_KEY must be set together")}
 	}
 	if cfg.Cert != "" {
 		options = append(options, nats.ClientCert(cfg.Cert, cfg.Key))

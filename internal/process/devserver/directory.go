@@ -48,7 +48,7 @@ func checkFormat(dir string) error {
 	case err != nil:
 		return &DirectoryError{Dir: dir, Err: err}
 	case len(have) > 0 && string(have) != format:
-		return &DirectoryError{Dir: dir, Err: fmt.Errorf("its format is %q, this program knows only %q",
+		return &DirectoryError{Dir: dir, Err: fmt.Errorf("the directory has the format %q, and this program supports only %q",
 			strings.TrimSpace(string(have)), strings.TrimSpace(format))}
 	}
 	return nil
@@ -65,7 +65,7 @@ func checkEmpty(dir string) error {
 		if strings.HasPrefix(e.Name(), ".") || e.Name() == "lost+found" || e.Name() == "lock" {
 			continue
 		}
-		return &DirectoryError{Dir: dir, Err: fmt.Errorf("it holds %q and is no Perdure data directory; name an empty or new one", e.Name())}
+		return &DirectoryError{Dir: dir, Err: fmt.Errorf("the directory has %q and is not a Perdure data directory: use an empty or new directory", e.Name())}
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logg
 			}
 			anew = hasRoom(dir) && n.startAnew(ctx, dir, log)
 		}
-		log.WarnContext(ctx, "the disk has room again: runs go on")
+		log.WarnContext(ctx, "the disk has room again: runs continue")
 	}
 }
 
@@ -56,7 +56,7 @@ func (n *natsServer) startAnew(ctx context.Context, dir string, log *slog.Logger
 	default:
 	}
 	if err := n.server.EnableJetStream(&server.JetStreamConfig{StoreDir: dir}); err != nil {
-		log.ErrorContext(ctx, "JetStream does not start anew", "error", err)
+		log.ErrorContext(ctx, "JetStream could not be restarted", "error", err)
 		return false
 	}
 	return true

@@ -248,12 +248,12 @@ func (n *Node) Stop(ctx context.Context) {
 		n.presence.Leave()
 	}
 	if !n.stopWorkers() {
-		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end in time: other workers take them up")
+		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end before the timeout: other workers repeat the calls")
 	}
 	ctx, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
 	if err := n.withdraw(ctx); err != nil {
-		n.logger.WarnContext(ctx, "the worker could not take back what it has announced: other workers take it for dead, and take up its calls", "error", err)
+		n.logger.WarnContext(ctx, "the worker could not remove its announcements: other workers treat it as dead, and repeat its calls", "error", err)
 	}
 }
 

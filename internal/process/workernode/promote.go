@@ -36,7 +36,7 @@ type promotion struct {
 // worker must not undo an operator's decision, such as a rollback. It blocks until Temporal has
 // applied the change, for up to promotePatience.
 func (p *promotion) promote(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, promotePatience, errors.New("it took too long"))
+	ctx, cancel := context.WithTimeoutCause(ctx, promotePatience, errors.New("the promotion took too long"))
 	defer cancel()
 	for {
 		done, err := p.try(ctx)
@@ -75,9 +75,9 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 	case info.GetRoutingConfigUpdateState() == enums.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS:
 		return false, nil // not all of its task queues have the new routing yet
 	case p.done:
-		p.logger.InfoContext(ctx, "the version is current: new runs go to it", "build", p.version.GetBuildId())
+		p.logger.InfoContext(ctx, "the version is current and gets new runs", "build", p.version.GetBuildId())
 	default:
-		p.logger.InfoContext(ctx, "the version has been current or ramping before; it stays what it is", "build", p.version.GetBuildId())
+		p.logger.InfoContext(ctx, "the version was current or ramping before, and is not promoted", "build", p.version.GetBuildId())
 	}
 	return true, nil
 }

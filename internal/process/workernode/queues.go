@@ -28,7 +28,7 @@ func (q Queues) Serves(queue string) bool {
 // check refuses a ToolsOnly worker that lists the main queue: it would receive workflows.
 func (q Queues) check() error {
 	if q.ToolsOnly && slices.Contains(q.Tools, runs.TaskQueue) {
-		return fmt.Errorf("worker: %q is the task queue of all workers, on which there is more than calls of tools", runs.TaskQueue)
+		return fmt.Errorf("worker: a worker that makes only tool calls must not serve %q, the main task queue", runs.TaskQueue)
 	}
 	return nil
 }

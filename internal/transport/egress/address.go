@@ -13,7 +13,7 @@ type PrivateAddressError struct {
 }
 
 func (e *PrivateAddressError) Error() string {
-	return fmt.Sprintf("egress: %s is not an address of the public internet", e.Address)
+	return fmt.Sprintf("egress: %s is not an address on the public internet", e.Address)
 }
 
 // control implements [net.Dialer.Control]: it is called after the name was resolved and before the

@@ -85,7 +85,7 @@ func Redirects(hosts Hosts, headers []string) func(*http.Request, []*http.Reques
 		case len(before) > maxRedirects:
 			return &RedirectError{Reason: fmt.Sprintf("there are more than %d redirects", maxRedirects)}
 		case next.URL.Scheme != "https" && (next.URL.Scheme != "http" || before[len(before)-1].URL.Scheme == "https"):
-			return &RedirectError{Reason: "a redirect leads away from https"}
+			return &RedirectError{Reason: "a redirect leads from https to http"}
 		case next.URL.User != nil:
 			return &RedirectError{Reason: "a redirect has a password in its URL"}
 		case !hosts.Allow(next.URL):
@@ -124,7 +124,7 @@ func Explain(host string, err error) (Failure, string) {
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &private):
-		return Refused, "the address of " + host + " is not of the public internet, which is not allowed"
+		return Refused, "the address of " + host + " is not on the public internet, which is not allowed"
 	case errors.As(err, &redirect):
 		return Refused, redirect.Reason
 	case errors.As(err, &unknown) && unknown.IsNotFound:
@@ -132,7 +132,7 @@ func Explain(host string, err error) (Failure, string) {
 	case certificateError(err):
 		return Refused, "the certificate of " + host + " is not valid"
 	case errors.As(err, &unknown) || errors.As(err, &dial) && dial.Op == "dial":
-		return Unreached, host + " could not be reached; nothing was sent"
+		return Unreached, host + " could not be reached, and nothing was sent"
 	}
-	return Broken, "the connection to " + host + " broke off before there was an answer"
+	return Broken, "the connection to " + host + " was lost before the answer"
 }

@@ -85,7 +85,7 @@ func (a *Announcement) announce(ctx context.Context) error {
 // open opens the bucket of announcements, whose TTL removes those of dead workers.
 func open(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: bucket, Description: "Perdure: which tools workers have", Storage: jetstream.FileStorage, TTL: lasting,
+		Bucket: bucket, Description: "Perdure: tools of workers", Storage: jetstream.FileStorage, TTL: lasting,
 	})
 }
 

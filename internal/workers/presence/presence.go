@@ -102,7 +102,7 @@ type Presence struct {
 // present beats are read. The caller must call Stop. Presence owns neither the log nor the
 // connection to Temporal.
 func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep Sweep, logger *slog.Logger) (*Presence, error) {
-	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "workers", Description: "Perdure: which workers live and what they do", Storage: jetstream.FileStorage})
+	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "workers", Description: "Perdure: live workers and their attempts", Storage: jetstream.FileStorage})
 	if err != nil {
 		return nil, err
 	}

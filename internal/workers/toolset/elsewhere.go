@@ -20,7 +20,7 @@ type elsewhere struct {
 	lookUp atomic.Pointer[Lookup]
 }
 
-var errUnknown = errors.New("nobody can be asked for its tools yet")
+var errUnknown = errors.New("the tools of the server are not known yet")
 
 // Name implements [tools.Source].
 func (e *elsewhere) Name() string { return e.declared.Name }

@@ -87,13 +87,13 @@ func TestMistakesNameTheirLines(t *testing.T) {
 all.yaml:9: url must begin with https:// or http:// and have a host`},
 		{"secret", "kind: tool\nname: a\nhttp:\n  method: GET\n  url: https://shop.example\n  headers: {A: \"${secret:GONE}\"}\n",
 			"all.yaml:6: http.headers cannot be sent: secret GONE is missing: the worker has no PERDURE_SECRET_GONE"},
-		{"schema", "kind: tool\nname: a\n" + request + "parameters: {type: objekt}\n", `all.yaml:4: tool "a": the parameters are no usable schema`},
-		{"reference", "kind: tool\nname: a\n" + request + "parameters: {$ref: \"https://shop.example/schema\"}\n", `all.yaml:4: tool "a": the parameters are no usable schema`},
-		{"built in", "kind: tool\nname: calculate\n" + request, `tool "calculate": there are two of this name: Go and all.yaml:1`},
+		{"schema", "kind: tool\nname: a\n" + request + "parameters: {type: objekt}\n", `all.yaml:4: tool "a": the parameters are not a valid schema`},
+		{"reference", "kind: tool\nname: a\n" + request + "parameters: {$ref: \"https://shop.example/schema\"}\n", `all.yaml:4: tool "a": the parameters are not a valid schema`},
+		{"built in", "kind: tool\nname: calculate\n" + request, `tool "calculate": two tools have this name: Go and all.yaml:1`},
 		{"server's", "kind: tool\nname: b_x\n" + request + "---\nkind: mcp\nname: b\nurl: http://127.0.0.1:1\n",
-			`tool "b_x": all.yaml:1: its name begins like the tools of b (all.yaml:5)`},
+			`tool "b_x": all.yaml:1: the name begins like the tools of b (all.yaml:5)`},
 		{"agent's", "name: a\nmodel: m/m\ntools: [\"calc*\", \"agent:calculate\"]\n", "agent definition: agent a: agent:calculate and a tool have the same name for the model"},
-		{"built in, server's", "kind: mcp\nname: current\nurl: http://127.0.0.1:1\n", `tool "current_time": Go: its name begins like the tools of current (all.yaml:1)`},
+		{"built in, server's", "kind: mcp\nname: current\nurl: http://127.0.0.1:1\n", `tool "current_time": Go: the name begins like the tools of current (all.yaml:1)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

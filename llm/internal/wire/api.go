@@ -96,7 +96,7 @@ func (a API) misplaced(req *llm.Request, res *http.Response) error {
 	if fault, ok := a.ParseFault(bytes.TrimSpace(body)); ok {
 		return a.Failed(req, fault)
 	}
-	const reason = "the response is not an event stream; check the base URL"
+	const reason = "the response is not an event stream: check the base URL"
 	return &llm.Error{Code: llm.CodeMalformedResponse, Status: res.StatusCode, Message: reason, Reason: reason}
 }
 

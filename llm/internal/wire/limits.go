@@ -74,7 +74,7 @@ const maxRedirects = 3
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(via) > maxRedirects {
-		const reason = "the provider redirects to another place; check the base URL"
+		const reason = "the provider redirects to another host or scheme: check the base URL"
 		return &llm.Error{Code: llm.CodeInvalidRequest, Message: reason, Reason: reason}
 	}
 	return nil
