@@ -118,7 +118,7 @@ func (a *Activities) tellLacking(ctx context.Context, attempt *stream.Attempt, e
 		return err
 	}
 	until := info.ScheduledTime.Add(a.grace()).UTC()
-	logger(ctx).Warn("tools of a run are not available", "lacks", lacking.what(), "until", until)
+	logger(ctx).Warn("tools of a run are not available", "missing", lacking.what(), "until", until)
 	// The end of the run, or the failure of the step, has the names.
 	if lacking.retry == 0 {
 		return err

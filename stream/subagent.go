@@ -69,7 +69,7 @@ func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
 	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {
 		_, _, lane, ok := splitSubject(subject)
 		if !ok {
-			return nil, errors.New("stream: a subject of a run is no lane")
+			return nil, errors.New("stream: a subject of a run is not a lane")
 		}
 		if !lane.IsProposal() {
 			lanes = append(lanes, lane)

@@ -66,7 +66,7 @@ func TestFuncArguments(t *testing.T) {
 		{"missing", `{"orderId":"7"}`, "/amount: is required"},
 		{"empty counts as an object", "", "/amount: is required; /orderId: is required"},
 		{"wrong type", `{"orderId":7,"amount":1}`, "/orderId: expected string, got number"},
-		{"unknown", `{"orderId":"7","amount":1,"a/b~":0}`, "/a~1b~0: unknown argument; there are amount, copies, orderId, reasons"},
+		{"unknown", `{"orderId":"7","amount":1,"a/b~":0}`, "/a~1b~0: unknown argument; the arguments are amount, copies, orderId, reasons"},
 		{"another case is another argument", `{"orderId":"7","amount":1,"AMOUNT":2}`, "/AMOUNT: unknown argument"},
 		{"inside an array", `{"orderId":"7","amount":1,"reasons":["a",2]}`, "/reasons/1: expected string, got number"},
 		{"several", `{"orderId":7,"amount":"x"}`, "/amount: expected number, got string; /orderId: expected string, got number"},

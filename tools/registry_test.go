@@ -103,7 +103,7 @@ func TestNewRegistryRefuses(t *testing.T) {
 		want  string
 	}{
 		{"nil", []tools.Tool{nil}, "nil"},
-		{"clash", named("a", "b", "a"), `tool "a": there are two`},
+		{"clash", named("a", "b", "a"), `tool "a": two tools have`},
 		{"no name", named(""), "the name must be"},
 		{"bad name", named("mcp:a/b"), "the name must be"},
 		{"long name", named(strings.Repeat("a", 65)), "the name must be"},

@@ -56,7 +56,7 @@ func (w *interpreter) takeEvent(ev Event) error {
 // too.
 func (w *interpreter) startTree() error {
 	if len(w.at.Frames) > 0 || len(w.at.Undo) > 0 {
-		return fmt.Errorf("%w: it has begun", ErrCursor)
+		return fmt.Errorf("%w: the tree has begun", ErrCursor)
 	}
 	in, err := w.root()
 	if err != nil {

@@ -209,7 +209,7 @@ func save(h *historypb.History) (file string, err error) {
 func searchDatabase(data string) error {
 	files, err := filepath.Glob(filepath.Join(data, "temporal.db*"))
 	if err != nil || len(files) == 0 {
-		return errors.Join(err, errors.New("there is no Temporal database"))
+		return errors.Join(err, errors.New("there is not a Temporal database"))
 	}
 	return searchFiles(files)
 }

@@ -21,7 +21,7 @@ func (a *Proxy) Authenticate(r *http.Request) (Identity, error) {
 	if err != nil || !a.trusts(peer.Addr()) {
 		return Identity{}, &UntrustedError{
 			Detail: "the request does not come from one of the proxies in PERDURE_AUTH_PROXIES",
-			Reason: r.RemoteAddr + " is no proxy",
+			Reason: r.RemoteAddr + " is not a trusted proxy",
 		}
 	}
 	p, err := a.Headers.principal(r.Header)

@@ -134,7 +134,7 @@ func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next strin
 		return err
 	}
 	if next != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "There are more: --cursor %s\n", next)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Next page: --cursor %s\n", next)
 	}
 	return nil
 }

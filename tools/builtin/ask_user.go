@@ -18,7 +18,7 @@ type userQuestion struct {
 // AskUser returns the tool ask_user, with which a model asks the user a question. The run waits for
 // the answer.
 func AskUser() tools.Tool {
-	return tools.Func("ask_user", "Asks the user a question and returns the answer. Use it when you cannot go on without something that only the user knows.",
+	return tools.Func("ask_user", "Asks the user a question and returns the answer. Use it when you need information that only the user has.",
 		askUser, tools.Idempotent())
 }
 
@@ -71,5 +71,5 @@ func Confirm() tools.Tool {
 		yes, err := tools.Confirm(ctx, in.Question)
 		return confirmed{Approved: yes}, err
 	}
-	return tools.Func("confirm", "Asks the user for a yes or a no before you go on.", ask, tools.Idempotent())
+	return tools.Func("confirm", "Asks the user to confirm before you continue.", ask, tools.Idempotent())
 }

@@ -81,7 +81,7 @@ func TestCalculateRefuses(t *testing.T) {
 		{"fractional remainder", "7.5 % 2", "whole numbers"},
 		{"unbalanced", "(1 + 2", "unexpected token EOF"},
 		{"floor division is a comment to the parser", "7 // 2", "floor(a / b)"},
-		{"comment", "7 /* 2", "no operator"},
+		{"comment", "7 /* 2", "not an operator"},
 		{"thousands separator", "1,000 + 5", `unexpected token Operator(",") at character 2`},
 		{"variable", "x + 1", `unknown name "x"`},
 		{"unknown function", "system(1)", `unknown function "system"`},

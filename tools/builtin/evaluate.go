@@ -66,7 +66,7 @@ func constant(name string) (*big.Rat, error) {
 	case "e":
 		return approximate(math.E)
 	}
-	return nil, fmt.Errorf("/expression: unknown name %.64q; there are pi and e, and the functions %s", name, functionNames())
+	return nil, fmt.Errorf("/expression: unknown name %.64q; the names are pi, e, and the functions %s", name, functionNames())
 }
 
 // evaluateUnary evaluates a sign.
@@ -205,7 +205,7 @@ func (v evaluator) decimal(node *ast.FloatNode) (*big.Rat, error) {
 func (v evaluator) evaluateCall(name string, nodes []ast.Node) (*big.Rat, error) {
 	f, ok := functions[name]
 	if !ok {
-		return nil, fmt.Errorf("/expression: unknown function %.64q; there are %s", name, functionNames())
+		return nil, fmt.Errorf("/expression: unknown function %.64q; the functions are %s", name, functionNames())
 	}
 	if len(nodes) < f.min || len(nodes) > f.max {
 		return nil, fmt.Errorf("/expression: %s does not take %d arguments", name, len(nodes))

@@ -65,14 +65,14 @@ func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	if _, raised := errors.AsType[*tools.Raised](err); raised {
 		return tools.Result{}, err
 	}
-	return failed(a.tool.cfg.Name+" failed: the server's question is not valid: "+err.Error(), err), nil
+	return failed(a.tool.cfg.Name+" failed: the server's question cannot be asked: "+err.Error(), err), nil
 }
 
 // question decodes the server's question.
 func (a *answer) question(body []byte) (tools.Question, error) {
 	var q question
 	if len(body) > maxQuestion {
-		return tools.Question{}, fmt.Errorf("it has more than %d bytes", maxQuestion)
+		return tools.Question{}, fmt.Errorf("the question has more than %d bytes", maxQuestion)
 	}
 	if err := json.Unmarshal([]byte(a.secrets.Text(string(body))), &q); err != nil {
 		return tools.Question{}, errors.New("the question is not a JSON object with the documented members")

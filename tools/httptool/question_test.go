@@ -79,7 +79,7 @@ func TestResponsesThatAreNoQuestion(t *testing.T) {
 			_, _ = w.Write([]byte(body))
 		}))
 		result, err := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local).Call(t.Context(), tools.Call{Asks: true})
-		if err != nil || !result.IsError || !strings.Contains(result.Content, "the server asks something that nobody can be asked") {
+		if err != nil || !result.IsError || !strings.Contains(result.Content, "the server's question cannot be asked") {
 			t.Errorf("%s: %+v, %v", name, result, err)
 		}
 		server.Close()

@@ -295,7 +295,7 @@ func TestFailedRequests(t *testing.T) {
 		server.Close()
 		_, err := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local).Call(t.Context(), tools.Call{})
 		var away *tools.UnavailableError
-		if !errors.As(err, &away) || !strings.HasSuffix(away.Text, "could not be reached; nothing was sent") {
+		if !errors.As(err, &away) || !strings.HasSuffix(away.Text, "could not be reached, and nothing was sent") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -341,7 +341,7 @@ func TestTimeAndCancel(t *testing.T) {
 	slow := guarded(t, httptool.Config{Method: "POST", URL: server.URL, Timeout: 50 * time.Millisecond}, local)
 	go func() { <-asked }()
 	result, err := slow.Call(t.Context(), tools.Call{})
-	if err != nil || !result.IsError || !strings.HasPrefix(result.Content, "shop did not finish within 50ms; what it was asked to do may have happened") {
+	if err != nil || !result.IsError || !strings.HasPrefix(result.Content, "shop did not finish within 50ms; the call may have taken effect") {
 		t.Errorf("%+v, %v", result, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -375,12 +375,12 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *httptool.Config) { c.URL = "https://shop.example/{id}/{" }, "http.url", "brace"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/%zz" }, "http.url", "is not a URL"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/?{id}=1" }, "http.url", "name of a query parameter"},
-		{func(c *httptool.Config) { c.URL = "https://shop.example/{nope}" }, "http.url", "{nope}, which is none of the parameters"},
+		{func(c *httptool.Config) { c.URL = "https://shop.example/{nope}" }, "http.url", "{nope}, which is not one of the parameters"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/{opt}" }, "http.url", "must be required"},
 		{func(c *httptool.Config) { c.URL = "https://shop.example/" + strings.Repeat("x", 9000) }, "http.url", "at most"},
 		{func(c *httptool.Config) { c.Parameters = json.RawMessage(`{"required":"id"}`) }, "parameters", "JSON Schema"},
-		{func(c *httptool.Config) { c.Headers = map[string]string{"A B": ""} }, "http.headers.A B", "no name"},
-		{func(c *httptool.Config) { c.Headers = map[string]string{"host": "x"} }, "http.headers.host", "set by the program"},
+		{func(c *httptool.Config) { c.Headers = map[string]string{"A B": ""} }, "http.headers.A B", "is not a header name"},
+		{func(c *httptool.Config) { c.Headers = map[string]string{"host": "x"} }, "http.headers.host", "is reserved"},
 		{func(c *httptool.Config) { c.Headers = map[string]string{"A": "1", "a": "2"} }, "http.headers.", "twice"},
 		{func(c *httptool.Config) { c.Headers = map[string]string{"A": "x\r\nB: y"} }, "http.headers.A", "control characters"},
 		{func(c *httptool.Config) { c.Headers = map[string]string{"A": "${SHOP}"} }, "http.headers.A", "${secret:NAME}"},

@@ -132,7 +132,7 @@ func (t *urlTemplate) fill(args arguments, more url.Values) (*url.URL, error) {
 	}
 	u := *t.base
 	if u.Path, err = url.PathUnescape(path); err != nil {
-		return nil, wrong("http.url", "has a path that is not escaped well")
+		return nil, wrong("http.url", "has a path with invalid escapes")
 	}
 	// RawPath keeps the escaping: url.URL would not escape a slash in an argument.
 	u.RawPath, u.RawQuery = path, query

@@ -33,7 +33,7 @@ func (s *Server) list(session *mcp.ClientSession) error {
 			return err
 		}
 		if len(offers) == maxTools {
-			s.logger.WarnContext(ctx, "MCP server has too many tools: the rest is ignored", "most", maxTools)
+			s.logger.WarnContext(ctx, "MCP server has too many tools: the rest is ignored", "limit", maxTools)
 			break
 		}
 		offer, err := s.offer(declared)

@@ -105,7 +105,7 @@ func (s *Server) run() {
 		}
 		wait := pace.NextBackOff()
 		if s.life.Err() == nil {
-			s.logger.WarnContext(s.life, "MCP server is not connected", "error", s.secrets().Text(err.Error()), "again_in", wait.String())
+			s.logger.WarnContext(s.life, "MCP server is not connected", "error", s.secrets().Text(err.Error()), "retry_in", wait.String())
 		}
 		pause(s.life, wait)
 	}

@@ -547,7 +547,7 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 		<-p.begun
 		_ = server.Close()
 	}()
-	if got := awayText(t, c.find(t, "wait")); !strings.HasPrefix(got, "play_wait failed: the connection to "+address+" broke off") {
+	if got := awayText(t, c.find(t, "wait")); !strings.HasPrefix(got, "play_wait failed: the connection to "+address+" was lost before the answer") {
 		t.Errorf("result for the model: got %q", got)
 	}
 	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
@@ -690,7 +690,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	log.await(t, "127.0.0.1 is not an address of the public internet", 1)
+	log.await(t, "127.0.0.1 is not an address on the public internet", 1)
 }
 
 func TestAProgramThatNeverAnswers(t *testing.T) {

@@ -98,7 +98,7 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 		return result, err
 	}
 	if !t.server.cfg.Elicitation {
-		return nil, asUnsupportedQuestion(errors.New("its definition does not have elicitation"))
+		return nil, asUnsupportedQuestion(errors.New("elicitation is not set in its definition"))
 	}
 	return nil, asUnsupportedQuestion(t.server.raiseQuestion(ctx, result))
 }

@@ -26,7 +26,7 @@ func ensureSchema(ctx context.Context, db *sql.DB) error {
 	case tables == 0:
 		return createSchema(ctx, db)
 	case known != 2:
-		return errors.New("is no Temporal database")
+		return errors.New("is not a Temporal database")
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestNamesOfPrivateAddressesAreRefused(t *testing.T) {
 		if !errors.As(err, &private) || private.Address.String() != text {
 			t.Errorf("%s: got %v", text, err)
 		}
-		if failure, words := Explain("metadata.example.com", err); failure != Refused || words != "the address of metadata.example.com is not of the public internet, which is not allowed" {
+		if failure, words := Explain("metadata.example.com", err); failure != Refused || words != "the address of metadata.example.com is not on the public internet, which is not allowed" {
 			t.Errorf("%v, %s", failure, words)
 		}
 	}
