@@ -33,7 +33,7 @@ var (
 const (
 	publishPatience = 2 * time.Second        // for one acknowledgement
 	firstPause      = 5 * time.Millisecond   // before the first look after an unclear answer; each pause doubles the one before
-	longestPause    = 500 * time.Millisecond // between two looks while the log is out of reach
+	longestPause    = 500 * time.Millisecond // between two attempts while the log is unavailable
 )
 
 // codeWrongLastSequence is JetStream's error code for an expected sequence that is not the last one

@@ -36,7 +36,7 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 	failures := 5
 	w.notify = func(runs.Notification) error {
 		if failures--; failures >= 0 {
-			return errors.New("out of reach")
+			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
@@ -69,7 +69,7 @@ func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(runs.Notification) error { return errors.New("out of reach") }
+	w.notify = func(runs.Notification) error { return errors.New("the log is unavailable") }
 	var asked, over time.Time
 	w.env.RegisterDelayedCallback(func() {
 		asked = w.env.Now()
@@ -108,7 +108,7 @@ func TestNoticesGoAlong(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if failures--; failures >= 0 {
-				return errors.New("out of reach")
+				return errors.New("the log is unavailable")
 			}
 			if !slices.Contains(sent, in.Event) {
 				sent = append(sent, in.Event)
@@ -155,7 +155,7 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
 	w.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventVoted {
-			return errors.New("out of reach")
+			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
@@ -182,7 +182,7 @@ func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	w := setupInterrupted(t)
 	w.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
-			return errors.New("out of reach")
+			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
@@ -255,7 +255,7 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if away {
-			return errors.New("out of reach")
+			return errors.New("the log is unavailable")
 		}
 		sent[fmt.Sprint(in.MessageID, " ", in.Event)] = true
 		return nil

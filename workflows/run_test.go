@@ -214,7 +214,7 @@ func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 	}
 }
 
-// TestFinishIsPatient: the log may be out of reach when the run ends. If the local activity cannot
+// TestFinishIsPatient: the log may be unavailable when the run ends. If the local activity cannot
 // write the end, a normal activity writes it later.
 func TestFinishIsPatient(t *testing.T) {
 	t.Parallel()
@@ -224,10 +224,10 @@ func TestFinishIsPatient(t *testing.T) {
 	w.finish = func(local bool) error {
 		if local {
 			locals++
-			return errors.New("out of reach")
+			return errors.New("the log is unavailable")
 		}
 		if others++; others < 5 {
-			return errors.New("out of reach")
+			return errors.New("the log is unavailable")
 		}
 		return nil
 	}

@@ -132,7 +132,7 @@ func (w *Watch) follow(ctx context.Context, loaded func()) {
 	}
 }
 
-// watch begins a watch of nats.go. That call may block for 5 s if the server is away, even if ctx
+// watch begins a watch of nats.go. That call may block for 5 s if the server is unavailable, even if ctx
 // has ended; watch returns when ctx ends, and a goroutine stops the late watch.
 func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 	type begun struct {
@@ -162,7 +162,7 @@ const unwatchPatience = 500 * time.Millisecond
 
 // unwatch ends a watch of nats.go, and waits up to unwatchPatience for it. Its Stop deletes the
 // consumer on the server and waits 5 s for the answer (nats.go, Subscription.Unsubscribe), even if
-// the server is away. The server deletes an unused consumer by itself.
+// the server is unavailable. The server deletes an unused consumer by itself.
 func unwatch(updates jetstream.KeyWatcher) {
 	stopped := make(chan struct{})
 	go func() {
