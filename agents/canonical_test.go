@@ -146,7 +146,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a field of the future", `{"name":"a","model":"p/m","budget":[]}`, `unknown field "budget"`},
 		{"a step of the future", `{"name":"a","steps":[{"name":"b","wait":1}]}`, `unknown field "wait"`},
 		{"a limit of the future", `{"name":"a","model":"p/m","limits":{"calls":1}}`, `unknown field "calls"`},
-		{"more", `{"name":"a","model":"p/m"}{}`, "more after"},
+		{"more", `{"name":"a","model":"p/m"}{}`, "text after the JSON value"},
 		{"invalid", `{"name":"a"}`, "model"},
 		{"zero", `{"name":"a","model":"p/m","limits":{"turns":0}}`, "limits.turns must be greater than zero"},
 		{"zero duration", `{"name":"a","model":"p/m","limits":{"duration":"0s"}}`, "limits.duration must be greater than zero"},

@@ -74,11 +74,11 @@ func TestLoadReportsMistakes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"- {name: A, url: 'https://x', secret: HOOK}":                                              "name must be",
-		"- {name: a, url: 'https://x', secret: HOOK}\n- {name: a, url: 'https://y', secret: HOOK}": "another webhook's",
+		"- {name: a, url: 'https://x', secret: HOOK}\n- {name: a, url: 'https://y', secret: HOOK}": "already the name of another webhook",
 		"- {name: a, url: 'ftp://x', secret: HOOK}":                                                "url must be",
 		"- {name: a, url: 'https://u:p@x', secret: HOOK}":                                          "url must be",
-		"- {name: a, url: 'https://x', secret: HOOK, events: [closed]}":                            `"closed" is none of`,
-		"- {name: a, url: 'https://x', secret: hook}":                                              "secret must name one",
+		"- {name: a, url: 'https://x', secret: HOOK, events: [closed]}":                            `"closed" is not one of`,
+		"- {name: a, url: 'https://x', secret: hook}":                                              "secret must be the name of a secret",
 		"- {name: a, url: 'https://x', secret: GONE}":                                              "PERDURE_SECRET_GONE is missing",
 		"- {name: a, url: 'https://x', secret: SHORT}":                                             "24 to 64 bytes",
 		"- {name: a, url: 'https://x', secret: TEXT}":                                              "24 to 64 bytes",

@@ -39,7 +39,7 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true, AdminRole: "boss"}, network, &auth.Anonymous{Roles: []string{"boss"}}, ""},
 		"header":         {config.Auth{Mode: config.AuthHeader, Headers: auth.Headers{Subject: "X"}}, network, &auth.Proxy{Headers: auth.Headers{Subject: "X"}}, ""},
 		"apikey":         {config.Auth{Mode: config.AuthAPIKey, Keys: keys}, network, &apikey.Keys{}, ""},
-		"oidc, later":    {config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}}, network, &oidc.Tokens{}, "nobody is let in until it can"},
+		"oidc, later":    {config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}}, network, &oidc.Tokens{}, "the API refuses all tokens until it can"},
 	} {
 		var log bytes.Buffer
 		got, err := callers.New(t.Context(), tt.cfg, tt.addr, slog.New(slog.NewTextHandler(&log, nil)))

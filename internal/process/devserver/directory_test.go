@@ -18,10 +18,10 @@ func TestUnusableDirectory(t *testing.T) {
 	}{
 		"below a file":                {func(t *testing.T, dir string) { write(t, filepath.Dir(dir), "") }, "not a directory"},
 		"is a file":                   {func(t *testing.T, dir string) { write(t, dir, "") }, "not a directory"},
-		"another program's directory": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "main.go"), "package x") }, `holds "main.go"`},
+		"another program's directory": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "main.go"), "package x") }, `has "main.go" and is not a Perdure data directory`},
 		"newer format":                {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "format"), "perdure-data 2") }, "format"},
 		"damaged database":            {func(t *testing.T, dir string) { ours(t, dir, "temporal.db", strings.Repeat("not sqlite ", 1000)) }, "not a database"},
-		"another database":            {anotherDatabase, "no Temporal database"},
+		"another database":            {anotherDatabase, "not a Temporal database"},
 		"nats is not a tree":          {func(t *testing.T, dir string) { ours(t, dir, "nats", "") }, "NATS"},
 	}
 	for name, tt := range tests {

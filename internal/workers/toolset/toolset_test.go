@@ -74,7 +74,7 @@ url: http://127.0.0.1:1/
 	if result, err := found[0].Call(t.Context(), tools.Call{Arguments: json.RawMessage(`{"id":"x"}`)}); err != nil || !result.IsError {
 		t.Errorf("got %+v, %v", result, err)
 	}
-	if _, err := set.Registry().Select([]string{"mcp:away/*"}); err == nil || !strings.Contains(err.Error(), "not been reached yet") {
+	if _, err := set.Registry().Select([]string{"mcp:away/*"}); err == nil || !strings.Contains(err.Error(), "was not reached yet") {
 		t.Errorf("got %v", err)
 	}
 }
