@@ -190,12 +190,12 @@ func TestWrongSteps(t *testing.T) {
 	pay, other := agents.Call[charge]("pay", "pay", nil), agents.Call[charge]("other", "pay", nil)
 	for want, step := range map[string]agents.Stepper{
 		`steps[1].args.id is not a valid template: ${no_such_field_of_steps_pay}: 1:1: undeclared reference to 'no_such_field_of_steps_pay'`:     agents.Call[string]("x", "pay", agents.Args{"id": agents.Field(pay, &other.Out.ID)}),
-		`steps[1].when refers to steps.later, and there is no such step`:                                                                 agents.Call[string]("x", "pay", nil, agents.When(agents.Expr[bool]("steps.later"))),
+		`steps[1].when refers to steps.later, and there is no such step`:                                                                         agents.Call[string]("x", "pay", nil, agents.When(agents.Expr[bool]("steps.later"))),
 		`steps[1].output.schema is not a valid JSON Schema: of the type chan int: ForType(chan int): type chan int is unsupported by jsonschema`: agents.Ask[chan int]("x", inline("y"), ""),
-		`steps[1].args has no JSON form: json: unsupported type: chan int`:                                                              agents.Call[string]("x", "pay", agents.Args{"c": make(chan int)}),
-		`steps[1].set[0] has no JSON form: json: unsupported value: NaN`:                                                                agents.Set("x", []agents.Op{{Path: "/x", Value: math.NaN()}}),
-		`steps[1].retry.attempts must be 1 to 100, not 0`:                                                                               agents.Sequence("x", agents.Steps{other}, agents.Retry{}),
-		`steps[1].tool "buy" is not one of the agent's tools`:                                                                              agents.Call[string]("x", "buy", nil),
+		`steps[1].args has no JSON form: json: unsupported type: chan int`:                                                                       agents.Call[string]("x", "pay", agents.Args{"c": make(chan int)}),
+		`steps[1].set[0] has no JSON form: json: unsupported value: NaN`:                                                                         agents.Set("x", []agents.Op{{Path: "/x", Value: math.NaN()}}),
+		`steps[1].retry.attempts must be 1 to 100, not 0`:                                                                                        agents.Sequence("x", agents.Steps{other}, agents.Retry{}),
+		`steps[1].tool "buy" is not one of the agent's tools`:                                                                                    agents.Call[string]("x", "buy", nil),
 	} {
 		_, err := agents.New(agents.Definition{Name: "a", Model: "p/m", Tools: []string{"pay"}}, pay, step)
 		if err == nil || err.Error() != `agent definition "a": `+want {

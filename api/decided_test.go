@@ -125,7 +125,7 @@ func TestVotesReturnTheMissingVotes(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Proposals) != 2 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if page := o.do(http.MethodPost, o.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote is recorded: approve. 2 more people") {
+	if page := o.do(http.MethodPost, o.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
 		t.Errorf("%d %s", page.status, page.body)
 	}
 }

@@ -61,7 +61,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	if len(o.updates) != 0 {
 		t.Fatalf("decisions of GET requests: got %v, want none", o.updates)
 	}
-	if a := o.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "taken: approve") {
+	if a := o.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if d := o.said("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Kind != "approve" {

@@ -104,7 +104,7 @@ func TestClashesNameBothSides(t *testing.T) {
 	}
 	for want, sources := range map[string][]tools.Source{
 		`tool "github_star": shop.yaml:7: the name begins like the tools of github (github.yaml:1)`: {&shelf{name: "github"}},
-		`tool "a": two tools have this name: a.yaml:1 and a.yaml:1`:                               {&shelf{name: "a"}, &shelf{name: "b"}, &shelf{name: "a"}},
+		`tool "a": two tools have this name: a.yaml:1 and a.yaml:1`:                                 {&shelf{name: "a"}, &shelf{name: "b"}, &shelf{name: "a"}},
 		`tool "a_b": the name of a source must be 1 to 32 of a-z, 0-9 and -, and begin with a letter or digit`: {
 			&shelf{name: "a_b"},
 		},
