@@ -189,7 +189,7 @@ func TestARunThatEndsMeanwhileIsNotReported(t *testing.T) {
 	}
 	n.server.Drain()
 	n.http.Close() // waits for its handlers
-	if strings.Contains(logged.String(), "a run was ended") {
+	if strings.Contains(logged.String(), "ended a run whose workflow was closed") {
 		t.Errorf("log: got %s", logged.String())
 	}
 }

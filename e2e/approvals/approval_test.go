@@ -97,7 +97,7 @@ func TestQuestionsStayOpen(t *testing.T) {
 	f.Finish(t)
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
-	if len(results) != 2 || results[0] != "7" || !strings.HasPrefix(results[1], "Whoever was asked") {
+	if len(results) != 2 || results[0] != "7" || !strings.HasPrefix(results[1], "The approval of this call was cancelled") {
 		t.Errorf("the model received %q", results)
 	}
 	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, kit.CarefulPath, then))
@@ -179,7 +179,7 @@ func TestApprovalExpires(t *testing.T) {
 	}
 	f := kit.Shared.FollowThread(t, in)
 	f.UntilSuccess(t)
-	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "The approval of this call expired") {
 		t.Errorf("the model received %q", got)
 	}
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, kit.InterruptsOf(t, asked.Events)[0].ID, `{"decision":"approve"}`); status != http.StatusGone {

@@ -102,7 +102,7 @@ func TestHeldForPeople(t *testing.T) {
 	}
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
-	if len(got) != 3 || got[0] != "2" || got[1] != "21" || !strings.HasPrefix(got[2], "Nobody approved") {
+	if len(got) != 3 || got[0] != "2" || got[1] != "21" || !strings.HasPrefix(got[2], "The approval of this call expired") {
 		t.Errorf("the model received %q", got)
 	}
 	if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, first.ID, `{"decision":"reject"}`); status != http.StatusConflict {

@@ -258,7 +258,7 @@ func TestRemindersAndEscalation(t *testing.T) {
 	p.Start(t)
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
-	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "The approval of this call expired") {
 		t.Errorf("the model received %q", got)
 	}
 	notices := noticesOf(t, p.Endpoint, in)
