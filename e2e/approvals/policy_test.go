@@ -70,7 +70,7 @@ func TestQuorum(t *testing.T) {
 	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
 	for range 2 {
 		resp, err := p.Post(t.Context(), panel, then)
-		if refusal := kit.ReadProblem(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "counts") {
+		if refusal := kit.ReadProblem(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "are counted") {
 			t.Errorf("an input with one of two votes is refused with %+v", refusal)
 		}
 	}
