@@ -286,8 +286,8 @@ type resolution struct {
 	// them together with the input.
 	decisions []runs.Decision
 	// answers are the contents of the decisions about interrupts. The log keeps them with the
-	// input, so that a client can be told if a concurrent decision stands instead. late are answers
-	// to interrupts that were resolved earlier; they change nothing.
+	// input, so that the API can show the client a concurrent decision that stands instead. late
+	// are answers to interrupts that were resolved earlier; they change nothing.
 	answers, late []stream.LateAnswer
 	// onlyLate tells that all of the input's answers are late. Its run shows which decisions stand.
 	onlyLate bool

@@ -121,7 +121,7 @@ type Remembered struct {
 }
 
 // ProposeResult writes the result of a client tool call of a run once: for the same digest it
-// returns the existing proposal, whoever the caller is.
+// returns the existing proposal, also to another caller.
 func (l *Log) ProposeResult(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
 	return l.propose(ctx, run, digest, d)
 }
@@ -139,8 +139,14 @@ func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *
 	if body, err = l.shrink(ctx, subject, body); err != nil {
 		return Proposal{}, err
 	}
-	for {
-		last, err := l.Last(ctx, subject)
+	// The first decision of a caller, which is the common case, needs one round trip.
+	for after := uint64(0); ; {
+		s := stamp{kind: KindProposal, step: p.Digest, writer: newWriter("")}
+		p.Seq, err = l.append(ctx, message(subject, s, nil, body), s, after)
+		if !errors.Is(err, ErrFenced) {
+			return p, err
+		}
+		last, err := l.Last(ctx, subject) // the caller has decided before, or decides concurrently
 		if err != nil {
 			return Proposal{}, err
 		}
@@ -148,11 +154,7 @@ func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *
 			p.Seq = last.Seq
 			return p, nil
 		}
-		s := stamp{kind: KindProposal, step: p.Digest, writer: newWriter("")}
-		p.Seq, err = l.append(ctx, message(subject, s, nil, body), s, lastSeq(last))
-		if !errors.Is(err, ErrFenced) { // fenced: a concurrent decision of the same caller came first
-			return p, err
-		}
+		after = lastSeq(last)
 	}
 }
 

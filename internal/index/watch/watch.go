@@ -52,7 +52,7 @@ type Watch struct {
 	current atomic.Bool
 
 	mu      sync.Mutex
-	changed chan struct{} // closed by the next change; nil = nobody waits for one. Guarded by mu
+	changed chan struct{} // closed by the next change; nil = no caller waits for one. Guarded by mu
 }
 
 const (
