@@ -20,10 +20,10 @@ import (
 
 // leaf returns the active step of an action, with the agent of the pipeline. takeAgent replaces the
 // agent if the step names another one.
-func (w *advancer) leaf(do pipeline.Action) *runs.ActiveStep {
+func (a *advancer) leaf(do pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
-		AgentRef: runs.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: runs.LimitsOfSubagent(w.definition.Limits)},
-		Place:    runs.StepPlace{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Position.Tree},
+		AgentRef: runs.AgentRef{Agent: a.in.Agent, Revision: a.in.Revision, Limits: runs.LimitsOfSubagent(a.definition.Limits)},
+		Place:    runs.StepPlace{Path: do.Path, Name: do.Name, Scope: a.scope(do.Path), Tree: a.in.Position.Tree},
 		Deadline: do.Deadline,
 	}
 }
@@ -32,10 +32,10 @@ func (w *advancer) leaf(do pipeline.Action) *runs.ActiveStep {
 // pipeline, so later runs that continue the pipeline use the same one. A pipeline that works for a
 // call adds its home: several calls of a run may work through the same steps, and their agents do
 // not see each other's messages.
-func (w *advancer) scope(at string) string {
-	origin := w.place.Run
-	origin.ID = w.in.Position.Origin
-	if home := w.in.Position.Cursor.Home; home != "" {
+func (a *advancer) scope(at string) string {
+	origin := a.place.Run
+	origin.ID = a.in.Position.Origin
+	if home := a.in.Position.Cursor.Home; home != "" {
 		at = home + "/" + at
 	}
 	return origin.Identify("step", at)
@@ -45,44 +45,44 @@ func (w *advancer) scope(at string) string {
 // agent that is itself a pipeline or a program becomes a call of a subagent (takeCall). If the
 // answer of the agent was invalid, takeAgent keeps the step active and stores the validation errors
 // as a further prompt. An agent that is not published is a lackingError.
-func (w *advancer) takeAgent(ctx context.Context, do pipeline.Action) error {
-	if was := w.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
+func (a *advancer) takeAgent(ctx context.Context, do pipeline.Action) error {
+	if was := a.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
 		// The agent continues with its own messages and turns. The prompt follows the answer that
 		// was invalid.
-		w.next.Active, w.next.Prompts = was, true
-		w.stored.Prompt, w.stored.After = do.Agent.Repair, w.in.Position.Answered
+		a.next.Active, a.next.Prompts = was, true
+		a.stored.Prompt, a.stored.After = do.Agent.Repair, a.in.Position.Answered
 		return nil
 	}
-	leaf := w.leaf(do)
+	leaf := a.leaf(do)
 	if do.Agent.Name == "" {
-		d, err := pipeline.Inline(w.definition, do.Path)
+		d, err := pipeline.Inline(a.definition, do.Path)
 		if err != nil {
 			return err
 		}
 		leaf.Place.Inline, leaf.Limits = true, runs.LimitsOfSubagent(d.Limits)
 		// Inline fills in the limits of the pipeline's agent. Tokens and cost have no default here:
 		// without a limit of the step, those of the run apply.
-		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits
+		own := pipeline.StepAt(a.definition, do.Path).Agent.Limits
 		leaf.Limits.Tokens, leaf.Limits.Cost = own.Tokens, int64(own.Cost)
 	} else {
-		p, err := w.activities.Agents.Latest(ctx, do.Agent.Name)
+		p, err := a.activities.Agents.Latest(ctx, do.Agent.Name)
 		if errors.Is(err, catalog.ErrUnknownAgent) {
-			return w.activities.lacking(ctx, err)
+			return a.activities.lacking(ctx, err)
 		}
 		if err != nil {
 			return err
 		}
 		if len(p.Steps) > 0 || p.Workflow != "" {
 			// The subagent would be one level deeper than this pipeline's agent.
-			if b := w.in.Child; b != nil && b.Depth+1 >= runs.MaxDepth {
+			if b := a.in.Child; b != nil && b.Depth+1 >= runs.MaxDepth {
 				return errTooDeep
 			}
-			return w.takeCall(ctx, do, delegateOf(p))
+			return a.takeCall(ctx, do, delegateOf(p))
 		}
 		leaf.AgentRef = runs.AgentRef{Agent: do.Agent.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits)}
 	}
-	w.next.Active = leaf
-	w.storeModelInput(do.Agent)
+	a.next.Active = leaf
+	a.storeModelInput(do.Agent)
 	return nil
 }
 
@@ -90,14 +90,14 @@ func (w *advancer) takeAgent(ctx context.Context, do pipeline.Action) error {
 // revision if the step requires a schema from an agent that it names: the model call of that agent
 // then finds the schema by them. next.Prompts tells the workflow that the record has one of the
 // two.
-func (w *advancer) storeModelInput(do *pipeline.Agent) {
+func (a *advancer) storeModelInput(do *pipeline.Agent) {
 	if do.Prompt != nil {
-		w.stored.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
+		a.stored.Prompt, a.next.Active.Place.Isolated = *do.Prompt, true
 	}
 	if do.Schema != nil && do.Name != "" {
-		w.stored.Agent, w.stored.Revision = w.in.Agent, w.in.Revision
+		a.stored.Agent, a.stored.Revision = a.in.Agent, a.in.Revision
 	}
-	w.next.Prompts = do.Prompt != nil || w.stored.Agent != ""
+	a.next.Prompts = do.Prompt != nil || a.stored.Agent != ""
 }
 
 // errTooDeep is the error of an agent step whose subagent would exceed runs.MaxDepth. unobtainable
@@ -108,27 +108,27 @@ var errTooDeep = errors.New("activities: subagents are nested too deep")
 // only call of an assistant message, so clients, decisions and tools treat it like a model's call.
 // The workflow finds it in next.Answer. to is the subagent of an agent step, and is omitted
 // otherwise.
-func (w *advancer) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Subagent) error {
-	n := narration.New(w.place.Run, w.in.ID, nil)
-	leaf := w.leaf(do)
+func (a *advancer) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Subagent) error {
+	n := narration.New(a.place.Run, a.in.ID, nil)
+	leaf := a.leaf(do)
 	var tool string
 	var arguments []byte
 	var err error
 	switch {
 	case do.Approve != nil:
 		tool, arguments, leaf.Place.Inline = pipeline.ApproveTool, do.Approve.Args, true
-		err = w.requestApproval(n, do)
+		err = a.requestApproval(n, do)
 	case do.Agent != nil:
 		tool, n.Subagents = do.Agent.Name, to
 		n.OfferOnly(tool)
-		arguments, err = w.task(do.Agent)
+		arguments, err = a.task(do.Agent)
 	default:
-		step := pipeline.StepAt(w.definition, do.Path)
+		step := pipeline.StepAt(a.definition, do.Path)
 		// A call with a compensation must end, so that it is known whether it has to be
 		// compensated. Compensations themselves are not compensated.
-		leaf.OutlastsCancel = step != nil && step.Compensate != nil && w.next.Cursor.Undoing == nil
+		leaf.OutlastsCancel = step != nil && step.Compensate != nil && a.next.Cursor.Undoing == nil
 		tool, arguments = do.Tool.Tool, do.Tool.Args
-		err = w.offer(ctx, n)
+		err = a.offer(ctx, n)
 	}
 	if err != nil {
 		return err
@@ -137,16 +137,16 @@ func (w *advancer) takeCall(ctx context.Context, do pipeline.Action, to ...narra
 	if err != nil {
 		return err
 	}
-	w.result.Messages, w.result.ProviderIDs, w.result.Scope = told.Messages, told.ProviderIDs, leaf.Place.Scope
-	leaf.CallID, w.next.Active, w.next.Answer = callID, leaf, &n.Answer
-	w.tell(events...)
+	a.result.Messages, a.result.ProviderIDs, a.result.Scope = told.Messages, told.ProviderIDs, leaf.Place.Scope
+	leaf.CallID, a.next.Active, a.next.Answer = callID, leaf, &n.Answer
+	a.tell(events...)
 	return nil
 }
 
 // task returns the arguments for a subagent's call: the prompt of the step, or the text of the last
 // user message, with the validation errors of an invalid answer.
-func (w *advancer) task(do *pipeline.Agent) ([]byte, error) {
-	task := w.userText
+func (a *advancer) task(do *pipeline.Agent) ([]byte, error) {
+	task := a.userText
 	if do.Prompt != nil {
 		task = *do.Prompt
 	}
@@ -162,12 +162,12 @@ func (w *advancer) task(do *pipeline.Agent) ([]byte, error) {
 
 // requestApproval configures the narrator for an approve step: the step's rule gates the call of
 // the reserved tool pipeline.ApproveTool. The message for approvers is stored in the record.
-func (w *advancer) requestApproval(n *narration.Narrator, do pipeline.Action) error {
-	d, err := pipeline.Rules(w.definition, do.Path)
+func (a *advancer) requestApproval(n *narration.Narrator, do pipeline.Action) error {
+	d, err := pipeline.Rules(a.definition, do.Path)
 	if err != nil {
 		return err
 	}
-	w.stored.Question, w.next.Prompts = do.Approve.Message, true
+	a.stored.Question, a.next.Prompts = do.Approve.Message, true
 	n.OfferOnly(pipeline.ApproveTool)
 	n.Gate = func(_, arguments string) *runs.Approval { return approval(d, 0, arguments) }
 	return nil
@@ -176,26 +176,25 @@ func (w *advancer) requestApproval(n *narration.Narrator, do pipeline.Action) er
 // offer configures the narrator with the tools, subagents, client tools and approval rules of the
 // pipeline's agent, as CallModel does for a model's calls. The error is a lackingError if a tool of
 // the agent is missing.
-func (w *advancer) offer(ctx context.Context, n *narration.Narrator) (err error) {
-	a := w.activities
-	ours, err := a.offer(ctx, w.definition)
+func (a *advancer) offer(ctx context.Context, n *narration.Narrator) (err error) {
+	ours, err := a.activities.offer(ctx, a.definition)
 	if err != nil {
 		return err
 	}
 	n.SetSpecs(ours)
 	offered := specsOf(ours)
-	delegates, err := a.delegates(ctx, w.definition, w.in.Child)
+	delegates, err := a.activities.delegates(ctx, a.definition, a.in.Child)
 	if err != nil {
 		return err
 	}
 	offered, n.Subagents = narration.OfferSubagents(offered, delegates)
 	n.Offer(offered)
-	if w.in.Child == nil {
-		if n.Clients, err = a.clientTools(ctx, w.definition, w.thread, offered); err != nil {
+	if a.in.Child == nil {
+		if n.Clients, err = a.activities.clientTools(ctx, a.definition, a.thread, offered); err != nil {
 			return err
 		}
 	}
-	n.Gate, err = a.gate(ctx, w.definition, w.thread)
+	n.Gate, err = a.activities.gate(ctx, a.definition, a.thread)
 	return err
 }
 
@@ -206,22 +205,22 @@ const mayAsk = 8
 // takeBranches begins the branches of a parallel or map step. The record keeps their items. It also
 // checks the tenant's day, because branches cannot ask people: next.Exceeded is set if people have
 // to approve more before the branches begin.
-func (w *advancer) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
+func (a *advancer) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
 	f := &runs.Branches{Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline}
-	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
+	if len(a.definition.Approvals) > 0 || pipeline.Asks(a.definition, do.Path) {
 		f.Concurrency = min(f.Concurrency, mayAsk)
 	}
-	step := pipeline.StepAt(w.definition, do.Path)
+	step := pipeline.StepAt(a.definition, do.Path)
 	// Branches that compensate (b.Ends) are not compensated themselves.
 	f.Compensates = b.Ends == nil && step.Compensates()
-	w.next.Branches, w.stored.Items, w.stored.Ends = f, b.Items, b.Ends
-	if w.in.Day == nil || !callsModel(step) {
+	a.next.Branches, a.stored.Items, a.stored.Ends = f, b.Items, b.Ends
+	if a.in.Day == nil || !callsModel(step) {
 		return nil
 	}
 	// A hard budget that is used up is not the failure of this step: the first branch that calls a
 	// model fails with it.
-	if w.next.Exceeded, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
+	if a.next.Exceeded, err = a.activities.dayBeyond(ctx, a.in.Run.Tenant, a.in.Day); errors.Is(err, budget.ErrExceeded) {
 		return nil
 	}
 	return err

@@ -70,11 +70,11 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	// Each walk begins with a new walker, because a walk that was refused as stale has changed its
 	// own.
 	for {
-		w := &advancer{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
-		if err := w.walk(ctx); err != nil {
+		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
+		if err := adv.walk(ctx); err != nil {
 			return runs.Advanced{}, a.tellLacking(ctx, attempt, err)
 		}
-		next, err := w.finish(ctx, attempt)
+		next, err := adv.finish(ctx, attempt)
 		if !errors.Is(err, stream.ErrStale) {
 			return next, err
 		}
@@ -170,68 +170,68 @@ type advancer struct {
 //
 // A step that lacks an agent or a tool for good fails within the walk, so that its onError steps
 // may run. The loop continues with that failure as the event.
-func (w *advancer) walk(ctx context.Context) (err error) {
+func (a *advancer) walk(ctx context.Context) (err error) {
 	// The snapshot must contain the last record of the agent's lane, of the child's beginning, and
 	// of the branches that have ended.
-	after := max(w.in.After, w.place.Since)
-	if f := w.in.Position.Branches; f != nil {
+	after := max(a.in.After, a.place.Since)
+	if f := a.in.Position.Branches; f != nil {
 		after = max(after, f.Last)
 	}
-	if w.thread, err = w.activities.Snapshots.Latest(ctx, w.place.Run.Thread, after); err != nil {
+	if a.thread, err = a.activities.Snapshots.Latest(ctx, a.place.Run.Thread, after); err != nil {
 		return err
 	}
 	// Without a checkpoint later readers fold more records, so a failure is ignored.
-	_ = w.activities.Snapshots.Checkpoint(ctx, w.place.Run.Thread, w.thread, false)
-	if w.in.Closes != "" {
-		w.tell(&agui.StepFinished{StepName: w.in.Closes})
+	_ = a.activities.Snapshots.Checkpoint(ctx, a.place.Run.Thread, a.thread, false)
+	if a.in.Closes != "" {
+		a.tell(&agui.StepFinished{StepName: a.in.Closes})
 	}
 	// The steps of a program come from its code at run time. Validation errors are failures that
 	// the program receives.
-	if w.in.Tree != nil {
-		if w.next.Failed = invalidStep(w.definition); w.next.Failed != nil {
-			w.next.Cursor = w.in.Position.Cursor
+	if a.in.Tree != nil {
+		if a.next.Failed = invalidStep(a.definition); a.next.Failed != nil {
+			a.next.Cursor = a.in.Position.Cursor
 			return nil
 		}
 	}
 	switch {
-	case w.in.Resumes:
-		return w.reopen()
-	case len(w.in.Suspended) > 0:
-		return w.suspend()
+	case a.in.Resumes:
+		return a.reopen()
+	case len(a.in.Suspended) > 0:
+		return a.suspend()
 	}
 	// Later advances and model calls of this program step read the tree from this record.
-	w.stored.Tree = w.in.Tree
-	env, err := w.env(ctx)
+	a.stored.Tree = a.in.Tree
+	env, err := a.env(ctx)
 	if err != nil {
 		return err
 	}
-	if w.in.Expression != "" {
-		return w.evaluate(env)
+	if a.in.Expression != "" {
+		return a.evaluate(env)
 	}
-	event, err := w.event(ctx)
+	event, err := a.event(ctx)
 	if err != nil {
 		return err
 	}
-	w.next.Cursor = w.in.Position.Cursor
-	if err := w.readDetails(ctx, event); err != nil {
+	a.next.Cursor = a.in.Position.Cursor
+	if err := a.readDetails(ctx, event); err != nil {
 		return err
 	}
 	for {
-		move, err := pipeline.Advance(w.definition, w.next.Cursor, event, env)
+		move, err := pipeline.Advance(a.definition, a.next.Cursor, event, env)
 		if err != nil {
 			return err
 		}
 		// Expressions of the next round of the loop see the changes of this one.
 		for _, c := range move.Changes {
-			w.change(c)
+			a.change(c)
 			if env.State, err = applyChange(env.State, c); err != nil {
 				return err
 			}
 		}
-		w.next.Cursor, w.sets = move.Cursor, w.sets || move.Sets
+		a.next.Cursor, a.sets = move.Cursor, a.sets || move.Sets
 		// Compensations may need the outputs of the steps that this move has finished.
-		w.storeDone(move.Done)
-		err = w.answerAction(ctx, move.Action)
+		a.storeDone(move.Done)
+		err = a.answerAction(ctx, move.Action)
 		why := unobtainable(err)
 		if why == nil {
 			return err
@@ -286,101 +286,101 @@ func unobtainable(err error) *pipeline.Failure {
 }
 
 // tell adds events to the record.
-func (w *advancer) tell(events ...agui.Event) { w.events = append(w.events, events...) }
+func (a *advancer) tell(events ...agui.Event) { a.events = append(a.events, events...) }
 
 // change adds the event for a change: a step begins or ends, or the state changes.
-func (w *advancer) change(c pipeline.Change) {
+func (a *advancer) change(c pipeline.Change) {
 	switch {
 	case c.Started != "":
-		w.tell(&agui.StepStarted{StepName: c.Started})
+		a.tell(&agui.StepStarted{StepName: c.Started})
 	case c.Finished != "":
-		w.tell(&agui.StepFinished{StepName: c.Finished})
+		a.tell(&agui.StepFinished{StepName: c.Finished})
 	default:
-		w.tell(&agui.StateDelta{Delta: c.Patch})
+		a.tell(&agui.StateDelta{Delta: c.Patch})
 	}
 }
 
 // reopen begins the open steps again for clients, in the run or child that continues a suspended
 // one. The position stays the same.
-func (w *advancer) reopen() error {
-	open, err := pipeline.OpenStepNames(w.definition, w.in.Position.Cursor)
+func (a *advancer) reopen() error {
+	open, err := pipeline.OpenStepNames(a.definition, a.in.Position.Cursor)
 	for _, name := range open {
-		w.tell(&agui.StepStarted{StepName: name})
+		a.tell(&agui.StepStarted{StepName: name})
 	}
-	w.next.Cursor = w.in.Position.Cursor
+	a.next.Cursor = a.in.Position.Cursor
 	return err
 }
 
 // suspend ends the open steps of a child that ends with its interrupts, the innermost first, and
 // reports a branch as suspended. The next run reopens them.
-func (w *advancer) suspend() error {
-	open, err := pipeline.OpenStepNames(w.definition, w.in.Position.Cursor)
+func (a *advancer) suspend() error {
+	open, err := pipeline.OpenStepNames(a.definition, a.in.Position.Cursor)
 	for _, name := range slices.Backward(open) {
-		w.tell(&agui.StepFinished{StepName: name})
+		a.tell(&agui.StepFinished{StepName: name})
 	}
-	w.next.Cursor = w.in.Position.Cursor
-	if w.in.Child.BranchPath == "" {
+	a.next.Cursor = a.in.Position.Cursor
+	if a.in.Child.BranchPath == "" {
 		// The activity Answer writes the end of a subagent, with the step of its call.
 		return err
 	}
 	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
-	for _, call := range w.in.Suspended {
-		asks.InterruptIDs = append(asks.InterruptIDs, questionID(w.place.Run, call))
+	for _, call := range a.in.Suspended {
+		asks.InterruptIDs = append(asks.InterruptIDs, questionID(a.place.Run, call))
 	}
-	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: asks})
+	a.tell(&agui.SubagentFinished{SubagentRunID: a.place.Subagent, Outcome: asks})
 	return err
 }
 
 // answerAction prepares the next action for the workflow, which carries it out. Without an action
 // the pipeline has ended, or has failed with do.Failed. The error may be one for which unobtainable
 // returns a failure.
-func (w *advancer) answerAction(ctx context.Context, do pipeline.Action) error {
+func (a *advancer) answerAction(ctx context.Context, do pipeline.Action) error {
 	switch {
 	case do.Agent != nil:
-		return w.takeAgent(ctx, do)
+		return a.takeAgent(ctx, do)
 	case do.Tool != nil, do.Approve != nil:
-		return w.takeCall(ctx, do)
+		return a.takeCall(ctx, do)
 	case do.Branches != nil:
-		return w.takeBranches(ctx, do)
+		return a.takeBranches(ctx, do)
 	case do.Sleep > 0:
-		w.next.Sleep = do.Sleep
+		a.next.Sleep = do.Sleep
 		return nil
 	}
 	// No action is left: the pipeline has ended.
-	w.next.Failed = do.Failed
-	w.end()
+	a.next.Failed = do.Failed
+	a.end()
 	return nil
 }
 
 // end adds the event that ends a branch, and stores what its compensation needs. Other pipelines
 // are ended by Finish or Answer.
-func (w *advancer) end() {
-	b := w.in.Child
+func (a *advancer) end() {
+	b := a.in.Child
 	if b == nil || b.BranchPath == "" {
 		return
 	}
-	if f := w.next.Failed; f != nil {
-		w.tell(&agui.SubagentError{SubagentRunID: w.place.Subagent, Message: f.Text(), Code: f.Code})
+	if f := a.next.Failed; f != nil {
+		a.tell(&agui.SubagentError{SubagentRunID: a.place.Subagent, Message: f.Text(), Code: f.Code})
 		return
 	}
-	w.stored.Ended = pipeline.Ended{Undo: w.next.Cursor.Undo, Records: w.next.Cursor.Records}
-	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
+	a.stored.Ended = pipeline.Ended{Undo: a.next.Cursor.Undo, Records: a.next.Cursor.Records}
+	a.tell(&agui.SubagentFinished{SubagentRunID: a.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
 // failures returns all failures in the answer: those in the cursor, and the one that the pipeline
 // ends with. They are pointers into the answer.
-func (w *advancer) failures() []*pipeline.Failure {
-	all := w.next.Cursor.Failures()
-	if w.next.Failed != nil {
-		all = append(all, w.next.Failed)
+func (a *advancer) failures() []*pipeline.Failure {
+	all := a.next.Cursor.Failures()
+	if a.next.Failed != nil {
+		all = append(all, a.next.Failed)
 	}
 	return all
 }
 
 // readDetails sets the details of the failures that steps may use. A detail may have content, so
 // the workflow carries only the number of the record that has it.
-func (w *advancer) readDetails(ctx context.Context, event pipeline.Event) error {
-	failures := w.next.Cursor.Failures()
+func (a *advancer) readDetails(ctx context.Context, event pipeline.Event) error {
+	failures := a.next.Cursor.Failures()
 	if event.Failure != nil {
 		failures = append(failures, event.Failure)
 	}
@@ -395,7 +395,7 @@ func (w *advancer) readDetails(ctx context.Context, event pipeline.Event) error 
 		detail, ok := known[f.Record]
 		if !ok {
 			var err error
-			if detail, err = w.activities.detail(ctx, w.place.Run.Thread, f.Record); err != nil {
+			if detail, err = a.activities.detail(ctx, a.place.Run.Thread, f.Record); err != nil {
 				return err
 			}
 			known[f.Record] = detail
@@ -408,36 +408,36 @@ func (w *advancer) readDetails(ctx context.Context, event pipeline.Event) error 
 // finish writes the done record and returns the answer. The error is stream.ErrStale, and nothing
 // is written, if the state has changed since w.thread was read. Only branches and subagents need
 // that check: the run's own agent has no concurrent writer of the state while it advances.
-func (w *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
+func (a *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
 	// This move made the detail. The record keeps it, and withSequence sets the record's number.
-	for _, f := range w.failures() {
+	for _, f := range a.failures() {
 		if f.Detailed && f.Record == 0 {
-			w.stored.Detail = f.Detail
+			a.stored.Detail = f.Detail
 		}
 	}
 	var err error
-	if w.result.Answer, err = json.Marshal(w.next); err != nil {
-		return w.next, fmt.Errorf("activities: encode the next step: %w", err)
+	if a.result.Answer, err = json.Marshal(a.next); err != nil {
+		return a.next, fmt.Errorf("activities: encode the next step: %w", err)
 	}
-	if w.result.Kept, err = json.Marshal(w.stored); err != nil {
-		return w.next, fmt.Errorf("activities: encode the stored step: %w", err)
+	if a.result.Kept, err = json.Marshal(a.stored); err != nil {
+		return a.next, fmt.Errorf("activities: encode the stored step: %w", err)
 	}
 	// Branches refer to the record for their items, so that record always keeps something.
-	if string(w.result.Kept) == "{}" && w.next.Branches == nil {
-		w.result.Kept = nil
+	if string(a.result.Kept) == "{}" && a.next.Branches == nil {
+		a.result.Kept = nil
 	}
 	write := attempt.Finish
 	// The mark of the snapshot must still be the last one.
-	if w.sets && w.in.Child != nil {
+	if a.sets && a.in.Child != nil {
 		write = func(ctx context.Context, result *stream.Result, events ...agui.Event) (uint64, error) {
-			return attempt.FinishIfUnchanged(ctx, w.thread.Mark, result, events...)
+			return attempt.FinishIfUnchanged(ctx, a.thread.Mark, result, events...)
 		}
 	}
-	seq, err := write(ctx, &w.result, w.events...)
+	seq, err := write(ctx, &a.result, a.events...)
 	if err != nil {
-		return w.next, err
+		return a.next, err
 	}
-	return withSequence(w.next, seq, w.in.Tree != nil), nil
+	return withSequence(a.next, seq, a.in.Tree != nil), nil
 }
 
 // recordedAdvance returns the answer in the done record of an earlier attempt. tree tells that the

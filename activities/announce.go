@@ -30,11 +30,11 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 			open.Calls = append(open.Calls, c)
 		}
 	}
-	asked, err := a.interrupts(ctx, runOf(in.Run), &open)
+	interrupts, err := a.interrupts(ctx, runOf(in.Run), &open)
 	if err != nil {
 		return 0, err
 	}
-	told, err := stream.HeldEvents(asked, theirs)
+	told, err := stream.HeldEvents(interrupts, theirs)
 	if err != nil {
 		return 0, err
 	}

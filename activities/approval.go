@@ -64,18 +64,18 @@ func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 
 // interrupts returns the open interrupts that people decide, as AG-UI shows them, in the order of
 // the calls. Client tool calls are no AG-UI interrupts, and decided ones were announced before.
-func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Interrupts) ([]agui.Interrupt, error) {
+func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
-	for _, c := range w.Calls {
+	for _, c := range s.Calls {
 		var i agui.Interrupt
 		var err error
 		switch {
 		case c.Decision != nil:
 			continue
 		case c.Asked != nil:
-			i, err = a.raisedInterrupt(ctx, w, c)
+			i, err = a.raisedInterrupt(ctx, s, c)
 		case c.Approval != nil:
-			i, err = a.approvalInterrupt(ctx, run.Thread, w, c)
+			i, err = a.approvalInterrupt(ctx, run.Thread, s, c)
 		default:
 			continue
 		}
@@ -83,7 +83,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 			return nil, err
 		}
 		i.ID, i.ToolCallID = questionID(run, c.Question()), c.ID
-		if by := w.Source(c); by.CallID != "" {
+		if by := s.Source(c); by.CallID != "" {
 			i.SubagentRunID = subagentID(by.CallID)
 		}
 		if !c.Expires.IsZero() {
@@ -101,11 +101,11 @@ func questionID(run stream.Run, question string) string { return run.Identify("i
 // approvalInterrupt returns the interrupt of a tool call that needs an approval, of an approve
 // step, or of an exceeded limit. The three differ in their message and in the schema of the
 // decision.
-func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
+func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
-	if w.Exceeded != nil {
-		message, schema = a.limitMessage(*w.Exceeded), limitSchema(a.figuresOf(*w.Exceeded))
-	} else if record := w.Source(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
+	if s.Exceeded != nil {
+		message, schema = a.limitMessage(*s.Exceeded), limitSchema(a.figuresOf(*s.Exceeded))
+	} else if record := s.Source(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
 		// The message of an approve step is content: the advance that began the step has stored it.
 		var k storedAdvance
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
@@ -113,16 +113,16 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 		}
 		message = cmp.Or(k.Question, message)
 	}
-	metadata, err := interruptSource(w, c)
+	metadata, err := interruptSource(s, c)
 	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
 }
 
 // interruptSource returns the metadata of an interrupt: the rule, by which the API finds out who
 // may decide, and the digest of the arguments that are to be approved.
-func interruptSource(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
-	by := w.Source(c)
+func interruptSource(s *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
+	by := s.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
-		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(w.Opened), Quorum: max(1, c.Approval.Quorum),
+		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(s.Opened), Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

@@ -20,21 +20,21 @@ import (
 // can check who may decide.
 func TestQuestionsNameTheirRule(t *testing.T) {
 	t.Parallel()
-	e, w := asking(t)
+	e, s := asking(t)
 	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, err := stream.ApprovalSourceOf(r.Interrupts[0])
-	if err != nil || asked == nil {
-		t.Fatalf("source of the interrupt: got %v, %v", asked, err)
+	source, err := stream.ApprovalSourceOf(r.Interrupts[0])
+	if err != nil || source == nil {
+		t.Fatalf("source of the interrupt: got %v, %v", source, err)
 	}
-	if since := time.Since(asked.AskedAt); since < 0 || since > time.Minute {
-		t.Errorf("time of the interrupt: got %s", asked.AskedAt)
+	if since := time.Since(source.AskedAt); since < 0 || since > time.Minute {
+		t.Errorf("time of the interrupt: got %s", source.AskedAt)
 	}
-	asked.AskedAt = time.Time{}
-	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: w.Calls[0].Approval.Args, Quorum: 1}); *asked != want {
-		t.Errorf("source of the interrupt: got %+v, want %+v", *asked, want)
+	source.AskedAt = time.Time{}
+	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Calls[0].Approval.Args, Quorum: 1}); *source != want {
+		t.Errorf("source of the interrupt: got %+v, want %+v", *source, want)
 	}
 }
 
@@ -50,9 +50,9 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := r.Interrupts[0]
-	asked, err := stream.ApprovalSourceOf(q)
-	if err != nil || asked == nil {
-		t.Fatalf("source of the interrupt: got %v, %v", asked, err)
+	source, err := stream.ApprovalSourceOf(q)
+	if err != nil || source == nil {
+		t.Fatalf("source of the interrupt: got %v, %v", source, err)
 	}
 	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	again, err := e.acts.Finish(t.Context(), in)
@@ -60,8 +60,8 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	expires := again.Expires[q.ToolCallID]
-	if again.Outcome != runs.OutcomeInterrupt || !again.AskedAt.Equal(asked.AskedAt) || len(again.Expires) != 1 || asked.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
-		t.Errorf("repeated Finish: got %+v, want an interrupt opened at %s", again, asked.AskedAt)
+	if again.Outcome != runs.OutcomeInterrupt || !again.AskedAt.Equal(source.AskedAt) || len(again.Expires) != 1 || source.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
+		t.Errorf("repeated Finish: got %+v, want an interrupt opened at %s", again, source.AskedAt)
 	}
 }
 
@@ -111,8 +111,8 @@ func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 // changes.
 func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	t.Parallel()
-	e, w := asking(t)
-	tool, err := e.resume(w, runs.Decision{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: runs.RememberTool}, "")
+	e, s := asking(t)
+	tool, err := e.resume(s, runs.Decision{CallID: s.Calls[0].ID, Kind: runs.DecisionApprove, Args: s.Calls[0].Approval.Args, Remember: runs.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +138,13 @@ func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 func TestEqualArgumentsAreRemembered(t *testing.T) {
 	t.Parallel()
 	var other atomic.Bool
-	e, w := askingWith(t, func() string {
+	e, s := askingWith(t, func() string {
 		if other.Load() {
 			return `{"a":1,"b":3}`
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := e.resume(w, runs.Decision{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: runs.RememberArguments}, "")
+	tool, err := e.resume(s, runs.Decision{CallID: s.Calls[0].ID, Kind: runs.DecisionApprove, Args: s.Calls[0].Approval.Args, Remember: runs.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -227,7 +227,7 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 // messages returns the messages of the request, cut to the agent's context size, and all entries of
 // the conversation that the agent receives. It may call a model for a summary.
 func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
-	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
+	text, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,8 +235,8 @@ func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool
 	if err != nil {
 		return nil, nil, err
 	}
-	room, err := a.fitEntries(ctx, f, entries, prompt.TextTokens(told)+prompt.ToolTokens(offered))
-	return prompt.Messages(told, room), entries, err
+	room, err := a.fitEntries(ctx, f, entries, prompt.TextTokens(text)+prompt.ToolTokens(offered))
+	return prompt.Messages(text, room), entries, err
 }
 
 // cancelled reports whether work ended because the run is cancelled: by the announcement, or by

@@ -93,8 +93,8 @@ func TestBudgetOfADayEndsTheRun(t *testing.T) {
 func TestAnswerIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
-	said := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: said.ID, Message: &said}}}}
+	message := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: &message}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	p, err := e.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
 	if err != nil {

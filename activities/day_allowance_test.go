@@ -71,8 +71,8 @@ func TestADayIsAsked(t *testing.T) {
 			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
 				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
 			}
-			if asked, err := stream.ApprovalSourceOf(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
-				t.Errorf("source of the interrupt: got %+v: %v", asked, err)
+			if source, err := stream.ApprovalSourceOf(q); err != nil || source == nil || source.Step != "~limit" || source.ArgsDigest != runs.DigestArgs(c.figures) {
+				t.Errorf("source of the interrupt: got %+v: %v", source, err)
 			}
 			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +
 				"STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
@@ -116,8 +116,8 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	if err := e.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
-	said := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: said.ID, Message: &said}}}}
+	message := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: &message}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	p, err := e.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
 	if err != nil {

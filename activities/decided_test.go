@@ -61,13 +61,13 @@ func (e *fixture) ask(message string) {
 }
 
 // resume makes the decided call, in a run without an input.
-func (e *fixture) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
+func (e *fixture) resume(s *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
 	in := runs.ToolCall{
 		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
+		Open: "0/tools", CallID: s.Calls[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
 		in.Remember = e.agent.RuleDigest(0)
@@ -110,20 +110,20 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, w := asking(t)
-			d := runs.Decision{CallID: w.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
+			e, s := asking(t)
+			d := runs.Decision{CallID: s.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
 			if tt.said != nil {
 				tt.said.Kind = string(tt.verdict)
 				d.Input = e.propose(tt.said)
 			}
-			if _, err := e.resume(w, d, tt.then); err != nil {
+			if _, err := e.resume(s, d, tt.then); err != nil {
 				t.Fatal(err)
 			}
 			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == w.Calls[0].ID })].Message
+			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == s.Calls[0].ID })].Message
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
 				t.Errorf("got the result %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
@@ -138,12 +138,12 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 // ones.
 func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 	t.Parallel()
-	e, w := asking(t)
+	e, s := asking(t)
 	for _, d := range []runs.Decision{
-		{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: w.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: s.Calls[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
+		{CallID: s.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
-		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
+		if _, err := e.resume(s, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
 			t.Errorf("%s: got %v", d.Kind, err)
 		}
 	}

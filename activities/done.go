@@ -15,11 +15,11 @@ import (
 // of these records.
 
 // storeDone adds the Done values of a move to the record of this advance.
-func (w *advancer) storeDone(done map[string]pipeline.Done) {
-	if w.stored.Done == nil && len(done) > 0 {
-		w.stored.Done = map[string]pipeline.Done{}
+func (a *advancer) storeDone(done map[string]pipeline.Done) {
+	if a.stored.Done == nil && len(done) > 0 {
+		a.stored.Done = map[string]pipeline.Done{}
 	}
-	maps.Copy(w.stored.Done, done)
+	maps.Copy(a.stored.Done, done)
 }
 
 // keptAs sets the sequence of this advance's record in a cursor, where a move has stored something
@@ -35,11 +35,11 @@ func keptAs(records map[string]uint64, seq uint64) {
 // recall returns the Done of a step, from the record that keeps it; 0 = this advance has stored it
 // in the same walk. The error is stream.ErrLogLost if it is missing. Expressions of compensations
 // call it.
-func (w *advancer) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
-	k := w.stored
+func (a *advancer) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
+	k := a.stored
 	if record > 0 {
 		k = storedAdvance{}
-		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, record, &k); err != nil {
+		if err := a.activities.Log.Kept(ctx, a.place.Run.Thread, record, &k); err != nil {
 			return pipeline.Done{}, err
 		}
 	}
@@ -52,25 +52,25 @@ func (w *advancer) recall(ctx context.Context, path string, record uint64) (pipe
 
 // branchEnd returns the end of a branch from its last record: which of its steps have
 // compensations. Record 0 is a branch without any.
-func (w *advancer) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, error) {
+func (a *advancer) branchEnd(ctx context.Context, record uint64) (pipeline.Ended, error) {
 	var k storedAdvance
 	if record == 0 {
 		return k.Ended, nil
 	}
-	err := w.activities.Log.Kept(ctx, w.place.Run.Thread, record, &k)
+	err := a.activities.Log.Kept(ctx, a.place.Run.Thread, record, &k)
 	keptAs(k.Ended.Records, record)
 	return k.Ended, err
 }
 
 // branchesEnded adds the items of a map and the ends of branches to an event, if the branches have
 // compensations. Only records have them, because they are too large for a workflow.
-func (w *advancer) branchesEnded(ctx context.Context, event *pipeline.Event) error {
-	f := w.in.Position.Branches
+func (a *advancer) branchesEnded(ctx context.Context, event *pipeline.Event) error {
+	f := a.in.Position.Branches
 	if f == nil || !f.Compensates {
 		return nil
 	}
 	var k storedAdvance
-	if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, f.Record, &k); err != nil {
+	if err := a.activities.Log.Kept(ctx, a.place.Run.Thread, f.Record, &k); err != nil {
 		return err
 	}
 	event.Items, event.Ends = k.Items, f.EndRecords()

@@ -17,28 +17,28 @@ import (
 
 // env returns the variables. It reads the input, and the items of the branches around the position,
 // from the log. It also sets w.said.
-func (w *advancer) env(ctx context.Context) (pipeline.Env, error) {
-	env := pipeline.Env{State: w.thread.State, Now: w.in.Now}
+func (a *advancer) env(ctx context.Context) (pipeline.Env, error) {
+	env := pipeline.Env{State: a.thread.State, Now: a.in.Now}
 	var err error
-	if env.Input, env.Caller, err = w.input(ctx); err != nil {
+	if env.Input, env.Caller, err = a.input(ctx); err != nil {
 		return env, err
 	}
 	// An empty conversation is [] for expressions, not null.
 	messages := []agui.Message{}
-	for _, e := range w.thread.Entries {
-		if isVisibleTo(w.in.Child, e) {
+	for _, e := range a.thread.Entries {
+		if isVisibleTo(a.in.Child, e) {
 			messages = append(messages, e.Message)
 		}
 	}
 	if env.Messages, err = json.Marshal(messages); err != nil {
 		return env, fmt.Errorf("activities: encode messages: %w", err)
 	}
-	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return w.recall(ctx, path, record) }
+	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return a.recall(ctx, path, record) }
 	// Items[i] is the record of the advance that began the i-th branch, which keeps the items of
 	// all its siblings.
-	for i, fork := range w.in.Position.Cursor.Branch {
+	for i, fork := range a.in.Position.Cursor.Branch {
 		var k storedAdvance
-		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, w.in.Position.Items[i], &k); err != nil {
+		if err := a.activities.Log.Kept(ctx, a.place.Run.Thread, a.in.Position.Items[i], &k); err != nil {
 			return env, err
 		}
 		// A branch of a parallel step has no item.
@@ -49,9 +49,9 @@ func (w *advancer) env(ctx context.Context) (pipeline.Env, error) {
 		env.Items = append(env.Items, item)
 		// A branch that compensates learns at its beginning what the branch had done that it
 		// compensates.
-		begins := i == len(w.in.Position.Cursor.Branch)-1 && w.in.Position.Event != nil && w.in.Position.Event.Kind == pipeline.EventBegun
+		begins := i == len(a.in.Position.Cursor.Branch)-1 && a.in.Position.Event != nil && a.in.Position.Event.Kind == pipeline.EventBegun
 		if begins && fork.Index < len(k.Ends) {
-			if env.Ended, err = w.branchEnd(ctx, k.Ends[fork.Index]); err != nil {
+			if env.Ended, err = a.branchEnd(ctx, k.Ends[fork.Index]); err != nil {
 				return env, err
 			}
 		}
@@ -62,11 +62,11 @@ func (w *advancer) env(ctx context.Context) (pipeline.Env, error) {
 // input returns the variable input and the caller: the accepted input of the run that began the
 // pipeline, with the messages that were new. For a pipeline that is a subagent, the only message is
 // its task. It sets w.said.
-func (w *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
+func (a *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
 	var by *agents.Caller
-	if seq := w.in.Position.Input; seq > 0 {
-		proposed, err := w.activities.Log.Input(ctx, seq)
+	if seq := a.in.Position.Input; seq > 0 {
+		proposed, err := a.activities.Log.Input(ctx, seq)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -79,8 +79,8 @@ func (w *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, 
 			}
 		}
 	}
-	if task := w.in.Position.Child; task != nil {
-		text, err := w.activities.task(ctx, task, w.thread)
+	if task := a.in.Position.Child; task != nil {
+		text, err := a.activities.task(ctx, task, a.thread)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -88,7 +88,7 @@ func (w *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, 
 	}
 	for _, m := range in.Messages {
 		if m.Role == agui.RoleUser {
-			w.userText = m.Content.Text()
+			a.userText = m.Content.Text()
 		}
 	}
 	raw, err := json.Marshal(in)

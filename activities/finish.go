@@ -241,11 +241,11 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.Finish) (agui.Ev
 	case runs.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case runs.OutcomeInterrupt:
-		asked, err := a.interrupts(ctx, runOf(in.Run), in.Interrupts)
+		interrupts, err := a.interrupts(ctx, runOf(in.Run), in.Interrupts)
 		if err != nil {
 			return nil, err
 		}
-		end.Outcome = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}
+		end.Outcome = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: interrupts}
 	default:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Interrupts)}
 	}
@@ -262,12 +262,12 @@ func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64)
 }
 
 // pendingCalls returns the IDs of the client tool calls without a result. w may be nil.
-func pendingCalls(w *runs.Interrupts) []string {
-	if w == nil {
+func pendingCalls(s *runs.Interrupts) []string {
+	if s == nil {
 		return nil
 	}
 	var ids []string
-	for _, c := range w.Calls {
+	for _, c := range s.Calls {
 		if c.Decision == nil {
 			ids = append(ids, c.ID)
 		}

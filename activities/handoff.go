@@ -60,8 +60,8 @@ func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.T
 	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, false, err
 	}
-	said := fmt.Sprintf("The conversation is handed over. From here on the agent %s answers.", in.HandOverTo)
-	return tools.Result{Content: said}, runs.OutcomeSuccess, true, nil
+	text := fmt.Sprintf("The conversation is handed over. From here on the agent %s answers.", in.HandOverTo)
+	return tools.Result{Content: text}, runs.OutcomeSuccess, true, nil
 }
 
 // notHandedOver returns the result, for the model, of a handoff that is not carried out.

@@ -118,12 +118,12 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		question := r.thread.Interrupts[i]
 		a.Message = question.Message
-		asked, err := stream.ApprovalSourceOf(question)
+		source, err := stream.ApprovalSourceOf(question)
 		if err != nil {
 			return err
 		}
-		if asked != nil {
-			by = asked
+		if source != nil {
+			by = source
 		}
 	}
 	definition, err := r.activities.interruptDefinition(ctx, runOf(r.notice.Run).Thread, *by)

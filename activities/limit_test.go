@@ -95,9 +95,9 @@ func TestASoftLimitIsAsked(t *testing.T) {
 			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
 				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
 			}
-			asked, err := stream.ApprovalSourceOf(q)
-			if err != nil || asked == nil || asked.Agent != "a" || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
-				t.Errorf("source of the interrupt: got %+v: %v", asked, err)
+			source, err := stream.ApprovalSourceOf(q)
+			if err != nil || source == nil || source.Agent != "a" || source.Step != "~limit" || source.ArgsDigest != runs.DigestArgs(c.figures) {
+				t.Errorf("source of the interrupt: got %+v: %v", source, err)
 			}
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			if got := typesOf(events); !strings.Contains(got, shown) {

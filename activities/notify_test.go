@@ -41,10 +41,10 @@ var interruptSource = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixture {
 	t.Helper()
-	e, w := asking(t)
+	e, s := asking(t)
 	e.agent.Approvals[0].Approvers, e.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
 	e.agent.Name = "a"
-	d := &notificationFixture{fixture: e, waits: w}
+	d := &notificationFixture{fixture: e, waits: s}
 	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -21,11 +21,11 @@ import (
 
 // event completes the workflow's event: it adds the output of an agent or a call, the failures of
 // branches, and what compensations need. A call that has ended may turn out as a failure.
-func (w *advancer) event(ctx context.Context) (pipeline.Event, error) {
-	event, leaf := *w.in.Position.Event, w.in.Position.Active
+func (a *advancer) event(ctx context.Context) (pipeline.Event, error) {
+	event, leaf := *a.in.Position.Event, a.in.Position.Active
 	// The workflow has the failures of branches in a compact form.
-	event.Branches = w.in.Position.Branches.BranchFailures()
-	if err := w.branchesEnded(ctx, &event); err != nil {
+	event.Branches = a.in.Position.Branches.BranchFailures()
+	if err := a.branchesEnded(ctx, &event); err != nil {
 		return event, err
 	}
 	switch {
@@ -33,12 +33,12 @@ func (w *advancer) event(ctx context.Context) (pipeline.Event, error) {
 	case event.Kind != pipeline.EventDone || leaf == nil:
 		return event, nil
 	case leaf.CallID != "":
-		return w.called(ctx, leaf)
+		return a.called(ctx, leaf)
 	}
 	// The output of an agent is the text of its last message; "" if it has none.
 	var text string
-	if at := w.find(func(m agui.Message) bool { return m.ID == w.in.Position.Answered }); at >= 0 {
-		text = w.thread.Entries[at].Message.Content.Text()
+	if at := a.find(func(m agui.Message) bool { return m.ID == a.in.Position.Answered }); at >= 0 {
+		text = a.thread.Entries[at].Message.Content.Text()
 	}
 	var err error
 	if event.Output, err = json.Marshal(text); err != nil {
@@ -48,8 +48,8 @@ func (w *advancer) event(ctx context.Context) (pipeline.Event, error) {
 }
 
 // find returns the index of the first message for which is returns true; -1 = there is none.
-func (w *advancer) find(is func(agui.Message) bool) int {
-	return slices.IndexFunc(w.thread.Entries, func(e snapshot.Entry) bool { return is(e.Message) })
+func (a *advancer) find(is func(agui.Message) bool) int {
+	return slices.IndexFunc(a.thread.Entries, func(e snapshot.Entry) bool { return is(e.Message) })
 }
 
 // toolFailed is the code of a step whose tool reported a failure. onError steps may match it.
@@ -59,32 +59,32 @@ const toolFailed = "tool_failed"
 // failure if it was not approved, has no result, or has an error. The text of a tool is its output
 // as JSON if it is valid JSON, else as a string. The text of a subagent is always a string, because
 // the output rules of the step judge it.
-func (w *advancer) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
+func (a *advancer) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
-	verdict, content, err := w.verdict(ctx, leaf.CallID)
+	verdict, content, err := a.verdict(ctx, leaf.CallID)
 	if err != nil {
 		return event, err
 	}
 	// An approve step has no tool result. A rejection is its output, not its failure.
 	if leaf.Place.Inline {
-		event.Output, err = w.approvalOutput(leaf.CallID, verdict, content)
+		event.Output, err = a.approvalOutput(leaf.CallID, verdict, content)
 		return event, err
 	}
 	// A refused call fails the step. Its result is only a text for a model.
 	refused := verdict == runs.DecisionReject || verdict == runs.DecisionExpire || verdict == runs.DecisionCancel
-	step := pipeline.StepAt(w.definition, leaf.Place.Path)
-	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
+	step := pipeline.StepAt(a.definition, leaf.Place.Path)
+	at := a.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
 	switch {
 	case refused:
 		return failedWith("rejected", "the call was not approved"), nil
 	case at < 0:
 		return failedWith(toolFailed, "the call has no result"), nil
-	case w.thread.Entries[at].Message.Error != "":
+	case a.thread.Entries[at].Message.Error != "":
 		failed := failedWith(toolFailed, describeCall(step)+" failed")
-		failed.Failure.Detail, failed.Failure.Detailed = clip(w.thread.Entries[at].Message.Error, maxDetail), true
+		failed.Failure.Detail, failed.Failure.Detailed = clip(a.thread.Entries[at].Message.Error, maxDetail), true
 		return failed, nil
 	}
-	text := w.thread.Entries[at].Message.Content.Text()
+	text := a.thread.Entries[at].Message.Content.Text()
 	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) {
 		event.Output, err = json.Marshal(text)
 	}
@@ -120,22 +120,22 @@ func failedWith(code, message string) pipeline.Event {
 
 // verdict returns the decision about a call, with its content. The kind is "" if the call needed
 // none. The decision is never nil.
-func (w *advancer) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
-	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
+func (a *advancer) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
+	at := slices.IndexFunc(a.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
 		return "", &stream.Decision{}, nil
 	}
-	decided := w.thread.Decided[at]
+	decided := a.thread.Decided[at]
 	if decided.Proposal == 0 {
 		return runs.DecisionKind(decided.Kind), &stream.Decision{}, nil
 	}
-	content, err := w.activities.Log.Decision(ctx, decided.Proposal)
+	content, err := a.activities.Log.Decision(ctx, decided.Proposal)
 	return runs.DecisionKind(decided.Kind), content, err
 }
 
 // approvalOutput returns the output of an approve step: whether it was approved, by whom, and with
 // which arguments, which an approver may have edited.
-func (w *advancer) approvalOutput(callID string, verdict runs.DecisionKind, content *stream.Decision) (json.RawMessage, error) {
+func (a *advancer) approvalOutput(callID string, verdict runs.DecisionKind, content *stream.Decision) (json.RawMessage, error) {
 	out := struct {
 		Approved bool              `json:"approved"`
 		Decision runs.DecisionKind `json:"decision"`
@@ -151,7 +151,7 @@ func (w *advancer) approvalOutput(callID string, verdict runs.DecisionKind, cont
 		out.Content = content.Result.Content.Text()
 	}
 	// The conversation has the arguments as they are after an edit.
-	for _, e := range w.thread.Entries {
+	for _, e := range a.thread.Entries {
 		for _, c := range e.Message.ToolCalls {
 			if c.ID == callID {
 				out.Args = json.RawMessage(c.Arguments)

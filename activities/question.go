@@ -132,13 +132,13 @@ func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCal
 
 // raisedInterrupt returns the AG-UI interrupt of a tool's question. Metadata of the tool is added
 // to ours; package tools refuses our keys.
-func (a *Activities) raisedInterrupt(ctx context.Context, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
+func (a *Activities) raisedInterrupt(ctx context.Context, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	raised, err := a.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {
 		return agui.Interrupt{}, err
 	}
-	by := w.Source(c)
-	about, err := json.Marshal(stream.QuestionSource{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(w.Opened)})
+	by := s.Source(c)
+	about, err := json.Marshal(stream.QuestionSource{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(s.Opened)})
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
 	}

@@ -173,11 +173,11 @@ var asksSomething = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agu
 
 func (f *scheduleFixture) cancelled(run stream.Run) bool {
 	f.t.Helper()
-	asked, err := f.log.CancelRequested(f.t.Context(), run)
+	requested, err := f.log.CancelRequested(f.t.Context(), run)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return asked
+	return requested
 }
 
 // TestATimeBeginsOneRun: one time of a schedule starts one run, although an attempt may die at any

@@ -319,9 +319,9 @@ func TestWalks(t *testing.T) {
 			if c.state != "" {
 				e.wantState(c.state)
 			}
-			for _, said := range []string{"no luck", "it fails", "provider's own"} {
-				if strings.Contains(e.history.String(), said) {
-					t.Errorf("Temporal receives the text of a provider or a tool: %q", said)
+			for _, text := range []string{"no luck", "it fails", "provider's own"} {
+				if strings.Contains(e.history.String(), text) {
+					t.Errorf("Temporal receives the text of a provider or a tool: %q", text)
 				}
 			}
 			e.wantAsShown(events)

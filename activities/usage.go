@@ -229,9 +229,9 @@ func (c *modelCall) free(err error) bool {
 // estimated returns the usage of a call whose answer was cut or not reported. said is the text of
 // the answer as far as the attempt, or the log, has it. The part that is estimated is marked as
 // such: all of this call.
-func (a *Activities) estimated(n callNote, said string) runs.Usage {
+func (a *Activities) estimated(n callNote, text string) runs.Usage {
 	u := n.Usage
-	output := max(value(u.Output), prompt.TextTokens(said))
+	output := max(value(u.Output), prompt.TextTokens(text))
 	total := value(u.Input) + output
 	u.Output, u.Total, u.Calls = &output, &total, 1
 	u = a.priced(n.Model, u)

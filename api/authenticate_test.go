@@ -61,8 +61,8 @@ func TestRefusedCallers(t *testing.T) {
 		if (a.header.Get("Retry-After") != "") != (tt.status == 503) {
 			t.Errorf("%v: Retry-After is %q", tt.err, a.header.Get("Retry-After"))
 		}
-		if said := log.String(); strings.Count(said, secret) != 1 || !strings.Contains(said, "level="+tt.level) || strings.Contains(said, "t0ken") {
-			t.Errorf("log of %v: got %s", tt.err, said)
+		if text := log.String(); strings.Count(text, secret) != 1 || !strings.Contains(text, "level="+tt.level) || strings.Contains(text, "t0ken") {
+			t.Errorf("log of %v: got %s", tt.err, text)
 		}
 	}
 }

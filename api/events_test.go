@@ -33,9 +33,9 @@ func (n *node) speaks() (goOn func(run string)) {
 	}
 	return func(run string) {
 		n.t.Helper()
-		said := agui.Message{ID: "m-" + run, Role: agui.RoleAssistant, Content: agui.TextContent("Hello")}
-		if _, err := attempts[run].Finish(n.ctx(), &stream.Result{Messages: []agui.Message{said}},
-			&agui.TextMessageContent{MessageID: said.ID, Delta: "lo"}, &agui.TextMessageEnd{MessageID: said.ID}); err != nil {
+		message := agui.Message{ID: "m-" + run, Role: agui.RoleAssistant, Content: agui.TextContent("Hello")}
+		if _, err := attempts[run].Finish(n.ctx(), &stream.Result{Messages: []agui.Message{message}},
+			&agui.TextMessageContent{MessageID: message.ID, Delta: "lo"}, &agui.TextMessageEnd{MessageID: message.ID}); err != nil {
 			n.t.Error(err)
 		}
 		n.end(places[run])

@@ -121,8 +121,8 @@ func setupTenants(t *testing.T) *tenantFixture {
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
 		t.Fatalf("alpha's run: %d %s", a.status, a.body)
 	}
-	said := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
-	s.do(http.MethodPost, "/v1/schedules", said, alpha...).schedule(t, http.StatusCreated)
+	text := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
+	s.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
 	s.reached.workflows = nil
 	s.feed = s.approvals(alpha...).EventsCursor
 	s.waits("alpha", mark)
@@ -165,8 +165,8 @@ func (s *tenantFixture) waits(tenant, message string) {
 // interrupt ends a run with an interrupt.
 func (s *tenantFixture) interrupt(p stream.Place, message string) {
 	s.t.Helper()
-	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: message}}
-	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
+	interrupts := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: message}}
+	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: interrupts}}
 	if _, _, err := s.log.Seal(s.ctx(), p, end); err != nil {
 		s.t.Error(err)
 	}

@@ -46,10 +46,10 @@ func (n *node) answers() {
 			return err
 		}
 		defer a.Close()
-		said := agui.Message{ID: "a-" + in.Run.ID, Role: agui.RoleAssistant, Content: agui.TextContent("answer to " + in.Run.ID)}
-		_, err = a.Finish(n.ctx(), &stream.Result{Messages: []agui.Message{said}},
-			&agui.TextMessageStart{MessageID: said.ID, Role: agui.RoleAssistant}, &agui.TextMessageContent{MessageID: said.ID, Delta: said.Content.Text()},
-			&agui.TextMessageEnd{MessageID: said.ID})
+		message := agui.Message{ID: "a-" + in.Run.ID, Role: agui.RoleAssistant, Content: agui.TextContent("answer to " + in.Run.ID)}
+		_, err = a.Finish(n.ctx(), &stream.Result{Messages: []agui.Message{message}},
+			&agui.TextMessageStart{MessageID: message.ID, Role: agui.RoleAssistant}, &agui.TextMessageContent{MessageID: message.ID, Delta: message.Content.Text()},
+			&agui.TextMessageEnd{MessageID: message.ID})
 		if err == nil {
 			tokens := int64(3)
 			_, _, err = n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Usage: []agui.TokenUsage{{Provider: "test", Model: "m", TotalTokens: &tokens}}})
@@ -268,8 +268,8 @@ func (n *node) awaitList(query, want string) {
 
 // interrupts ends a run with an interrupt.
 func (n *node) interrupts(p stream.Place) {
-	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1"}}
-	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
+	interrupts := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1"}}
+	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: interrupts}}
 	if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
 		n.t.Error(err)
 	}

@@ -25,13 +25,13 @@ func (b *Budget) Begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(
 
 // Resume takes over what the runs before have used, if this run continues their work. It does not
 // after an input that abandoned all interrupts: that input begins other work.
-func (b *Budget) Resume(l Limits, w *Interrupts) {
+func (b *Budget) Resume(l Limits, s *Interrupts) {
 	switch {
-	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Interrupt.isKept):
+	case s == nil || s.Spent == nil || !slices.ContainsFunc(s.Calls, Interrupt.isKept):
 	case l.Soft == nil:
-		b.Spent.Day = w.Spent.Day
+		b.Spent.Day = s.Spent.Day
 	default:
-		b.Spent = *w.Spent
+		b.Spent = *s.Spent
 		b.Extend(-b.Spent.Duration)
 	}
 }

@@ -104,22 +104,22 @@ const ErrorRunFailed = "run_failed"
 // AdoptTimes takes over from the terminal record when the interrupts opened and when they expire; w
 // may be nil. The record may be older than this attempt at the workflow task, if a worker died
 // after writing it.
-func (w *Interrupts) AdoptTimes(done Finished) {
-	if w == nil {
+func (s *Interrupts) AdoptTimes(done Finished) {
+	if s == nil {
 		return
 	}
-	for i := range w.Calls {
-		if at, ok := done.Expires[w.Calls[i].ID]; ok {
-			w.Calls[i].Expires = at
+	for i := range s.Calls {
+		if at, ok := done.Expires[s.Calls[i].ID]; ok {
+			s.Calls[i].Expires = at
 		}
 	}
 	if done.AskedAt.IsZero() {
 		return
 	}
-	w.Opened = done.AskedAt
-	for i := range w.Pending {
-		if n := &w.Pending[i]; n.Event == EventOpened {
-			n.At = w.Opened
+	s.Opened = done.AskedAt
+	for i := range s.Pending {
+		if n := &s.Pending[i]; n.Event == EventOpened {
+			n.At = s.Opened
 		}
 	}
 }

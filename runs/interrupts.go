@@ -18,23 +18,23 @@ type AnnounceInterrupts struct {
 
 // DecidedHandoff returns the handoff of a turn whose interrupts are resolved, with the decision
 // about it; nil = there is none.
-func (w *Interrupts) DecidedHandoff() *Handoff {
-	if w.Handoff == nil {
+func (s *Interrupts) DecidedHandoff() *Handoff {
+	if s.Handoff == nil {
 		return nil
 	}
-	h := *w.Handoff
-	if at := slices.IndexFunc(w.Calls, func(c Interrupt) bool { return c.Child == 0 && h.Is(c.Index) }); at >= 0 {
-		h.Waited = &w.Calls[at]
+	h := *s.Handoff
+	if at := slices.IndexFunc(s.Calls, func(c Interrupt) bool { return c.Child == 0 && h.Is(c.Index) }); at >= 0 {
+		h.Waited = &s.Calls[at]
 	}
 	return &h
 }
 
 // StepName makes a step's ID unique among the rounds in which a turn is held.
-func (w *Interrupts) StepName(step string) string {
-	if w.Round == 0 {
+func (s *Interrupts) StepName(step string) string {
+	if s.Round == 0 {
 		return step
 	}
-	return fmt.Sprintf("%s-%d", step, w.Round)
+	return fmt.Sprintf("%s-%d", step, s.Round)
 }
 
 // Interrupts are what a run waits for from outside (AG-UI): tool calls of one message that people
@@ -80,35 +80,35 @@ type Interrupts struct {
 }
 
 // HasMissedDeadline reports whether an interrupt expired with the deadline of its step.
-func (w *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
-	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
+func (s *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
+	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(s.Calls, func(c Interrupt) bool {
 		return c.Child == 0 && c.Decision != nil && c.Decision.Kind == DecisionExpire && !c.Expires.Before(l.Deadline)
 	})
 }
 
 // AsksPeople reports whether people decide about one of the calls, as opposed to the client's own
 // tools.
-func (w *Interrupts) AsksPeople() bool {
-	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.AsksPeople() })
+func (s *Interrupts) AsksPeople() bool {
+	return slices.ContainsFunc(s.Calls, func(c Interrupt) bool { return c.AsksPeople() })
 }
 
 // Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else
 // OutcomeSuccess with pending tool calls.
-func (w *Interrupts) Outcome() Outcome {
-	if _, asks := w.Open(); asks {
+func (s *Interrupts) Outcome() Outcome {
+	if _, asks := s.Open(); asks {
 		return OutcomeInterrupt
 	}
 	return OutcomeSuccess
 }
 
 // Find returns the interrupt of a call; nil = there is none, or w is nil.
-func (w *Interrupts) Find(callID string) *Interrupt {
-	if w == nil {
+func (s *Interrupts) Find(callID string) *Interrupt {
+	if s == nil {
 		return nil
 	}
-	for i := range w.Calls {
-		if w.Calls[i].ID == callID {
-			return &w.Calls[i]
+	for i := range s.Calls {
+		if s.Calls[i].ID == callID {
+			return &s.Calls[i]
 		}
 	}
 	return nil
@@ -116,8 +116,8 @@ func (w *Interrupts) Find(callID string) *Interrupt {
 
 // Open returns the IDs of the calls without a decision, as if those in except were taken, and
 // whether people are asked about any.
-func (w *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
-	for _, c := range w.Calls {
+func (s *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
+	for _, c := range s.Calls {
 		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
 			ids, asks = append(ids, c.ID), asks || c.AsksPeople()
 		}
@@ -126,74 +126,74 @@ func (w *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
 }
 
 // CancelAnnounced cancels the open interrupts that people were notified of.
-func (w *Interrupts) CancelAnnounced(now time.Time) {
+func (s *Interrupts) CancelAnnounced(now time.Time) {
 	var left []*Interrupt
-	for i := range w.Calls {
-		if c := &w.Calls[i]; c.Announced && c.Decision == nil {
+	for i := range s.Calls {
+		if c := &s.Calls[i]; c.Announced && c.Decision == nil {
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
 			left = append(left, c)
 		}
 	}
-	w.notify(EventDecided, now, left...)
+	s.notify(EventDecided, now, left...)
 }
 
 // CancelAll cancels all open interrupts, and abandons the client's tool calls.
-func (w *Interrupts) CancelAll(now time.Time) {
-	w.CancelAnnounced(now)
-	w.Abandon()
-	for i := range w.Calls {
-		if c := &w.Calls[i]; c.Decision == nil {
+func (s *Interrupts) CancelAll(now time.Time) {
+	s.CancelAnnounced(now)
+	s.Abandon()
+	for i := range s.Calls {
+		if c := &s.Calls[i]; c.Decision == nil {
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
 		}
 	}
 }
 
 // HasDecision reports whether a call is decided.
-func (w *Interrupts) HasDecision() bool {
-	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision != nil })
+func (s *Interrupts) HasDecision() bool {
+	return slices.ContainsFunc(s.Calls, func(c Interrupt) bool { return c.Decision != nil })
 }
 
 // IsResolved reports whether all calls are decided.
-func (w *Interrupts) IsResolved() bool {
-	ids, _ := w.Open()
+func (s *Interrupts) IsResolved() bool {
+	ids, _ := s.Open()
 	return len(ids) == 0
 }
 
 // Abandon decides the client's open tool calls: the client went on without results.
-func (w *Interrupts) Abandon() {
-	for i := range w.Calls {
-		if c := &w.Calls[i]; c.Decision == nil && c.Client {
+func (s *Interrupts) Abandon() {
+	for i := range s.Calls {
+		if c := &s.Calls[i]; c.Decision == nil && c.Client {
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionAbandon}
 		}
 	}
 }
 
 // FailsRun reports whether an interrupt expired whose rule then fails the run.
-func (w *Interrupts) FailsRun() bool {
-	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
+func (s *Interrupts) FailsRun() bool {
+	return slices.ContainsFunc(s.Calls, func(c Interrupt) bool {
 		return c.Approval != nil && c.Decision.Kind == DecisionExpire && c.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
 // HasEdits reports whether calls are made with other arguments than the model's.
-func (w *Interrupts) HasEdits() bool {
-	return w != nil && slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
+func (s *Interrupts) HasEdits() bool {
+	return s != nil && slices.ContainsFunc(s.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
 }
 
 // NoteDelivered notes that an input contains a result that was taken before: it is in the
 // conversation already.
-func (w *Interrupts) NoteDelivered(d Decision) {
-	c := w.Find(d.CallID)
+func (s *Interrupts) NoteDelivered(d Decision) {
+	c := s.Find(d.CallID)
 	if d.Kind == DecisionToolResult && c.Decision != nil && c.Decision.Kind == DecisionToolResult && c.Decision.Digest == d.Digest {
 		c.Decision.Input = d.Input
 	}
 }
 
 // OpenQuestions returns the names of the open interrupts.
-func (w *Interrupts) OpenQuestions() []string {
+func (s *Interrupts) OpenQuestions() []string {
 	var names []string
-	for i := range w.Calls {
-		if c := &w.Calls[i]; c.Decision == nil {
+	for i := range s.Calls {
+		if c := &s.Calls[i]; c.Decision == nil {
 			names = append(names, c.Question())
 		}
 	}
@@ -201,7 +201,7 @@ func (w *Interrupts) OpenQuestions() []string {
 }
 
 // Add adds questions of tools, in the order of their calls.
-func (w *Interrupts) Add(raised []Interrupt) {
+func (s *Interrupts) Add(raised []Interrupt) {
 	slices.SortFunc(raised, func(a, b Interrupt) int { return a.Index - b.Index })
-	w.Calls = append(w.Calls, raised...)
+	s.Calls = append(s.Calls, raised...)
 }

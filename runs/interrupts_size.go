@@ -2,12 +2,12 @@ package runs
 
 // Reserve returns how many bytes decisions about the open interrupts may take, and notifications of
 // them; 0 if w is nil.
-func (w *Interrupts) Reserve() int {
-	if w == nil {
+func (s *Interrupts) Reserve() int {
+	if s == nil {
 		return 0
 	}
-	room := w.maxPending()
-	for _, c := range w.Calls {
+	room := s.maxPending()
+	for _, c := range s.Calls {
 		if c.Decision == nil {
 			room += maxDecision + c.Approval.maxVotes()*maxVote
 		}
@@ -17,18 +17,18 @@ func (w *Interrupts) Reserve() int {
 
 // Fits reports whether a payload has room for the interrupts with their run, and for all decisions
 // about them.
-func (w *Interrupts) Fits(in Input) bool { return w.FitsWith(in, 0) }
+func (s *Interrupts) Fits(in Input) bool { return s.FitsWith(in, 0) }
 
 // FitsWith is Fits if the payload has more bytes besides. It counts a full queue, and the largest
 // decision and all votes for each call.
-func (w *Interrupts) FitsWith(in Input, more int) bool {
-	if len(w.Calls) > MaxInterrupts {
+func (s *Interrupts) FitsWith(in Input, more int) bool {
+	if len(s.Calls) > MaxInterrupts {
 		return false
 	}
 	in.Queue, in.Resume = nil, nil
-	body, err := Encode(ParkedInput{Run: in, Interrupts: w}) //workflowcheck:ignore the same value gives the same text
-	room := w.maxPending() + MaxQueue + more
-	for _, c := range w.Calls {
+	body, err := Encode(ParkedInput{Run: in, Interrupts: s}) //workflowcheck:ignore the same value gives the same text
+	room := s.maxPending() + MaxQueue + more
+	for _, c := range s.Calls {
 		room += maxDecision + c.Approval.maxVotes()*maxVote
 	}
 	return err == nil && len(body)+room <= MaxPayload
@@ -36,7 +36,7 @@ func (w *Interrupts) FitsWith(in Input, more int) bool {
 
 // FitsAnswered reports whether a payload, which has so many bytes already, has room for decisions
 // about all open interrupts.
-func (w *Interrupts) FitsAnswered(bytes, decisions int) bool {
-	open, _ := w.Open()
-	return bytes+(len(open)+decisions)*maxDecision+w.maxPending() <= MaxPayload
+func (s *Interrupts) FitsAnswered(bytes, decisions int) bool {
+	open, _ := s.Open()
+	return bytes+(len(open)+decisions)*maxDecision+s.maxPending() <= MaxPayload
 }

@@ -3,49 +3,49 @@ package runs
 // AdoptDecisions takes over the thread's decisions about the interrupts of a child, and when they
 // opened. said are the thread's interrupts of that child, as its first suspended one; w are those
 // with which the child ended.
-func (w *Interrupts) AdoptDecisions(said *Interrupts) {
-	for _, c := range said.Of(1).Calls {
-		if own := w.Find(c.ID); own != nil {
+func (s *Interrupts) AdoptDecisions(decided *Interrupts) {
+	for _, c := range decided.Of(1).Calls {
+		if own := s.Find(c.ID); own != nil {
 			within := own.Child
 			*own = c
 			own.Child = within
 			if c.Announced {
-				own.Opened = c.Since(said.Opened)
+				own.Opened = c.Since(decided.Opened)
 			}
 		}
 	}
-	w.Notified = max(w.Notified, said.Notified)
+	s.Notified = max(s.Notified, decided.Notified)
 }
 
 // Adopt adds a suspended child with its interrupts, and those of the children below it. It
 // renumbers Interrupt.Child and SuspendedChild.Parent, which are indexes into Suspended.
-func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
-	w.Suspended = append(w.Suspended, s)
-	at := len(w.Suspended)
+func (s *Interrupts) Adopt(child SuspendedChild, below *Interrupts) {
+	s.Suspended = append(s.Suspended, child)
+	at := len(s.Suspended)
 	for _, deeper := range below.Suspended {
 		deeper.Parent += at
-		w.Suspended = append(w.Suspended, deeper)
+		s.Suspended = append(s.Suspended, deeper)
 	}
 	for _, c := range below.Calls {
 		c.Child += at
-		w.Calls = append(w.Calls, c)
+		s.Calls = append(s.Calls, c)
 	}
 }
 
 // Of returns a copy of the interrupts of the i-th suspended child, from 1, with those of the
 // children below it: what the child itself had. It is the inverse of Adopt.
-func (w *Interrupts) Of(i int) *Interrupts {
-	s := w.Suspended[i-1]
-	below := &Interrupts{MessageID: s.AnswerID, Subagents: s.Subagents, Position: s.Position}
+func (s *Interrupts) Of(i int) *Interrupts {
+	child := s.Suspended[i-1]
+	below := &Interrupts{MessageID: child.AnswerID, Subagents: child.Subagents, Position: child.Position}
 	places := map[int]int{i: 0}
-	for j, deeper := range w.Suspended {
+	for j, deeper := range s.Suspended {
 		if within, ok := places[deeper.Parent]; ok && j >= i {
 			deeper.Parent = within
 			below.Suspended = append(below.Suspended, deeper)
 			places[j+1] = len(below.Suspended)
 		}
 	}
-	for _, c := range w.Calls {
+	for _, c := range s.Calls {
 		if within, ok := places[c.Child]; ok {
 			c.Child = within
 			below.Calls = append(below.Calls, c)
@@ -55,14 +55,14 @@ func (w *Interrupts) Of(i int) *Interrupts {
 }
 
 // Source tells which agent made the call of an interrupt.
-func (w *Interrupts) Source(c Interrupt) InterruptSource {
+func (s *Interrupts) Source(c Interrupt) InterruptSource {
 	if c.Child == 0 {
-		return InterruptSource{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Question: w.Position.question(), MessageID: w.MessageID}
+		return InterruptSource{Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, Question: s.Position.question(), MessageID: s.MessageID}
 	}
-	s := w.Suspended[c.Child-1]
-	by := s.AgentRef
-	if s.Position != nil && s.Position.Active != nil {
-		by = s.Position.Active.AgentRef
+	child := s.Suspended[c.Child-1]
+	by := child.AgentRef
+	if child.Position != nil && child.Position.Active != nil {
+		by = child.Position.Active.AgentRef
 	}
-	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Position.question(), MessageID: s.AnswerID, CallID: s.CallID}
+	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: child.Step, Tree: child.Tree, Question: child.Position.question(), MessageID: child.AnswerID, CallID: child.CallID}
 }

@@ -45,53 +45,53 @@ type NotificationsInput struct {
 // notify adds a notification about calls. It joins a pending one of the same event, except for the
 // first, which may be under way: so at most one of each event is pending, and that one. Calls of
 // the client's own tools are left out.
-func (w *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
+func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Interrupt) bool { return !c.AsksPeople() })
 	if len(calls) == 0 {
 		return
 	}
-	at := 1 + slices.IndexFunc(w.Pending[min(1, len(w.Pending)):], func(n PendingNotification) bool { return n.Event == event })
+	at := 1 + slices.IndexFunc(s.Pending[min(1, len(s.Pending)):], func(n PendingNotification) bool { return n.Event == event })
 	if at == 0 {
-		w.Notified++
-		w.Pending = append(w.Pending, PendingNotification{Event: event, Number: w.Notified})
-		at = len(w.Pending) - 1
+		s.Notified++
+		s.Pending = append(s.Pending, PendingNotification{Event: event, Number: s.Notified})
+		at = len(s.Pending) - 1
 	}
-	news := &w.Pending[at]
+	news := &s.Pending[at]
 	news.At = now
-	for i := range w.Calls {
-		if slices.Contains(calls, &w.Calls[i]) && !slices.Contains(news.Calls, i) {
+	for i := range s.Calls {
+		if slices.Contains(calls, &s.Calls[i]) && !slices.Contains(news.Calls, i) {
 			news.Calls = append(news.Calls, i)
 		}
 	}
 }
 
 // NoteOpened adds the notification that interrupts are open, for those that people do not know.
-func (w *Interrupts) NoteOpened() {
+func (s *Interrupts) NoteOpened() {
 	var asked []*Interrupt
-	for i := range w.Calls {
-		if c := &w.Calls[i]; c.AsksPeople() && !c.Announced {
+	for i := range s.Calls {
+		if c := &s.Calls[i]; c.AsksPeople() && !c.Announced {
 			c.Announced = true
 			asked = append(asked, c)
 		}
 	}
-	w.notify(EventOpened, w.Opened, asked...)
+	s.notify(EventOpened, s.Opened, asked...)
 }
 
 // maxPending returns how many bytes all pending notifications may take.
-func (w *Interrupts) maxPending() int { return 7 * (96 + 3*len(w.Calls)) }
+func (s *Interrupts) maxPending() int { return 7 * (96 + 3*len(s.Calls)) }
 
 // Notification returns the first pending one. It has no calls if all were decided meanwhile: the
 // next notification tells that.
-func (w *Interrupts) Notification(thread Ref) Notification {
-	news := w.Pending[0]
-	thread.ID = w.RunID
+func (s *Interrupts) Notification(thread Ref) Notification {
+	news := s.Pending[0]
+	thread.ID = s.RunID
 	n := Notification{
-		Run: thread, Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Event: news.Event, Number: news.Number,
-		Opened: w.Opened, At: news.At, MessageID: w.MessageID, After: w.After,
+		Run: thread, Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, Event: news.Event, Number: news.Number,
+		Opened: s.Opened, At: news.At, MessageID: s.MessageID, After: s.After,
 	}
 	passes := news.Event == EventVoted || news.Event == EventReminded || news.Event == EventEscalated
 	for _, i := range news.Calls {
-		if c := w.Calls[i]; !passes || c.Decision == nil {
+		if c := s.Calls[i]; !passes || c.Decision == nil {
 			n.Calls = append(n.Calls, c)
 		}
 	}
@@ -99,7 +99,7 @@ func (w *Interrupts) Notification(thread Ref) Notification {
 }
 
 // IsNotified reports whether no notification is pending.
-func (w *Interrupts) IsNotified() bool { return !w.HasPending() }
+func (s *Interrupts) IsNotified() bool { return !s.HasPending() }
 
 // HasPending reports whether notifications are to be sent. The interrupts must have been announced.
-func (w *Interrupts) HasPending() bool { return w != nil && w.After > 0 && len(w.Pending) > 0 }
+func (s *Interrupts) HasPending() bool { return s != nil && s.After > 0 && len(s.Pending) > 0 }

@@ -7,10 +7,10 @@ const MaxReminders = 50
 
 // NextTime returns when time next changes a call: it expires, is escalated, or people are reminded;
 // zero = never.
-func (w *Interrupts) NextTime() time.Time {
+func (s *Interrupts) NextTime() time.Time {
 	var next time.Time
-	for i := range w.Calls {
-		c := &w.Calls[i]
+	for i := range s.Calls {
+		c := &s.Calls[i]
 		if c.Decision != nil || !c.AsksPeople() {
 			continue
 		}
@@ -19,10 +19,10 @@ func (w *Interrupts) NextTime() time.Time {
 			continue
 		}
 		if c.Escalations < len(c.Approval.Escalate) {
-			next = Earlier(next, c.Since(w.Opened).Add(c.Approval.Escalate[c.Escalations]))
+			next = Earlier(next, c.Since(s.Opened).Add(c.Approval.Escalate[c.Escalations]))
 		}
 		if c.Approval.Remind > 0 && c.Reminded < MaxReminders {
-			next = Earlier(next, c.Since(w.Opened).Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
+			next = Earlier(next, c.Since(s.Opened).Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
 		}
 	}
 	return next
@@ -30,16 +30,16 @@ func (w *Interrupts) NextTime() time.Time {
 
 // ApplyTime expires calls, escalates them, and reminds people, as of now. Events that were missed
 // while no worker ran are one.
-func (w *Interrupts) ApplyTime(now time.Time) {
+func (s *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
-	for i := range w.Calls {
-		c := &w.Calls[i]
+	for i := range s.Calls {
+		c := &s.Calls[i]
 		switch {
 		case c.Decision != nil || !c.AsksPeople():
 			continue
 		case c.expired(now):
 			if c.Approval != nil { // missed escalations count: the notice tells how far the approval came
-				c.Escalations = c.Approval.escalations(c.Expires.Sub(c.Since(w.Opened)))
+				c.Escalations = c.Approval.escalations(c.Expires.Sub(c.Since(s.Opened)))
 			}
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionExpire, Question: c.number()}
 			expired = append(expired, c)
@@ -47,7 +47,7 @@ func (w *Interrupts) ApplyTime(now time.Time) {
 		case c.Approval == nil:
 			continue
 		}
-		open := now.Sub(c.Since(w.Opened))
+		open := now.Sub(c.Since(s.Opened))
 		if n := c.Approval.escalations(open); n > c.Escalations {
 			c.Escalations, escalated = n, append(escalated, c)
 		}
@@ -55,9 +55,9 @@ func (w *Interrupts) ApplyTime(now time.Time) {
 			c.Reminded, reminded = n, append(reminded, c)
 		}
 	}
-	w.notify(EventExpired, now, expired...)
-	w.notify(EventEscalated, now, escalated...)
-	w.notify(EventReminded, now, reminded...)
+	s.notify(EventExpired, now, expired...)
+	s.notify(EventEscalated, now, escalated...)
+	s.notify(EventReminded, now, reminded...)
 }
 
 func (c *Interrupt) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }

@@ -12,18 +12,18 @@ import (
 // no quorum.
 
 // Contradicts reports whether one of the decisions differs from what was decided before.
-func (w *Interrupts) Contradicts(decisions []Decision) bool {
+func (s *Interrupts) Contradicts(decisions []Decision) bool {
 	return slices.ContainsFunc(decisions, func(d Decision) bool {
-		c := w.Find(d.CallID)
+		c := s.Find(d.CallID)
 		return c != nil && c.Decision != nil && !c.Decision.isRepeatedBy(d)
 	})
 }
 
 // ConflictingVote returns the vote that keeps one of the decisions from being counted: an edit to
 // other arguments, by another person. The vote names the call. nil = there is none.
-func (w *Interrupts) ConflictingVote(decisions []Decision) *Decision {
+func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 	for _, d := range decisions {
-		c := w.Find(d.CallID)
+		c := s.Find(d.CallID)
 		if c == nil || c.Decision != nil || c.Approval == nil || !d.Approves() {
 			continue
 		}
@@ -57,10 +57,10 @@ func (c *Interrupt) otherEdit(by, edit string) *Decision {
 }
 
 // DecideAll takes the decisions about calls for which about is true.
-func (w *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
+func (s *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
 	for _, d := range decisions {
-		if c := w.Find(d.CallID); c != nil && about(c) {
-			w.Decide(d, now)
+		if c := s.Find(d.CallID); c != nil && about(c) {
+			s.Decide(d, now)
 		}
 	}
 }
@@ -81,8 +81,8 @@ func (a *Approval) maxVotes() int {
 
 // Decide takes a decision about a call, unless the call is decided or expired. An approval is a
 // vote if a quorum is needed. now is the workflow's time.
-func (w *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
-	c := w.Find(d.CallID)
+func (s *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
+	c := s.Find(d.CallID)
 	switch {
 	case c == nil, !c.answeredBy(d):
 		return DecisionResult{Error: ErrorUnknownCall}
@@ -97,7 +97,7 @@ func (w *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 	if c.Approval != nil && d.Approves() {
 		if result, open := c.vote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
-				w.notify(EventVoted, now, c)
+				s.notify(EventVoted, now, c)
 			}
 			return result
 		}
@@ -107,7 +107,7 @@ func (w *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 		d.Args = c.Approval.Args
 	}
 	c.Decision = &d
-	w.notify(EventDecided, now, w.release(c, now)...)
+	s.notify(EventDecided, now, s.release(c, now)...)
 	return DecisionResult{}
 }
 
@@ -212,11 +212,11 @@ func (c *Interrupt) DecidingVotes() []Vote {
 
 // release decides the other calls that a remembered approval covers, and returns all calls that it
 // decided.
-func (w *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
+func (s *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
 	released := []*Interrupt{decided}
 	d := decided.Decision
-	for i := range w.Calls {
-		c := &w.Calls[i]
+	for i := range s.Calls {
+		c := &s.Calls[i]
 		open := c.Decision == nil && c.Approval != nil && !c.expired(now)
 		if d.Remember == "" || !open || c.Tool != decided.Tool ||
 			d.Remember == RememberArguments && c.Approval.canonical() != decided.Approval.canonical() ||

@@ -21,9 +21,9 @@ import (
 )
 
 // begin writes the opening of a run whose input adds one message and, if given, a state.
-func (s *projectionFixture) begin(r stream.Run, said agui.Message, state string) {
+func (s *projectionFixture) begin(r stream.Run, message agui.Message, state string) {
 	s.t.Helper()
-	s.accept(r, must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{said}, History: snapshot.HistoryAppend}), state)
+	s.accept(r, must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{message}, History: snapshot.HistoryAppend}), state)
 }
 
 // accept writes the opening of a run with an accepted conversation.

@@ -305,8 +305,8 @@ const DecisionToolResult = "result"
 // call's ID, the content and the error. The message's own ID is not part of it, so the same result
 // sent twice is one proposal.
 func ClientResult(m *agui.Message) (*Decision, [32]byte) {
-	said := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
-	return &Decision{CallID: m.ToolCallID, Kind: DecisionToolResult, Result: &said}, said.Digest()
+	message := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
+	return &Decision{CallID: m.ToolCallID, Kind: DecisionToolResult, Result: &message}, message.Digest()
 }
 
 // ResultDigest returns the digest of ClientResult in hex.

@@ -180,8 +180,8 @@ steps:
 	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != runs.OutcomeSuccess {
 		t.Errorf("answers of the call: got %+v", *answers)
 	}
-	if said := (*answers)[1].MessageID; said == "" || string(k.came[said].Output) != `"from one"` {
-		t.Errorf("message of the answer: got %q", said)
+	if text := (*answers)[1].MessageID; text == "" || string(k.came[text].Output) != `"from one"` {
+		t.Errorf("message of the answer: got %q", text)
 	}
 }
 

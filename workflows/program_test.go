@@ -149,8 +149,8 @@ func TestProgramsThatFail(t *testing.T) {
 			if result, _ := w.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
 				t.Errorf("got %+v, want the code %s", result, code)
 			}
-			if said := w.finished[0].Message; strings.Contains(said, "continue as new") != (name == "again") {
-				t.Errorf("message: got %q", said)
+			if text := w.finished[0].Message; strings.Contains(text, "continue as new") != (name == "again") {
+				t.Errorf("message: got %q", text)
 			}
 		})
 	}

@@ -19,8 +19,8 @@ func TestWaitsOfSubagents(t *testing.T) {
 		}
 		return w
 	}
-	by := func(agent, said string) runs.SuspendedChild {
-		return runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: agent}, CallID: "call-" + agent, AnswerID: said}
+	by := func(agent, text string) runs.SuspendedChild {
+		return runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: agent}, CallID: "call-" + agent, AnswerID: text}
 	}
 	middle := waits("b1", "b2")
 	middle.Adopt(by("deep", "m-c1"), waits("c1"))

@@ -14,11 +14,11 @@ import (
 // result, which cancelled runs leave, activities, and messages without content. Tool calls have the
 // provider's own IDs. The same entries give the same messages, byte for byte, so that the
 // provider's prompt cache matches.
-func Messages(told string, entries []snapshot.Entry) []llm.Message {
+func Messages(text string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
-	if told != "" {
-		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: told}}})
+	if text != "" {
+		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: text}}})
 	}
 	// Results and provider IDs come after the calls that they belong to, so they are collected
 	// first.

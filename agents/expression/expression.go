@@ -179,8 +179,8 @@ var missingKey = regexp.MustCompile(`no such key: (.*)`)
 // explain returns an error without content, because CEL quotes values in some errors. A missing key
 // is named only if the expression itself contains its name.
 func (e *Expression) explain(err error) error {
-	said := err.Error()
-	if key := missingKey.FindStringSubmatch(said); key != nil && strings.Contains(e.source, key[1]) {
+	message := err.Error()
+	if key := missingKey.FindStringSubmatch(message); key != nil && strings.Contains(e.source, key[1]) {
 		return fmt.Errorf("there is no key %q", key[1])
 	}
 	for _, harmless := range []struct{ contains, words string }{
@@ -193,7 +193,7 @@ func (e *Expression) explain(err error) error {
 		{"modulus by zero", "division by zero"},
 		{"overflow", "a number is too large"},
 	} {
-		if strings.Contains(said, harmless.contains) {
+		if strings.Contains(message, harmless.contains) {
 			return errors.New(harmless.words)
 		}
 	}

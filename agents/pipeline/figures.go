@@ -63,12 +63,12 @@ const maxFigure = 1 << 53
 
 // Allow returns the figures with another allowed figure, which an approver gives as JSON, and that
 // figure as a number. It must be above what is used. The error says what the figure must be.
-func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
+func (f Figures) Allow(value json.RawMessage) (Figures, int64, error) {
 	used, err := parseFigure(f.Limit, f.Used)
 	if err != nil {
 		return f, 0, err
 	}
-	n, err := parseFigure(f.Limit, said)
+	n, err := parseFigure(f.Limit, value)
 	switch {
 	case err != nil:
 		return f, 0, err

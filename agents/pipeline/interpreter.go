@@ -23,18 +23,18 @@ const (
 // equal arguments give equal moves. The error is an [ErrCursor], or one of env.Recall. A failure of
 // a step is no error: the tree handles it.
 func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
-	w := &interpreter{d: d, at: at.clone(), env: env, left: maxTransitions}
-	if err := w.takeEvent(ev); err != nil {
+	in := &interpreter{d: d, at: at.clone(), env: env, left: maxTransitions}
+	if err := in.takeEvent(ev); err != nil {
 		return Move{}, err
 	}
-	for w.action == nil {
-		w.next()
-		if w.err != nil {
-			return Move{}, w.err
+	for in.action == nil {
+		in.next()
+		if in.err != nil {
+			return Move{}, in.err
 		}
 	}
-	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // the caller has stored these already
-	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action, Sets: w.sets, Done: w.noted}, nil
+	maps.DeleteFunc(in.noted, func(path string, _ Done) bool { return in.at.Records[path] != 0 }) // the caller has stored these already
+	return Move{Cursor: in.at, Changes: in.changes, Action: *in.action, Sets: in.sets, Done: in.noted}, nil
 }
 
 // clone copies what Advance changes of a cursor. Branch is shared: Advance does not change it.
@@ -79,53 +79,53 @@ const (
 
 // next makes one transition of the innermost step. If the deadline of a step around it has passed,
 // that step fails instead; the innermost step's own deadline is checked when it begins.
-func (w *interpreter) next() {
-	places, err := w.openSteps()
+func (in *interpreter) next() {
+	places, err := in.openSteps()
 	if err != nil {
-		w.err = err
+		in.err = err
 		return
 	}
-	if w.left--; w.left == 0 {
-		w.failExhausted(places)
+	if in.left--; in.left == 0 {
+		in.failExhausted(places)
 		return
 	}
 	top := places[len(places)-1]
 	// A step that has just ended keeps its result, even if a deadline has passed.
-	if i := w.expiredStep(places); i >= 0 && w.then != leaving {
-		w.failFrom(places, i)
+	if i := in.expiredStep(places); i >= 0 && in.then != leaving {
+		in.failFrom(places, i)
 		return
 	}
-	switch w.then {
+	switch in.then {
 	case entering:
-		w.enter(top)
+		in.enter(top)
 	case leaving:
-		w.endStep(top)
+		in.endStep(top)
 	case failing:
-		w.onFailure(top)
+		in.onFailure(top)
 	}
 }
 
 // failExhausted fails the tree, because its steps do not come to an end. Finished steps are
 // compensated, with a new bound of transitions.
-func (w *interpreter) failExhausted(places []openStep) {
-	w.closeSteps(places, 0)
-	w.at.Frames, w.left = nil, maxTransitions
-	w.failure = failf("limit_steps", "more than %d steps in a row without a wait", maxTransitions)
-	w.failTree()
+func (in *interpreter) failExhausted(places []openStep) {
+	in.closeSteps(places, 0)
+	in.at.Frames, in.left = nil, maxTransitions
+	in.failure = failf("limit_steps", "more than %d steps in a row without a wait", maxTransitions)
+	in.failTree()
 }
 
 // closeSteps tells clients the end of the open steps, from the innermost one to places[to]. The
 // innermost one is left out if it has not begun (entering).
-func (w *interpreter) closeSteps(places []openStep, to int) {
+func (in *interpreter) closeSteps(places []openStep, to int) {
 	for i := len(places) - 1; i >= to; i-- {
-		if begun := i < len(places)-1 || w.then != entering; begun {
-			w.tell(Change{Finished: places[i].name})
+		if begun := i < len(places)-1 || in.then != entering; begun {
+			in.tell(Change{Finished: places[i].name})
 		}
 	}
 }
 
 // tell adds a change for clients.
-func (w *interpreter) tell(c Change) { w.changes = append(w.changes, c) }
+func (in *interpreter) tell(c Change) { in.changes = append(in.changes, c) }
 
 // failf returns a failure. The message must not have content.
 func failf(code, format string, args ...any) Failure {
@@ -133,38 +133,38 @@ func failf(code, format string, args ...any) Failure {
 }
 
 // failTop fails the innermost step, in the next transition. It cuts the message to maxWords bytes.
-func (w *interpreter) failTop(f Failure) {
+func (in *interpreter) failTop(f Failure) {
 	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxWords)], "")
-	w.then, w.failure = failing, f
+	in.then, in.failure = failing, f
 }
 
 // top returns the frame of the innermost open step. The pointer is valid until the next push or
 // pop.
-func (w *interpreter) top() *Frame { return &w.at.Frames[len(w.at.Frames)-1] }
+func (in *interpreter) top() *Frame { return &in.at.Frames[len(in.at.Frames)-1] }
 
 // push opens a step in the innermost one; the next transition enters it.
-func (w *interpreter) push(f Frame) {
-	w.at.Frames = append(w.at.Frames, f)
-	w.then = entering
+func (in *interpreter) push(f Frame) {
+	in.at.Frames = append(in.at.Frames, f)
+	in.then = entering
 }
 
 // enterFirst opens the first step of a list in the innermost step.
-func (w *interpreter) enterFirst(steps []agents.Step) {
+func (in *interpreter) enterFirst(steps []agents.Step) {
 	if len(steps) == 0 { // only in a tree that was not validated
-		w.then = leaving
+		in.then = leaving
 		return
 	}
-	w.push(Frame{})
+	in.push(Frame{})
 }
 
 // pop removes the innermost step from the cursor.
-func (w *interpreter) pop() { w.at.Frames = w.at.Frames[:len(w.at.Frames)-1] }
+func (in *interpreter) pop() { in.at.Frames = in.at.Frames[:len(in.at.Frames)-1] }
 
 // expiredStep returns the index of the outermost open step whose deadline has passed; -1 = none.
 // The innermost step does not count.
-func (w *interpreter) expiredStep(places []openStep) int {
+func (in *interpreter) expiredStep(places []openStep) int {
 	for i, p := range places[:len(places)-1] {
-		if d := p.frame.Deadline; !d.IsZero() && !w.env.Now.Before(d) {
+		if d := p.frame.Deadline; !d.IsZero() && !in.env.Now.Before(d) {
 			return i
 		}
 	}
@@ -172,16 +172,16 @@ func (w *interpreter) expiredStep(places []openStep) int {
 }
 
 // failFrom closes the steps in places[to], whose deadline has passed, and fails that step.
-func (w *interpreter) failFrom(places []openStep, to int) {
-	w.closeSteps(places, to+1)
-	w.at.Frames = w.at.Frames[:to+1]
-	w.failTop(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
+func (in *interpreter) failFrom(places []openStep, to int) {
+	in.closeSteps(places, to+1)
+	in.at.Frames = in.at.Frames[:to+1]
+	in.failTop(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
 }
 
 // deadline returns the earliest deadline of the open steps; zero = none has one.
-func (w *interpreter) deadline() time.Time {
+func (in *interpreter) deadline() time.Time {
 	var first time.Time
-	for _, f := range w.at.Frames {
+	for _, f := range in.at.Frames {
 		if !f.Deadline.IsZero() && (first.IsZero() || f.Deadline.Before(first)) {
 			first = f.Deadline
 		}
@@ -191,124 +191,124 @@ func (w *interpreter) deadline() time.Time {
 
 // endStep closes a step that has ended, notes it for compensation, and goes to the next step. A
 // step whose onError steps have run has failed, and is not compensated.
-func (w *interpreter) endStep(p openStep) {
-	w.tell(Change{Finished: p.name})
-	if p.frame.Failure == nil && w.compensates(p) {
-		w.noteDone(p)
+func (in *interpreter) endStep(p openStep) {
+	in.tell(Change{Finished: p.name})
+	if p.frame.Failure == nil && in.compensates(p) {
+		in.noteDone(p)
 	}
-	w.goToSibling(p)
+	in.goToSibling(p)
 }
 
 // compensates reports whether a step has to be compensated if a later one fails. While compensation
 // runs, no step does.
-func (w *interpreter) compensates(p openStep) bool {
-	return w.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
+func (in *interpreter) compensates(p openStep) bool {
+	return in.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
 // goToSibling goes to the next step of the list of p, or ends the step around it. After the last
 // step of the root list it ends the tree.
-func (w *interpreter) goToSibling(p openStep) {
+func (in *interpreter) goToSibling(p openStep) {
 	at := p.frame.At
-	w.pop()
+	in.pop()
 	switch {
 	case at+1 < p.of:
-		w.push(Frame{At: at + 1})
-	case len(w.at.Frames) == 0:
-		w.endTree()
+		in.push(Frame{At: at + 1})
+	case len(in.at.Frames) == 0:
+		in.endTree()
 	default:
-		w.onInnerEnd()
+		in.onInnerEnd()
 	}
 }
 
 // onInnerEnd ends a step when the steps in it have ended, or begins the next round of a loop.
-func (w *interpreter) onInnerEnd() {
-	w.then = leaving
-	places, err := w.openSteps()
+func (in *interpreter) onInnerEnd() {
+	in.then = leaving
+	places, err := in.openSteps()
 	if err != nil {
-		w.err = err
+		in.err = err
 		return
 	}
 	p := places[len(places)-1]
 	if l := p.step.Loop; l != nil && p.frame.Failure == nil {
-		w.nextRound(p, l)
+		in.nextRound(p, l)
 	}
 }
 
 // nextRound begins the next round of a loop, unless its condition holds or its rounds are used up:
 // then the loop ends. A loop that reaches its maximum does not fail.
-func (w *interpreter) nextRound(p openStep, l *agents.LoopStep) {
+func (in *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 	if l.Until != "" {
-		done, f := w.holds(p, "loop.until", l.Until)
+		done, f := in.holds(p, "loop.until", l.Until)
 		switch {
 		case f != nil:
-			w.failTop(*f)
+			in.failTop(*f)
 			return
 		case done:
 			return
 		}
 	}
 	if p.frame.Round < l.Max {
-		w.top().Round++
-		w.enterFirst(l.Steps)
+		in.top().Round++
+		in.enterFirst(l.Steps)
 	}
 }
 
 // onFailure handles a failed step, in this order: another try, onError: continue, onError steps, or
 // the step around it fails too. A failure within onError steps is not handled again by the same
 // step.
-func (w *interpreter) onFailure(p openStep) {
+func (in *interpreter) onFailure(p openStep) {
 	if p.frame.Failure == nil {
 		switch on := p.step.OnError; {
-		case w.retry(p):
+		case in.retry(p):
 			return
 		case on.Continue:
-			w.putError(p)
-			w.tell(Change{Finished: p.name})
-			w.goToSibling(p)
+			in.putError(p)
+			in.tell(Change{Finished: p.name})
+			in.goToSibling(p)
 			return
 		case on.Steps != nil:
-			f := w.top()
+			f := in.top()
 			// The step's own deadline does not bound its onError steps.
-			f.Failure, f.Deadline = new(w.failure), time.Time{}
-			w.enterFirst(on.Steps)
+			f.Failure, f.Deadline = new(in.failure), time.Time{}
+			in.enterFirst(on.Steps)
 			return
 		}
 	}
-	w.tell(Change{Finished: p.name})
-	w.pop()
-	if len(w.at.Frames) == 0 {
-		w.failTree()
+	in.tell(Change{Finished: p.name})
+	in.pop()
+	if len(in.at.Frames) == 0 {
+		in.failTree()
 	}
 }
 
 // putError makes the failure of a step its output. The decision of a rejected approval stays in the
 // output.
-func (w *interpreter) putError(p openStep) {
+func (in *interpreter) putError(p openStep) {
 	switch {
 	case p.step.Name == "":
-	case p.step.Approve != nil && w.failure.Code == "rejected":
-		w.put(p.step.Name, errorValue(w.failure), "error")
+	case p.step.Approve != nil && in.failure.Code == "rejected":
+		in.put(p.step.Name, errorValue(in.failure), "error")
 	default:
-		w.put(p.step.Name, map[string]any{"error": errorValue(w.failure)})
+		in.put(p.step.Name, map[string]any{"error": errorValue(in.failure)})
 	}
 }
 
 // retry sets the action that waits for the next try of a step, and reports whether there is one.
 // Rejections and cancels are not retried, and no try begins after the deadline. The step's deadline
 // covers all its tries.
-func (w *interpreter) retry(p openStep) bool {
+func (in *interpreter) retry(p openStep) bool {
 	r := p.step.Retry
-	if r == nil || p.frame.Try+1 >= r.Attempts || w.failure.Code == "rejected" || w.failure.Code == cancelled {
+	if r == nil || p.frame.Try+1 >= r.Attempts || in.failure.Code == "rejected" || in.failure.Code == cancelled {
 		return false
 	}
 	pause := r.Pause(p.frame.Try + 1)
-	if d := w.deadline(); !d.IsZero() && !w.env.Now.Add(pause).Before(d) {
+	if d := in.deadline(); !d.IsZero() && !in.env.Now.Add(pause).Before(d) {
 		return false
 	}
-	w.tell(Change{Finished: p.name})
+	in.tell(Change{Finished: p.name})
 	// A new try begins without the case, round and repairs of the last one.
-	*w.top() = Frame{At: p.frame.At, Try: p.frame.Try + 1, Deadline: p.frame.Deadline, Waiting: true}
-	w.action = &Action{Path: p.path, Name: p.name, Deadline: w.deadline(), Sleep: pause}
+	*in.top() = Frame{At: p.frame.At, Try: p.frame.Try + 1, Deadline: p.frame.Deadline, Waiting: true}
+	in.action = &Action{Path: p.path, Name: p.name, Deadline: in.deadline(), Sleep: pause}
 	return true
 }
 

@@ -44,29 +44,29 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 
 // root returns the list of the outermost frame: the beginning of the tree or branch, or, while
 // compensation runs, the compensation of the last step in Undo.
-func (w *interpreter) root() (stepList, error) {
-	in, err := w.beginning()
-	if err != nil || w.at.Undoing == nil {
-		return in, err
+func (in *interpreter) root() (stepList, error) {
+	list, err := in.beginning()
+	if err != nil || in.at.Undoing == nil {
+		return list, err
 	}
-	branch := in.path
+	branch := list.path
 	// Another branch has done the steps that this one compensates: their paths are below that
 	// branch.
-	if w.at.isUndo() {
-		fork := w.at.Branch[len(w.at.Branch)-1].Path
+	if in.at.isUndo() {
+		fork := in.at.Branch[len(in.at.Branch)-1].Path
 		branch = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branch, fork)
 	}
-	return w.undoRoot(branch)
+	return in.undoRoot(branch)
 }
 
 // beginning returns the list with which the tree or the cursor's branch begins. A branch of a map
 // has all steps of the map, a branch of parallel has one step.
-func (w *interpreter) beginning() (stepList, error) {
-	if len(w.at.Branch) == 0 {
-		return stepList{steps: w.d.Steps}, nil
+func (in *interpreter) beginning() (stepList, error) {
+	if len(in.at.Branch) == 0 {
+		return stepList{steps: in.d.Steps}, nil
 	}
-	fork := w.at.Branch[len(w.at.Branch)-1]
-	switch s := StepAt(w.d, fork.Path); {
+	fork := in.at.Branch[len(in.at.Branch)-1]
+	switch s := StepAt(in.d, fork.Path); {
 	case s != nil && s.Map != nil && fork.Index >= 0:
 		return stepList{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
 	case s != nil && s.Parallel != nil && fork.Index >= 0 && fork.Index < len(s.Parallel.Steps):
@@ -78,12 +78,12 @@ func (w *interpreter) beginning() (stepList, error) {
 // undoRoot returns the compensation of the last finished step as a list of one step. For a step
 // whose branches have compensations it is the step itself, which then runs those
 // (compensatesBranches). branch is the path of the branch that finished the step.
-func (w *interpreter) undoRoot(branch string) (stepList, error) {
-	if len(w.at.Undo) == 0 {
+func (in *interpreter) undoRoot(branch string) (stepList, error) {
+	if len(in.at.Undo) == 0 {
 		return stepList{}, nil
 	}
-	path := w.at.Undo[len(w.at.Undo)-1]
-	s := StepAt(w.d, path)
+	path := in.at.Undo[len(in.at.Undo)-1]
+	s := StepAt(in.d, path)
 	if s == nil {
 		return stepList{}, fmt.Errorf("%w: there is no step at %q", ErrCursor, path)
 	}
@@ -109,31 +109,31 @@ func nameOf(path string) string {
 
 // openSteps returns the open steps, the outermost first, one for each frame. The error is an
 // ErrCursor.
-func (w *interpreter) openSteps() ([]openStep, error) {
-	in, err := w.root()
+func (in *interpreter) openSteps() ([]openStep, error) {
+	list, err := in.root()
 	if err != nil {
 		return nil, err
 	}
-	undoing := w.at.Undoing != nil
-	all := make([]openStep, len(w.at.Frames))
-	for i := range w.at.Frames {
-		f := &w.at.Frames[i]
-		if f.At < 0 || f.At >= len(in.steps) {
-			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrCursor, f.At, len(in.steps), in.path)
+	undoing := in.at.Undoing != nil
+	all := make([]openStep, len(in.at.Frames))
+	for i := range in.at.Frames {
+		f := &in.at.Frames[i]
+		if f.At < 0 || f.At >= len(list.steps) {
+			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrCursor, f.At, len(list.steps), list.path)
 		}
-		p := openStep{step: &in.steps[f.At], of: len(in.steps), frame: f}
+		p := openStep{step: &list.steps[f.At], of: len(list.steps), frame: f}
 		// The root of a compensation is named after the step that it undoes.
 		if undoing && i == 0 {
-			p.path, p.name = in.path+undoMark, in.name+"/compensate"
+			p.path, p.name = list.path+undoMark, list.name+"/compensate"
 		} else {
-			p.path, p.name = childPath(in.path, p.step.Name), childPath(in.name, p.step.Name)
+			p.path, p.name = childPath(list.path, p.step.Name), childPath(list.name, p.step.Name)
 		}
 		if f.Try > 0 {
 			p.path += "~" + strconv.Itoa(f.Try+1)
 		}
 		all[i] = p
-		if i+1 < len(w.at.Frames) {
-			if in, err = p.inner(); err != nil {
+		if i+1 < len(in.at.Frames) {
+			if list, err = p.inner(); err != nil {
 				return nil, err
 			}
 		}

@@ -24,29 +24,29 @@ type op struct {
 
 // reset makes the object of the outputs, so that concurrent branches need not make it. It removes
 // the outputs of the run before, unless the cursor keeps them.
-func (w *interpreter) reset() {
-	state := expression.Decode(w.env.State)
-	if _, there := valueAt(state, w.outputsPath()).(map[string]any); there && w.at.Keeps {
+func (in *interpreter) reset() {
+	state := expression.Decode(in.env.State)
+	if _, there := valueAt(state, in.outputsPath()).(map[string]any); there && in.at.Keeps {
 		return
 	}
-	w.change(write(state, "", w.outputsPath(), json.RawMessage("{}")))
+	in.change(write(state, "", in.outputsPath(), json.RawMessage("{}")))
 }
 
 // clear removes the outputs of a subagent's tree when that ends: only its result remains.
-func (w *interpreter) clear() {
-	home := w.outputsPath()
-	if len(w.at.Branch) > 0 || w.at.Home == "" || w.at.Keeps || valueAt(expression.Decode(w.env.State), home) == nil {
+func (in *interpreter) clear() {
+	home := in.outputsPath()
+	if len(in.at.Branch) > 0 || in.at.Home == "" || in.at.Keeps || valueAt(expression.Decode(in.env.State), home) == nil {
 		return
 	}
-	w.change(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(w.at.Home)})
+	in.change(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(in.at.Home)})
 }
 
 // outputsPath returns the path to the outputs of the tree in the state.
-func (w *interpreter) outputsPath() []any {
-	if w.at.Home == "" {
+func (in *interpreter) outputsPath() []any {
+	if in.at.Home == "" {
 		return []any{expression.Steps}
 	}
-	return []any{expression.Steps, w.at.Home}
+	return []any{expression.Steps, in.at.Home}
 }
 
 // valueAt returns the value at the end of a path; nil = none.
@@ -59,37 +59,37 @@ func valueAt(value any, way []any) any {
 
 // put writes a value as the output of a step, or as the member of it at the path below. The value
 // must encode.
-func (w *interpreter) put(step string, value any, below ...any) {
+func (in *interpreter) put(step string, value any, below ...any) {
 	raw, _ := expression.Encode(value) // a failure or nulls
-	w.putRaw(step, raw, below...)
+	in.putRaw(step, raw, below...)
 }
 
 // putRaw writes an output at the place of the cursor's branch. Containers on the way that are
 // missing, or of another kind because a client or a set step changed the state, are rebuilt.
-func (w *interpreter) putRaw(step string, value json.RawMessage, below ...any) {
-	way := append(w.outputs(), step)
+func (in *interpreter) putRaw(step string, value json.RawMessage, below ...any) {
+	way := append(in.outputs(), step)
 	way = append(way, below...)
-	w.change(write(expression.Decode(w.env.State), "", way, value))
+	in.change(write(expression.Decode(in.env.State), "", way, value))
 }
 
 // change applies an operation that was computed from the current state, so it must apply. Otherwise
 // it ends Advance with an error.
-func (w *interpreter) change(o op) {
+func (in *interpreter) change(o op) {
 	patch, err := expression.Encode([]op{o})
 	if err == nil {
-		err = w.apply(patch)
+		err = in.apply(patch)
 	}
 	if err != nil {
-		w.err = err
+		in.err = err
 	}
 }
 
 // outputs returns the path to the outputs of the steps of this cursor: strings for members, ints
 // for indexes.
-func (w *interpreter) outputs() []any {
-	way := w.outputsPath()
-	for _, fork := range w.at.Branch {
-		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil {
+func (in *interpreter) outputs() []any {
+	way := in.outputsPath()
+	for _, fork := range in.at.Branch {
+		if s := StepAt(in.d, fork.Path); s != nil && s.Map != nil {
 			way = append(way, s.Name, fork.Index)
 		}
 	}
@@ -172,12 +172,12 @@ func escape(name string) string { return escapes.Replace(name) }
 
 // patchOf returns an operation of a set step as a JSON Patch; nil = nothing to do. An operation
 // without op sets the value at its path, whether or not there is one; a null value removes it.
-func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
+func (in *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 	out := op{Op: o.Op, Path: o.Path, From: o.From}
 	// The operation depends on what the state has at the path: add inserts into a list, and replace
 	// does not.
 	if o.Op == "" {
-		parent, token := w.parent(o.Path)
+		parent, token := in.parent(o.Path)
 		list, inList := parent.([]any)
 		object, _ := parent.(map[string]any)
 		_, there := object[token]
@@ -211,8 +211,8 @@ func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 
 // parent returns the container that a JSON Pointer leads into, and the token of the member in it.
 // The container is nil if the state has none there.
-func (w *interpreter) parent(pointer string) (at any, token string) {
-	at = expression.Decode(w.env.State)
+func (in *interpreter) parent(pointer string) (at any, token string) {
+	at = expression.Decode(in.env.State)
 	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, t := range tokens {
 		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(t)

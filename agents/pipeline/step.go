@@ -16,79 +16,79 @@ import (
 
 // enter begins a step or its next try. A step whose condition does not hold is skipped: clients do
 // not see it, and it has no output. The condition is not evaluated again for a further try.
-func (w *interpreter) enter(p openStep) {
+func (in *interpreter) enter(p openStep) {
 	again := p.frame.Try > 0
 	if !again && p.step.When != "" {
-		holds, f := w.holds(p, "when", p.step.When)
+		holds, f := in.holds(p, "when", p.step.When)
 		if f == nil && !holds {
-			w.goToSibling(p)
+			in.goToSibling(p)
 			return
 		}
 		if f != nil {
-			w.tell(Change{Started: p.name})
-			w.failTop(*f)
+			in.tell(Change{Started: p.name})
+			in.failTop(*f)
 			return
 		}
 	}
-	w.tell(Change{Started: p.name})
-	f := w.top()
+	in.tell(Change{Started: p.name})
+	f := in.top()
 	switch {
 	case !again && p.step.Timeout > 0:
-		f.Deadline = w.env.Now.Add(p.step.Timeout)
-	case again && !f.Deadline.IsZero() && !w.env.Now.Before(f.Deadline):
-		w.failTop(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
+		f.Deadline = in.env.Now.Add(p.step.Timeout)
+	case again && !f.Deadline.IsZero() && !in.env.Now.Before(f.Deadline):
+		in.failTop(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
 		return
 	}
 	// Checked before the step has an effect: the cursor must have room to note it for compensation.
-	if w.compensates(p) && w.undoBytes()+2*len(p.path)+recordBytes > maxUndo {
-		w.failTop(failf("limit_compensations", "step %q: too many steps need compensation", p.name))
+	if in.compensates(p) && in.undoBytes()+2*len(p.path)+recordBytes > maxUndo {
+		in.failTop(failf("limit_compensations", "step %q: too many steps need compensation", p.name))
 		return
 	}
-	w.begin(p)
+	in.begin(p)
 }
 
-// begin does what the kind of a step requires. docs/internals/architecture.md lists the other places
-// of a new kind.
-func (w *interpreter) begin(p openStep) {
+// begin does what the kind of a step requires. docs/internals/architecture.md lists the other
+// places of a new kind.
+func (in *interpreter) begin(p openStep) {
 	s := p.step
 	switch {
 	case s.Agent != nil:
-		w.runAgent(p, "")
+		in.runAgent(p, "")
 	case s.Tool != "":
-		w.callTool(p)
+		in.callTool(p)
 	case s.Approve != nil:
-		w.ask(p)
+		in.ask(p)
 	case s.Set != nil:
-		w.set(p)
+		in.set(p)
 	case s.Steps != nil:
-		w.enterFirst(s.Steps)
+		in.enterFirst(s.Steps)
 	case s.Route != nil:
-		w.route(p)
+		in.route(p)
 	case s.Loop != nil:
-		w.top().Round = 1
-		w.enterFirst(s.Loop.Steps)
+		in.top().Round = 1
+		in.enterFirst(s.Loop.Steps)
 	case s.Parallel != nil || s.Map != nil:
-		w.enterBranches(p)
+		in.enterBranches(p)
 	default:
-		w.failTop(failf("invalid_step", "step %q has no kind", p.name))
+		in.failTop(failf("invalid_step", "step %q has no kind", p.name))
 	}
 }
 
 // emit sets the action of a step, which ends this Advance.
-func (w *interpreter) emit(p openStep, a Action) {
-	a.Path, a.Name, a.Deadline = p.path, p.name, w.deadline()
-	w.action = &a
+func (in *interpreter) emit(p openStep, a Action) {
+	a.Path, a.Name, a.Deadline = p.path, p.name, in.deadline()
+	in.action = &a
 }
 
 // runAgent sets the action that runs an agent with the step's input. repair sends an invalid answer
 // back with the validation errors; "" = the agent begins.
-func (w *interpreter) runAgent(p openStep, repair string) {
+func (in *interpreter) runAgent(p openStep, repair string) {
 	s := p.step
 	a := &Agent{Name: s.Agent.Name, Repair: repair}
 	if s.Input != "" {
-		prompt, f := w.text(p, "input", s.Input)
+		prompt, f := in.text(p, "input", s.Input)
 		if f != nil {
-			w.failTop(*f)
+			in.failTop(*f)
 			return
 		}
 		a.Prompt = &prompt
@@ -96,42 +96,42 @@ func (w *interpreter) runAgent(p openStep, repair string) {
 	if s.Output != nil {
 		a.Schema = s.Output.Schema
 	}
-	w.emit(p, Action{Agent: a})
+	in.emit(p, Action{Agent: a})
 }
 
 // callTool sets the action that calls a tool with the step's arguments.
-func (w *interpreter) callTool(p openStep) {
-	args, f := w.arguments(p, "args", p.step.Args)
+func (in *interpreter) callTool(p openStep) {
+	args, f := in.arguments(p, "args", p.step.Args)
 	if f != nil {
-		w.failTop(*f)
+		in.failTop(*f)
 		return
 	}
-	w.emit(p, Action{Tool: &Call{Tool: p.step.Tool, Args: args}})
+	in.emit(p, Action{Tool: &Call{Tool: p.step.Tool, Args: args}})
 }
 
 // ask sets the action that asks approvers, with the step's message and arguments.
-func (w *interpreter) ask(p openStep) {
+func (in *interpreter) ask(p openStep) {
 	a := p.step.Approve
-	message, f := w.text(p, "approve.message", a.Message)
+	message, f := in.text(p, "approve.message", a.Message)
 	if f != nil {
-		w.failTop(*f)
+		in.failTop(*f)
 		return
 	}
-	args, f := w.arguments(p, "approve.args", a.Args)
+	args, f := in.arguments(p, "approve.args", a.Args)
 	if f != nil {
-		w.failTop(*f)
+		in.failTop(*f)
 		return
 	}
-	w.emit(p, Action{Approve: &Call{Message: message, Args: args, Rule: &a.Rule}})
+	in.emit(p, Action{Approve: &Call{Message: message, Args: args, Rule: &a.Rule}})
 }
 
 // arguments evaluates the arguments under a key of a step, and returns them as a JSON object of at
 // most agents.MaxOutput bytes. The failure names the key.
-func (w *interpreter) arguments(p openStep, key string, args map[string]any) (json.RawMessage, *Failure) {
+func (in *interpreter) arguments(p openStep, key string, args map[string]any) (json.RawMessage, *Failure) {
 	if args == nil {
 		return json.RawMessage("{}"), nil
 	}
-	variables := w.variables()
+	variables := in.variables()
 	filled, err := expression.Fill(args, variables, names(variables)...)
 	if err != nil {
 		return nil, invalid(p, key, err)
@@ -147,53 +147,53 @@ func (w *interpreter) arguments(p openStep, key string, args map[string]any) (js
 }
 
 // route enters the first case whose condition holds, or ends the step if none does.
-func (w *interpreter) route(p openStep) {
+func (in *interpreter) route(p openStep) {
 	for i, c := range p.step.Route {
 		applies := c.When == ""
 		if !applies {
 			var f *Failure
-			if applies, f = w.holds(p, fmt.Sprintf("route[%d].when", i), c.When); f != nil {
-				w.failTop(*f)
+			if applies, f = in.holds(p, fmt.Sprintf("route[%d].when", i), c.When); f != nil {
+				in.failTop(*f)
 				return
 			}
 		}
 		if applies {
-			w.top().Case = i
-			w.enterFirst(c.Steps)
+			in.top().Case = i
+			in.enterFirst(c.Steps)
 			return
 		}
 	}
-	w.then = leaving
+	in.then = leaving
 }
 
 // set applies the operations of a set step to the state, in order. If one fails, it restores the
 // state, and the step fails.
-func (w *interpreter) set(p openStep) {
+func (in *interpreter) set(p openStep) {
 	// A failure restores these. The state is replaced as a whole, so its earlier value is intact.
-	before, told := w.env.State, len(w.changes)
-	w.sets = true
+	before, changes := in.env.State, len(in.changes)
+	in.sets = true
 	for i, o := range p.step.Set {
-		f := w.operate(p, i, o)
+		f := in.operate(p, i, o)
 		if f == nil {
 			continue
 		}
-		w.env.State, w.changes, w.seen = before, w.changes[:told], nil
-		w.failTop(*f)
+		in.env.State, in.changes, in.seen = before, in.changes[:changes], nil
+		in.failTop(*f)
 		return
 	}
-	w.then = leaving
+	in.then = leaving
 }
 
 // operate applies one operation of a set step. Its value sees the changes of the operations before
 // it.
-func (w *interpreter) operate(p openStep, i int, o agents.Op) *Failure {
+func (in *interpreter) operate(p openStep, i int, o agents.Op) *Failure {
 	key := fmt.Sprintf("set[%d]", i)
-	variables := w.variables()
+	variables := in.variables()
 	value, err := expression.Fill(o.Value, variables, names(variables)...)
 	if err != nil {
 		return invalid(p, key, err)
 	}
-	patch, err := w.patchOf(o, value)
+	patch, err := in.patchOf(o, value)
 	if err != nil {
 		return invalid(p, key, err)
 	}
@@ -203,15 +203,15 @@ func (w *interpreter) operate(p openStep, i int, o agents.Op) *Failure {
 	if len(patch) > agents.MaxOutput {
 		return new(failf("output_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
 	}
-	if w.apply(patch) != nil {
+	if in.apply(patch) != nil {
 		return new(failf("invalid_patch", "step %q: %s does not apply at %s", p.name, key, o.Path))
 	}
 	return nil
 }
 
 // apply changes the state by a JSON Patch, and adds the change for clients.
-func (w *interpreter) apply(patch json.RawMessage) error {
-	state := w.env.State
+func (in *interpreter) apply(patch json.RawMessage) error {
+	state := in.env.State
 	if len(state) == 0 {
 		state = json.RawMessage("null")
 	}
@@ -219,8 +219,8 @@ func (w *interpreter) apply(patch json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	w.env.State, w.seen = changed, nil
-	w.tell(Change{Patch: patch})
+	in.env.State, in.seen = changed, nil
+	in.tell(Change{Patch: patch})
 	return nil
 }
 
@@ -232,24 +232,24 @@ func invalid(p openStep, key string, err error) *Failure {
 
 // enterBranches sets the action that runs branches in parallel. A step without branches (a map of
 // no items) has ended.
-func (w *interpreter) enterBranches(p openStep) {
-	b, f := w.branches(p)
+func (in *interpreter) enterBranches(p openStep) {
+	b, f := in.branches(p)
 	switch {
 	case f != nil:
-		w.failTop(*f)
+		in.failTop(*f)
 	case b.Count == 0:
-		w.then = leaving
+		in.then = leaving
 	default:
-		w.emit(p, Action{Branches: b})
+		in.emit(p, Action{Branches: b})
 	}
 }
 
 // branches returns the branches of a parallel or map step, or those that compensate its finished
 // ones. A map's items are evaluated here, once: branches and compensation read them from the record
 // of this move.
-func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
-	if w.compensatesBranches(p) {
-		return w.branchesDone(p)
+func (in *interpreter) branches(p openStep) (*Branches, *Failure) {
+	if in.compensatesBranches(p) {
+		return in.branchesDone(p)
 	}
 	if s := p.step.Parallel; s != nil {
 		b := &Branches{Count: len(s.Steps), AtOnce: s.AtOnce(), Stop: s.OnError != agents.OnErrorContinue}
@@ -259,7 +259,7 @@ func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
 		return b, nil
 	}
 	m := p.step.Map
-	items, err := w.items(m)
+	items, err := in.items(m)
 	if err != nil {
 		return nil, invalid(p, "map.items", err)
 	}
@@ -278,14 +278,14 @@ func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
 	}
 	// Each item has an object from the beginning: concurrent branches of an item add to it, and do
 	// not replace each other's outputs.
-	w.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
+	in.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
 	return b, nil
 }
 
 // branchesDone returns the branches that compensate finished ones. They have the items with which
 // those ran, and not those that the expression would give now. They do not stop each other.
-func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
-	d := w.compensatedDone()
+func (in *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
+	d := in.compensatedDone()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
 	if s := p.step.Parallel; s != nil {
 		b.AtOnce = s.AtOnce()
@@ -299,8 +299,8 @@ func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
 }
 
 // items evaluates the items of a map.
-func (w *interpreter) items(m *agents.MapStep) ([]any, error) {
-	variables := w.variables()
+func (in *interpreter) items(m *agents.MapStep) ([]any, error) {
+	variables := in.variables()
 	e, err := expression.Compile(m.Items, names(variables)...)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, e
 // Value evaluates a CEL expression over the variables at a cursor, and returns the result as JSON.
 // It changes nothing. The error is one of package expression.
 func Value(expr string, at Cursor, env Env) (json.RawMessage, error) {
-	w := &interpreter{d: &agents.Definition{}, at: at, env: env}
-	variables := w.variables()
+	in := &interpreter{d: &agents.Definition{}, at: at, env: env}
+	variables := in.variables()
 	e, err := expression.Compile(expr, names(variables)...)
 	if err != nil {
 		return nil, err

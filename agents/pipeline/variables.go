@@ -13,26 +13,26 @@ import (
 // (state, steps, input, caller, messages), and, where they apply, the item and index of the maps
 // around it, round, and error. While a step is compensated, steps has the outputs of the time when
 // it had finished.
-func (w *interpreter) variables() map[string]any {
-	if w.seen == nil {
-		state := expression.Decode(w.env.State)
-		w.seen = map[string]any{
-			"state": state, "steps": w.visible(state), "input": w.input(), "caller": callerValue(w.env.Caller),
-			"messages": expression.Decode(w.env.Messages),
+func (in *interpreter) variables() map[string]any {
+	if in.seen == nil {
+		state := expression.Decode(in.env.State)
+		in.seen = map[string]any{
+			"state": state, "steps": in.visible(state), "input": in.input(), "caller": callerValue(in.env.Caller),
+			"messages": expression.Decode(in.env.Messages),
 		}
-		if w.at.Undoing != nil && len(w.at.Undo) > 0 {
-			w.restoreOutputs(w.seen["steps"].(map[string]any))
+		if in.at.Undoing != nil && len(in.at.Undo) > 0 {
+			in.restoreOutputs(in.seen["steps"].(map[string]any))
 		}
 	}
-	seen := maps.Clone(w.seen) // the others depend on the frames, and are not cached
-	for i, fork := range w.at.Branch {
-		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil && i < len(w.env.Items) {
-			seen[s.Map.Item()], seen["index"] = expression.Decode(w.env.Items[i]), int64(fork.Index)
+	seen := maps.Clone(in.seen) // the others depend on the frames, and are not cached
+	for i, fork := range in.at.Branch {
+		if s := StepAt(in.d, fork.Path); s != nil && s.Map != nil && i < len(in.env.Items) {
+			seen[s.Map.Item()], seen["index"] = expression.Decode(in.env.Items[i]), int64(fork.Index)
 		}
 	}
 	// Both exist only within a loop, onError steps or a compensation: elsewhere an expression that
 	// uses them is invalid.
-	round, why := w.at.around()
+	round, why := in.at.around()
 	if round > 0 {
 		seen["round"] = int64(round)
 	}
@@ -52,8 +52,8 @@ func names(variables map[string]any) []string {
 
 // visible returns the outputs of the tree, overlaid with those of the map items around the cursor:
 // within an item the steps of the item hide those outside that have the same name.
-func (w *interpreter) visible(state any) map[string]any {
-	at := valueAt(state, w.outputsPath())
+func (in *interpreter) visible(state any) map[string]any {
+	at := valueAt(state, in.outputsPath())
 	seen := map[string]any{}
 	copyInto := func() {
 		if object, ok := at.(map[string]any); ok {
@@ -61,8 +61,8 @@ func (w *interpreter) visible(state any) map[string]any {
 		}
 	}
 	copyInto()
-	for _, fork := range w.at.Branch {
-		s := StepAt(w.d, fork.Path)
+	for _, fork := range in.at.Branch {
+		s := StepAt(in.d, fork.Path)
 		if s == nil || s.Map == nil {
 			continue
 		}
@@ -78,15 +78,15 @@ func (w *interpreter) visible(state any) map[string]any {
 
 // input returns the run's input as a value, with the text of the user's last message in addition. A
 // run without new messages has the last one of the conversation.
-func (w *interpreter) input() any {
-	input, ok := expression.Decode(w.env.Input).(map[string]any)
+func (in *interpreter) input() any {
+	input, ok := expression.Decode(in.env.Input).(map[string]any)
 	if !ok {
 		input = map[string]any{}
 	}
 	messages, _ := input["messages"].([]any)
 	// The run continues without a new message.
 	if len(messages) == 0 {
-		messages, _ = expression.Decode(w.env.Messages).([]any)
+		messages, _ = expression.Decode(in.env.Messages).([]any)
 	}
 	input["text"] = ""
 	for _, m := range slices.Backward(messages) {
@@ -124,8 +124,8 @@ func callerValue(c *agents.Caller) any {
 }
 
 // holds evaluates a condition. The failure names the step and the key with the expression.
-func (w *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
-	variables := w.variables()
+func (in *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
+	variables := in.variables()
 	e, err := expression.Compile(source, names(variables)...)
 	if err != nil {
 		return false, invalid(p, key, err)
@@ -139,8 +139,8 @@ func (w *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
 
 // text evaluates a template to at most agents.MaxOutput bytes. The failure names the step and the
 // key.
-func (w *interpreter) text(p openStep, key, source string) (string, *Failure) {
-	variables := w.variables()
+func (in *interpreter) text(p openStep, key, source string) (string, *Failure) {
+	variables := in.variables()
 	t, err := expression.ParseTemplate(source, names(variables)...)
 	if err != nil {
 		return "", invalid(p, key, err)

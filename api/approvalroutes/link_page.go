@@ -103,14 +103,14 @@ func shownText(arguments string) string {
 // linkPageOf returns the page that shows the decision of a link, with its form.
 func linkPageOf(l links.Link, q *decisions.Interrupt) (linkPage, error) {
 	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.Thread.Agent(), Tool: q.Call.Name, Args: shownText(q.Call.Arguments)}
-	asked, err := stream.ApprovalSourceOf(q.Interrupt)
+	source, err := stream.ApprovalSourceOf(q.Interrupt)
 	if err != nil {
 		return page, err
 	}
-	if asked != nil {
-		page.Agent = asked.Agent
-		if asked.Step != pipeline.LimitPath {
-			page.Step = asked.Step
+	if source != nil {
+		page.Agent = source.Agent
+		if source.Step != pipeline.LimitPath {
+			page.Step = source.Step
 		}
 	}
 	if q.Call.Name == pipeline.ApproveTool {

@@ -45,41 +45,41 @@ type interruptRule struct {
 // ruleOf returns the rule that raised an interrupt; nil = a tool's question, which no rule raises.
 // It may read the revision, and the step tree of a program, from the store and the log.
 func (s *Service) ruleOf(ctx context.Context, t stream.Thread, interrupt *agui.Interrupt) (*interruptRule, error) {
-	asked, err := stream.ApprovalSourceOf(*interrupt)
-	if asked == nil || err != nil {
+	source, err := stream.ApprovalSourceOf(*interrupt)
+	if source == nil || err != nil {
 		return nil, err
 	}
-	d, err := s.catalog.Revision(ctx, asked.Agent, asked.Revision)
-	if err == nil && asked.Step != "" {
-		d, err = s.stepRules(ctx, t, d, asked)
+	d, err := s.catalog.Revision(ctx, source.Agent, source.Revision)
+	if err == nil && source.Step != "" {
+		d, err = s.stepRules(ctx, t, d, source)
 	}
 	if err != nil {
 		return nil, err
 	}
 	// A defect: the revision cannot change after the interrupt was raised.
-	if asked.Rule < 0 || asked.Rule >= len(d.Approvals) {
-		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", interrupt.ID, asked.Agent, asked.Rule)
+	if source.Rule < 0 || source.Rule >= len(d.Approvals) {
+		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", interrupt.ID, source.Agent, source.Rule)
 	}
-	return &interruptRule{asked, d, d.Approvals[asked.Rule]}, nil
+	return &interruptRule{source, d, d.Approvals[source.Rule]}, nil
 }
 
 // stepRules returns the definition with the approval rules of a step in place of the agent's. The
 // steps of a pipeline are in the definition; those of a program are in the log, at asked.Tree.
-func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.ApprovalSource) (*agents.Definition, error) {
-	if asked.Tree == 0 {
-		return pipeline.Rules(d, asked.Step)
+func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, source *stream.ApprovalSource) (*agents.Definition, error) {
+	if source.Tree == 0 {
+		return pipeline.Rules(d, source.Step)
 	}
 	var kept struct {
 		Tree json.RawMessage `json:"tree"`
 	}
-	if err := s.find.Log.Kept(ctx, t, asked.Tree, &kept); err != nil {
+	if err := s.find.Log.Kept(ctx, t, source.Tree, &kept); err != nil {
 		return nil, err
 	}
 	d, err := pipeline.WithTree(d, kept.Tree)
 	if err != nil {
 		return nil, err
 	}
-	return pipeline.Rules(d, asked.Step)
+	return pipeline.Rules(d, source.Step)
 }
 
 // mayDecide checks a decision before it is proposed. It refuses, with 422, a decision that does not

@@ -39,16 +39,16 @@ func ResumeByCommand(in *agui.RunAgentInput) {
 // that were resolved last. It does not change sent, so that it can be called again for a later
 // snapshot.
 func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
-	asked := thread.Interrupts
-	if len(asked) == 0 {
-		asked = thread.Answered
+	interrupts := thread.Interrupts
+	if len(interrupts) == 0 {
+		interrupts = thread.Answered
 	}
 	var entries []agui.ResumeEntry
 	for _, e := range sent {
-		if e.InterruptID == "" && len(asked) == 1 {
-			e.InterruptID = asked[0].ID
+		if e.InterruptID == "" && len(interrupts) == 1 {
+			e.InterruptID = interrupts[0].ID
 		}
-		if interrupt := interruptByID(asked, e.InterruptID); interrupt != nil && len(e.Payload) > 0 {
+		if interrupt := interruptByID(interrupts, e.InterruptID); interrupt != nil && len(e.Payload) > 0 {
 			e.Payload = s.fittingPayload(e.Payload, interrupt.ResponseSchema)
 		}
 		entries = append(entries, e)

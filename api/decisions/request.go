@@ -30,8 +30,8 @@ func editPointer(at string) string {
 // the same decision, however the client writes it. It returns other requests unchanged. An invalid
 // value is a 422.
 func (v Request) aboutLimit(thread *snapshot.Snapshot, interrupt *agui.Interrupt, at string) (Request, error) {
-	asked, err := stream.ApprovalSourceOf(*interrupt)
-	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
+	source, err := stream.ApprovalSourceOf(*interrupt)
+	if source == nil || err != nil || source.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
 		return v, err
 	}
 	var shown pipeline.Figures
@@ -160,17 +160,17 @@ func (v Request) Check(at string) error {
 // edit to the arguments that the model wrote becomes an approval; an edit of a soft limit gets all
 // figures. at is the JSON pointer to the request.
 func (v Request) normalized(thread *snapshot.Snapshot, interrupt *agui.Interrupt, at string) (Request, error) {
-	asked, err := stream.ApprovalSourceOf(*interrupt)
-	if asked == nil || err != nil || v.Decision != string(runs.DecisionEdit) {
+	source, err := stream.ApprovalSourceOf(*interrupt)
+	if source == nil || err != nil || v.Decision != string(runs.DecisionEdit) {
 		return v, err
 	}
-	if asked.Step == pipeline.LimitPath {
+	if source.Step == pipeline.LimitPath {
 		return v.aboutLimit(thread, interrupt, at)
 	}
 	// Once an edit was carried out, the conversation has the edited arguments. Then the digest
 	// differs, and the comparison would be with the wrong ones.
 	written := findCall(thread, interrupt.ToolCallID).Arguments
-	if runs.DigestArgs(written) == asked.ArgsDigest && sameText(v.Args, []byte(written)) {
+	if runs.DigestArgs(written) == source.ArgsDigest && sameText(v.Args, []byte(written)) {
 		return Request{Decision: string(runs.DecisionApprove), Reason: v.Reason}, nil
 	}
 	return v, nil

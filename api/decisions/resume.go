@@ -220,13 +220,13 @@ func digestOf(ctx context.Context, content *stream.Decision) ([sha256.Size]byte,
 // answer. Unless the input replaces the conversation, results of calls that have another result are
 // left out too. Messages that the thread has stay.
 func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
-	asked := slices.Concat(thread.Interrupts, thread.Answered)
+	interrupts := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
 		if m.Role != agui.RoleTool || hasMessage(thread, m.ID) {
 			return false
 		}
 		return history != snapshot.HistoryReplace && answersTwice(m, thread) ||
-			slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+			slices.ContainsFunc(interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	})
 }
 

@@ -166,9 +166,9 @@ func (s *Service) resultMissed(ctx context.Context, thread stream.Thread, m *agu
 	if answer, known, err := answeredBefore(snap, m); known {
 		return answer, err
 	}
-	asked := slices.ContainsFunc(snap.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+	requested := slices.ContainsFunc(snap.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	// The call needs an approval, a worker makes it, or the run does not wait for it yet.
-	if asked || !snap.Sealed && callOf(snap, m.ToolCallID) == lastCalls(snap) {
+	if requested || !snap.Sealed && callOf(snap, m.ToolCallID) == lastCalls(snap) {
 		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
 	}
 	return AcceptedResult{}, errAbandonedCall(m.ToolCallID)

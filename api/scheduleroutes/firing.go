@@ -260,7 +260,7 @@ func (s *Routes) withdrawn(ctx context.Context, run stream.Run) (outcome, code s
 	// A proposal without a first record: the run is queued, unless a cancel was requested.
 	known, err := s.Log.HasRun(ctx, run)
 	if err == nil && known {
-		if asked, err := s.Log.CancelRequested(ctx, run); err != nil || !asked {
+		if requested, err := s.Log.CancelRequested(ctx, run); err != nil || !requested {
 			return "", "", err // the run is queued
 		}
 	}

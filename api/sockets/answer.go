@@ -44,8 +44,8 @@ func (r *clientFrame) decision() (decisions.Request, error) {
 
 // toolResult serves a tool_result frame, the counterpart of POST …/tool-results.
 func (s *session) toolResult(ctx context.Context, r *clientFrame) error {
-	said := decisions.ToolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
+	result := decisions.ToolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.Decisions.TakeResult(ctx, thread, said, request.ChannelSocket)
+		return s.Decisions.TakeResult(ctx, thread, result, request.ChannelSocket)
 	})
 }

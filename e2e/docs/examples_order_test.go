@@ -22,21 +22,21 @@ func TestExampleDesk(t *testing.T) {
 
 func checkDesk(t *testing.T, p *kit.Endpoint) {
 	t.Helper()
-	for said, want := range map[string]string{
+	for text, want := range map[string]string{
 		"My bill of 40 is wrong.":  "I am a script. The fee in question is 4.",
 		"My bill of 120 is wrong.": "I am a script. The fee in question is 12.",
 		"My kettle is broken.":     "I am a script. Have you turned it off and on again?",
 		"A nice shop!":             "I am a script. How nice of you to say so.",
 	} {
-		in := kit.NewInput(said)
+		in := kit.NewInput(text)
 		f := p.FollowAgent(t, "/v1/agents/desk/runs", in)
 		f.Finish(t)
-		if strings.Contains(said, "120") {
+		if strings.Contains(text, "120") {
 			f.Approve(t)
 		}
 		messages := kit.ShownMessages(t, in.Messages, f.Events)
 		if last := messages[len(messages)-1]; last.Content != want {
-			t.Errorf("to %q the answer is %q", said, last.Content)
+			t.Errorf("to %q the answer is %q", text, last.Content)
 		}
 	}
 }

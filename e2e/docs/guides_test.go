@@ -145,12 +145,12 @@ func (g *guide) substitute(page, commands string) string {
 		return commands
 	}
 	g.runs++
-	said := "Please refund order A-1001."
+	text := "Please refund order A-1001."
 	if page == "guides/questions" {
-		said = "ask"
+		text = "ask"
 	}
 	thread := fmt.Sprintf("t1-%d", g.runs)
-	in := kit.NewInput(kit.Marked(said))
+	in := kit.NewInput(kit.Marked(text))
 	in.ThreadID, in.RunID = thread, "run-1"
 	events := g.at.PostAgent(g.t, "/v1/agents/support/runs", in)
 	if last := events[len(events)-1]; kit.Outcome(last) != "interrupt" {

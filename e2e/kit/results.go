@@ -69,7 +69,7 @@ func ToolResultBody(call, content string) map[string]any {
 func WantResult(t *testing.T, p *Endpoint, in Input, body any, status int, code string) map[string]any {
 	t.Helper()
 	got, answer := PostToolResult(t, p, in.ThreadID, body)
-	if said, _ := answer["code"].(string); got != status || said != code {
+	if text, _ := answer["code"].(string); got != status || text != code {
 		t.Errorf("the result %v: %d %v, want %d %q", body, got, answer, status, code)
 	}
 	return answer

@@ -96,10 +96,10 @@ func TestBranchesAsk(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			t.Parallel()
-			in, said := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")
+			in, text := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")
 			topic := in.Messages[0].Content
 			prompt := "Sum up 2 12 6 in " + topic
-			kit.SharedModel.AnswerWith(t, prompt, said)
+			kit.SharedModel.AnswerWith(t, prompt, text)
 			questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, trio, in))
 			if len(questions) != 3 {
 				t.Fatalf("the questions are %+v", questions)

@@ -64,8 +64,8 @@ func TestSteps(t *testing.T) {
 // reach the client, and its last message is the step's output.
 func TestNestedPipeline(t *testing.T) {
 	t.Parallel()
-	in, said := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")
-	kit.SharedModel.AnswerWith(t, "Sum up 2 4 6 in 2 and "+in.Messages[0].Content, said)
+	in, text := kit.NewInput(kit.Marked("this.")), kit.Marked("It is so.")
+	kit.SharedModel.AnswerWith(t, "Sum up 2 4 6 in 2 and "+in.Messages[0].Content, text)
 	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, "/v1/agents/nest/runs", in))
 	if len(questions) != 3 {
 		t.Fatalf("the questions are %+v", questions)
@@ -83,7 +83,7 @@ func TestNestedPipeline(t *testing.T) {
 		}
 	}
 	kit.Shared.GetJSON(t, "/v1/threads/"+in.ThreadID+"/state", &now)
-	if now.State.Heard != said {
-		t.Errorf("the state has %q, want %q", now.State.Heard, said)
+	if now.State.Heard != text {
+		t.Errorf("the state has %q, want %q", now.State.Heard, text)
 	}
 }

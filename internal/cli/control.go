@@ -19,7 +19,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 				return err
 			}
 			var run string
-			said := "%s is being cancelled."
+			text := "%s is being cancelled."
 			if len(args) > 1 {
 				run = args[1]
 			} else {
@@ -30,15 +30,15 @@ func (e *environment) cancelCommand() *cobra.Command {
 				run = t.Value.RunID
 				switch t.Value.Status {
 				case "waiting":
-					said = "%s waits for decisions: answer or reject them."
+					text = "%s waits for decisions: answer or reject them."
 				case "idle":
-					said = "%s has ended."
+					text = "%s has ended."
 				}
 			}
 			if err := c.Cancel(cmd.Context(), args[0], run, reason); err != nil {
 				return err
 			}
-			return e.done(cmd, said, run)
+			return e.done(cmd, text, run)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which stays in the log")

@@ -23,7 +23,7 @@ type answer struct {
 	called   int64           // calls started so far
 	thinking *thinking       // the open thinking block, or nil
 
-	said    int // bytes of text emitted, see place
+	textBytes    int // bytes of text emitted, see place
 	usage   usage
 	stopped bool // a stop reason has arrived
 	done    bool // message_stop has arrived
@@ -148,7 +148,7 @@ func (a *answer) tell(text string) {
 		return
 	}
 	a.endThinking()
-	a.said += len(text)
+	a.textBytes += len(text)
 	a.Emit(llm.TextDelta{Text: text})
 }
 
@@ -204,7 +204,7 @@ func (a *answer) endRedacted(data string) {
 
 // place returns the current position in the completion.
 func (a *answer) place() wire.Place {
-	return wire.Place{Text: a.said, Calls: a.Calls.Len()}
+	return wire.Place{Text: a.textBytes, Calls: a.Calls.Len()}
 }
 
 // call starts a tool call. Anthropic streams the arguments in deltas; some compatible servers send

@@ -19,7 +19,7 @@ type answer struct {
 	thought wire.Mender // joins split characters of the visible reasoning
 	called  int64       // calls started so far
 
-	said     int  // bytes of text emitted, see place
+	textBytes     int  // bytes of text emitted, see place
 	finished bool // a finish reason has arrived
 }
 
@@ -104,7 +104,7 @@ func (a *answer) piece(p piece) error {
 	default:
 		before := a.place()
 		a.addText(a.text.Mend(a.Unquote(p.Text)))
-		a.seal(seal{Signature: signature, On: onText, Length: a.said - before.Text, Place: before})
+		a.seal(seal{Signature: signature, On: onText, Length: a.textBytes - before.Text, Place: before})
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (a *answer) addText(text string) {
 		return
 	}
 	a.think(a.thought.Flush())
-	a.said += len(text)
+	a.textBytes += len(text)
 	a.Emit(llm.TextDelta{Text: text})
 }
 
@@ -139,7 +139,7 @@ func (a *answer) seal(s seal) {
 
 // place returns the current position in the completion.
 func (a *answer) place() wire.Place {
-	return wire.Place{Text: a.said, Calls: a.Calls.Len()}
+	return wire.Place{Text: a.textBytes, Calls: a.Calls.Len()}
 }
 
 // call adds a complete tool call. The API numbers calls by their order only.

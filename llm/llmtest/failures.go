@@ -69,13 +69,13 @@ func testBrokenStreams(t *testing.T, p Provider) {
 	}
 	t.Run("a redirect to another host", func(t *testing.T) {
 		t.Parallel()
-		var asked atomic.Int32
-		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+		var requests atomic.Int32
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 		t.Cleanup(elsewhere.Close)
 		serve(t, p, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}).failed(t, llm.CodeInvalidRequest)
-		if asked.Load() > 0 {
+		if requests.Load() > 0 {
 			t.Error("the conversation was sent to a host that nobody has configured")
 		}
 	})
@@ -190,15 +190,15 @@ func testExplained(t *testing.T, p Provider) {
 	t.Cleanup(encrypted.Close)
 	plain := httptest.NewServer(answers)
 	t.Cleanup(plain.Close)
-	gone := httptest.NewServer(answers)
-	gone.Close()
+	closed := httptest.NewServer(answers)
+	closed.Close()
 	for name, test := range map[string]struct{ url, reason string }{
-		"a refused connection":             {gone.URL, "connection refused"},
+		"a refused connection":             {closed.URL, "connection refused"},
 		"an unknown host":                  {"http://models.invalid:1234", "unknown host"},
 		"a certificate that nobody signed": {encrypted.URL, "TLS: the certificate is signed by an unknown authority"},
 		"a server that does not speak TLS": {strings.Replace(plain.URL, "http:", "https:", 1), "TLS: the server does not speak TLS"},
 		"a base URL that is no address":    {"localhost:1234", "_BASE_URL is not an http or https URL"},
-		"a base URL with a user in front":  {strings.Replace(gone.URL, "//", "//someone:secret@", 1), "connection refused"},
+		"a base URL with a user in front":  {strings.Replace(closed.URL, "//", "//someone:secret@", 1), "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

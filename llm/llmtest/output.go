@@ -44,8 +44,8 @@ func testOutput(t *testing.T, p Provider) {
 				t.Errorf("the answer is %q, %v, want %q", outcome.Message.Text(), outcome.Err, answer)
 			}
 			body := <-sent
-			if told := strings.Contains(body, "verdict"); told != test.handed {
-				t.Errorf("the schema was handed over: %v, want %v: %s", told, test.handed, body)
+			if sent := strings.Contains(body, "verdict"); sent != test.handed {
+				t.Errorf("the schema was handed over: %v, want %v: %s", sent, test.handed, body)
 			}
 			if test.handed && !strings.Contains(body, schema) {
 				t.Errorf("the schema was changed: %s", body)

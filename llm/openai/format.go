@@ -47,8 +47,8 @@ func (e *endpoint) formatOf(req *llm.Request) *format {
 		return nil
 	}
 	schema := req.Output.Schema
-	if said := strict.Translate(schema); said != nil {
-		return &format{schema: said, strict: true}
+	if adapted := strict.Translate(schema); adapted != nil {
+		return &format{schema: adapted, strict: true}
 	}
 	var root struct {
 		Type  any `json:"type"`

@@ -35,7 +35,7 @@ const completed = `{"type":"response.completed","response":{"status":"completed"
 func TestResponseEvents(t *testing.T) {
 	t.Parallel()
 	n := func(n int64) *int64 { return &n }
-	said := func(text string) string {
+	textDelta := func(text string) string {
 		return `{"type":"response.output_text.delta","output_index":0,"delta":"` + text + `"}`
 	}
 	call := `{"type":"response.output_item.added","output_index":4,"item":{"type":"function_call","id":"fc","call_id":"a","name":"f","arguments":""}}`
@@ -55,7 +55,7 @@ func TestResponseEvents(t *testing.T) {
 			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, responded(llm.FinishStop)},
 		},
 		"two messages": {
-			[]string{said("Let me look."), `{"type":"response.output_text.delta","output_index":1,"delta":"It is 4."}`, `{"type":"response.output_text.delta","output_index":1,"delta":"2"}`, completed},
+			[]string{textDelta("Let me look."), `{"type":"response.output_text.delta","output_index":1,"delta":"It is 4."}`, `{"type":"response.output_text.delta","output_index":1,"delta":"2"}`, completed},
 			[]llm.Chunk{llm.TextDelta{Text: "Let me look."}, llm.TextDelta{Text: "\n\nIt is 4."}, llm.TextDelta{Text: "2"}, responded(llm.FinishStop)},
 		},
 		"a summary of two parts": {
@@ -97,7 +97,7 @@ func TestResponseEvents(t *testing.T) {
 		},
 		"events that repeat the deltas": {
 			[]string{
-				said("Hi"), `{"type":"response.output_text.done","output_index":0,"text":"Hi"}`,
+				textDelta("Hi"), `{"type":"response.output_text.done","output_index":0,"text":"Hi"}`,
 				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}`, completed, `[DONE]`,
 			},
 			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishStop)},
@@ -111,15 +111,15 @@ func TestResponseEvents(t *testing.T) {
 			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, responded(llm.FinishLength)},
 		},
 		"incomplete for another reason": {
-			[]string{said("Hi"), `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"steered"}}}`},
+			[]string{textDelta("Hi"), `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"steered"}}}`},
 			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishOther)},
 		},
 		"incomplete, in a completed event": {
-			[]string{said("Hi"), `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`},
+			[]string{textDelta("Hi"), `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`},
 			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishContentFilter)},
 		},
 		"no status": {
-			[]string{said("Hi"), `{"type":"response.completed","response":{}}`},
+			[]string{textDelta("Hi"), `{"type":"response.completed","response":{}}`},
 			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishStop)},
 		},
 	} {

@@ -34,7 +34,7 @@ func answered(t *testing.T, events ...string) llm.Message {
 // returned returns the parts of an answer that the next request of the turn sends back.
 func returned(t *testing.T, model string, messages ...llm.Message) json.RawMessage {
 	t.Helper()
-	return asked(t, &llm.Request{Model: model, Messages: append([]llm.Message{user(llm.Text{Text: "Hi"})}, messages...)})["input"]
+	return requestBody(t, &llm.Request{Model: model, Messages: append([]llm.Message{user(llm.Text{Text: "Hi"})}, messages...)})["input"]
 }
 
 // conversation returns an answer with every kind of item, with reasoning before each. It also has

@@ -8,7 +8,7 @@ import (
 )
 
 // asked returns the members of the request that a model would send.
-func asked(t *testing.T, req *llm.Request) map[string]json.RawMessage {
+func requestBody(t *testing.T, req *llm.Request) map[string]json.RawMessage {
 	t.Helper()
 	params, err := NewResponses(Config{}).params(req)
 	if err != nil {
@@ -29,7 +29,7 @@ func TestResponsesRequest(t *testing.T) {
 	t.Parallel()
 	no, limit, zero := false, 100, 0.0
 	schema := `{"type":"object","properties":{"z":{"type":"integer","maximum":12345678901234567890},"a":{"const":1.0}},"required":["z"]}`
-	body := asked(t, &llm.Request{
+	body := requestBody(t, &llm.Request{
 		Model:             "gpt-5-mini",
 		Messages:          []llm.Message{user(llm.Text{Text: "Hi"})},
 		Tools:             []llm.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(schema)}, {Name: "g"}},
@@ -65,7 +65,7 @@ func TestResponsesRequest(t *testing.T) {
 func TestResponsesRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
-	body := asked(t, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	body := requestBody(t, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 	for _, member := range []string{"tools", "parallel_tool_calls", "max_output_tokens", "temperature", "instructions"} {
 		if value, ok := body[member]; ok {
 			t.Errorf("%s is sent: %s", member, value)
@@ -82,14 +82,14 @@ func TestModelsThatDoNotThink(t *testing.T) {
 		"gpt-4.1-mini": false, "gpt-4o": false, "ft:gpt-4.1-2025-04-14:org::id": false, "chatgpt-4o-latest": false, "gpt-5-chat-latest": false,
 		"gpt-5": true, "gpt-5.6-sol": true, "o4-mini": true, "ft:o4-mini:org::id": true, "openai/gpt-oss-120b": true,
 	} {
-		body := asked(t, &llm.Request{Model: model})
+		body := requestBody(t, &llm.Request{Model: model})
 		if _, asks := body["include"]; asks != thinks {
 			t.Errorf("%s: encrypted reasoning requested: got %v", model, asks)
 		}
 		if _, asks := body["reasoning"]; asks != thinks {
 			t.Errorf("%s: summary requested: got %v", model, asks)
 		}
-		equalJSON(t, `"low"`, reasoningOf(t, asked(t, &llm.Request{Model: model, ReasoningEffort: "low"}))["effort"])
+		equalJSON(t, `"low"`, reasoningOf(t, requestBody(t, &llm.Request{Model: model, ReasoningEffort: "low"}))["effort"])
 	}
 }
 
@@ -183,7 +183,7 @@ func TestResponsesInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			equalJSON(t, test.want, asked(t, &llm.Request{Model: "m", Messages: test.messages})["input"])
+			equalJSON(t, test.want, requestBody(t, &llm.Request{Model: "m", Messages: test.messages})["input"])
 		})
 	}
 }

@@ -39,26 +39,26 @@ func Demo(pace time.Duration) Script {
 // demo implements the script. Tool results after the last user message show that the calls have
 // been made.
 func demo(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-	said := strings.TrimSpace(lastUser(req).Text())
+	prompt := strings.TrimSpace(lastUser(req).Text())
 	results := toolResults(currentTurn(req))
-	if calls := demoCalls(req, said); len(calls) > 0 && len(results) == 0 {
+	if calls := demoCalls(req, prompt); len(calls) > 0 && len(results) == 0 {
 		return Calls(calls...)
 	}
-	if said == "" {
+	if prompt == "" {
 		return Say(announcement + "You said nothing that I can read.")
 	}
-	sentences := append([]string{fmt.Sprintf("You said: “%s”.", short(said))}, results...)
+	sentences := append([]string{fmt.Sprintf("You said: “%s”.", short(prompt))}, results...)
 	return Say(announcement + strings.Join(sentences, " "))
 }
 
 // demoCalls returns the calls that the message asks for and the request offers.
-func demoCalls(req *llm.Request, said string) []llm.ToolCall {
+func demoCalls(req *llm.Request, prompt string) []llm.ToolCall {
 	var calls []llm.ToolCall
-	if found := expression.FindString(said); found != "" && offered(req, toolCalculate) {
+	if found := expression.FindString(prompt); found != "" && offered(req, toolCalculate) {
 		arguments, _ := json.Marshal(map[string]string{"expression": found}) // strings cannot fail
 		calls = append(calls, llm.ToolCall{Name: toolCalculate, Arguments: string(arguments)})
 	}
-	if timeWord.MatchString(said) && offered(req, toolCurrentTime) {
+	if timeWord.MatchString(prompt) && offered(req, toolCurrentTime) {
 		calls = append(calls, llm.ToolCall{Name: toolCurrentTime, Arguments: "{}"})
 	}
 	return numbered(req, calls)

@@ -46,9 +46,9 @@ type Call struct {
 // The script derives its position from the request only, so a run can continue in another process.
 func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	return Script{Name: name, Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-		said := strings.TrimSpace(lastUser(req).Text())
+		prompt := strings.TrimSpace(lastUser(req).Text())
 		for _, t := range turns {
-			if known, fits := t.match(said); fits {
+			if known, fits := t.match(prompt); fits {
 				return t.play(req, known)
 			}
 		}
@@ -58,12 +58,12 @@ func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 
 // match matches the message against When. known contains the texts of the named groups; fits
 // reports whether the turn applies.
-func (t Turn) match(said string) (known map[string]string, fits bool) {
+func (t Turn) match(prompt string) (known map[string]string, fits bool) {
 	known = map[string]string{}
 	if t.When == nil {
 		return known, true
 	}
-	found := t.When.FindStringSubmatch(said)
+	found := t.When.FindStringSubmatch(prompt)
 	for i, name := range t.When.SubexpNames() {
 		if name != "" && found != nil {
 			known[name] = found[i]

@@ -44,26 +44,26 @@ func answered(call llm.ToolCall, text string) llm.Message {
 // user's messages and the results of tools.
 func TestDialog(t *testing.T) {
 	t.Parallel()
-	said := []llm.Message{user("hello"), played(t, user("hello")), user("Please refund B-17.")}
-	first := played(t, said...)
+	history := []llm.Message{user("hello"), played(t, user("hello")), user("Please refund B-17.")}
+	first := played(t, history...)
 	if diff := cmp.Diff([]llm.ToolCall{
 		{ID: "call_1", Name: "get_order", Arguments: `{"id":"B-17","n":1.50}`}, {ID: "call_2", Name: "clock", Arguments: "{}"},
 	}, first.ToolCalls); diff != "" {
 		t.Fatalf("first calls (-want +got):\n%s", diff)
 	}
-	said = append(said, first, answered(first.ToolCalls[0], `{"total":12.50,"items":[{"title":"a"},{"title":"b"}]}`), answered(first.ToolCalls[1], "noon"))
-	second := played(t, said...)
+	history = append(history, first, answered(first.ToolCalls[0], `{"total":12.50,"items":[{"title":"a"},{"title":"b"}]}`), answered(first.ToolCalls[1], "noon"))
+	second := played(t, history...)
 	if diff := cmp.Diff([]llm.ToolCall{
 		{ID: "call_3", Name: "issue_refund", Arguments: `{"amount":12.50,"items":["b","{no.such}"],"why":"B-17!"}`},
 	}, second.ToolCalls); diff != "" {
 		t.Fatalf("second calls (-want +got):\n%s", diff)
 	}
-	said = append(said, second, answered(second.ToolCalls[0], "Not approved."))
-	third := played(t, said...)
+	history = append(history, second, answered(second.ToolCalls[0], "Not approved."))
+	third := played(t, history...)
 	if got, want := third.Text(), `B-17: 12.50 for [{"title":"a"},{"title":"b"}]. Not approved. {get_order.none} {issue_refund.x}`; got != want {
 		t.Errorf("answer: got %q, want %q", got, want)
 	}
-	if got := played(t, append(said, third)...).Text(); got != "I am a script, and the script has ended." {
+	if got := played(t, append(history, third)...).Text(); got != "I am a script, and the script has ended." {
 		t.Errorf("answer after the end of the dialog: got %q", got)
 	}
 }
@@ -74,25 +74,25 @@ func TestDialogAfterAnotherAgent(t *testing.T) {
 	t.Parallel()
 	before := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "clock", Arguments: "{}"}}}
 	over := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_2", Name: "transfer_to_shop", Arguments: "{}"}}}
-	said := []llm.Message{user("Please refund B-17."), before, answered(before.ToolCalls[0], "noon"), over, answered(over.ToolCalls[0], "Yes.")}
-	first := played(t, said...)
+	history := []llm.Message{user("Please refund B-17."), before, answered(before.ToolCalls[0], "noon"), over, answered(over.ToolCalls[0], "Yes.")}
+	first := played(t, history...)
 	if len(first.ToolCalls) != 2 || first.ToolCalls[0].Name != "get_order" {
 		t.Fatalf("it begins with %+v", first)
 	}
-	said = append(said, first, answered(first.ToolCalls[0], `{"total":3}`), answered(first.ToolCalls[1], "one"))
-	if second := played(t, said...); len(second.ToolCalls) != 1 || second.ToolCalls[0].Name != "issue_refund" {
+	history = append(history, first, answered(first.ToolCalls[0], `{"total":3}`), answered(first.ToolCalls[1], "one"))
+	if second := played(t, history...); len(second.ToolCalls) != 1 || second.ToolCalls[0].Name != "issue_refund" {
 		t.Errorf("next step: got %+v", second)
 	}
 }
 
 func TestInvalidDialogs(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string]string{
+	for prompt, want := range map[string]string{
 		"Good morning": "I am a script, and no entry of the script matches that.",
 		"use it":       "I am a script, and would call hammer here, but the agent does not have that tool.",
 	} {
-		if got := played(t, user(said)); got.Text() != want || len(got.ToolCalls) != 0 {
-			t.Errorf("%q: answer: got %q", said, got.Text())
+		if got := played(t, user(prompt)); got.Text() != want || len(got.ToolCalls) != 0 {
+			t.Errorf("%q: answer: got %q", prompt, got.Text())
 		}
 	}
 }

@@ -89,11 +89,11 @@ var countTo = regexp.MustCompile(`(?i)\bcount to (\d{1,9})\b`)
 // from 1 to N, one per chunk. N is limited to 100,000.
 func Count(pace time.Duration) Script {
 	return Script{Name: "count", Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-		asked := countTo.FindStringSubmatch(lastUser(req).Text())
-		if asked == nil {
+		match := countTo.FindStringSubmatch(lastUser(req).Text())
+		if match == nil {
 			return Say(`I am a script and can only count. Say "count to 100".`)
 		}
-		n, _ := strconv.Atoi(asked[1]) // cannot fail: at most nine digits
+		n, _ := strconv.Atoi(match[1]) // cannot fail: at most nine digits
 		return count(min(n, maxCount))
 	}}
 }

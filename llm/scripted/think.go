@@ -21,15 +21,15 @@ func Think(pace time.Duration) Script {
 
 // think implements the script.
 func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-	said := strings.TrimSpace(lastUser(req).Text())
+	prompt := strings.TrimSpace(lastUser(req).Text())
 	turn := currentTurn(req)
-	calls := demoCalls(req, said)
+	calls := demoCalls(req, prompt)
 	answer := Say(fmt.Sprintf("I am a script and have thought %d times before.", countIntact(turn)))
 	if len(calls) > 0 && len(toolResults(turn)) == 0 {
 		answer = Calls(calls...)
 	}
 	return func(yield func(llm.Chunk, error) bool) {
-		for _, step := range thoughts(said) {
+		for _, step := range thoughts(prompt) {
 			if !yield(step.Chunk, step.Err) {
 				return
 			}
@@ -42,8 +42,8 @@ func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 const hidden = `"hidden"`
 
 // thoughts returns the steps before the answer: the activity and the two reasoning blocks.
-func thoughts(said string) []Step {
-	text := thoughtOn(said)
+func thoughts(prompt string) []Step {
+	text := thoughtOn(prompt)
 	steps := []Step{{Chunk: llm.Activity{Name: "read", Kind: "reading", Content: json.RawMessage(`{"done":false}`)}}}
 	for _, word := range strings.SplitAfter(text, " ") {
 		steps = append(steps, Step{Chunk: llm.ReasoningDelta{Text: word}})
@@ -55,7 +55,7 @@ func thoughts(said string) []Step {
 }
 
 // thoughtOn returns the visible reasoning about a message.
-func thoughtOn(said string) string { return fmt.Sprintf("The user says “%s”.", short(said)) }
+func thoughtOn(prompt string) string { return fmt.Sprintf("The user says “%s”.", short(prompt)) }
 
 // signature returns the data of a visible block. It depends on the text, like a provider's
 // signature.

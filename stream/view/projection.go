@@ -313,12 +313,12 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	if err := p.emit(closings...); err != nil {
 		return err
 	}
-	asked, err := asksForAnswers(events)
+	requested, err := asksForAnswers(events)
 	if err != nil {
 		return err
 	}
-	back.state = back.state || asked // clients decide on the whole state
-	if p.anySuperseded || p.heal || asked {
+	back.state = back.state || requested // clients decide on the whole state
+	if p.anySuperseded || p.heal || requested {
 		if err := p.emitSnapshots(ctx, p.record, back); err != nil {
 			return err
 		}

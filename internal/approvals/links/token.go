@@ -45,11 +45,11 @@ func (k *Keeper) Token(l Link) (string, error) {
 // Read verifies a token and returns its link. It does not check whether the link was used. Errors:
 // ErrInvalid; ErrExpired, and then the link is returned as well.
 func (k *Keeper) Read(token string) (Link, error) {
-	said, signature, ok := strings.Cut(token, ".")
+	text, signature, ok := strings.Cut(token, ".")
 	if !ok || len(token) > MaxToken {
 		return Link{}, ErrInvalid
 	}
-	body, err := encoding.DecodeString(said)
+	body, err := encoding.DecodeString(text)
 	mac, failed := encoding.DecodeString(signature)
 	if err != nil || failed != nil || !hmac.Equal(mac, k.sign(body)) {
 		return Link{}, ErrInvalid

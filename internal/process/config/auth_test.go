@@ -61,9 +61,9 @@ func TestAnonymousStaysOnThisMachine(t *testing.T) {
 		if local && err != nil || !local && (!errors.As(err, &bad) || bad.Name != "PERDURE_AUTH" || !strings.Contains(err.Error(), "PERDURE_AUTH_ALLOW_ANONYMOUS")) {
 			t.Errorf("%s: %v", addr, err)
 		}
-		for _, said := range []string{"PERDURE_AUTH_ALLOW_ANONYMOUS=true", "PERDURE_AUTH=header"} {
-			if err := load(said); err != nil {
-				t.Errorf("%s with %s: %v", addr, said, err)
+		for _, text := range []string{"PERDURE_AUTH_ALLOW_ANONYMOUS=true", "PERDURE_AUTH=header"} {
+			if err := load(text); err != nil {
+				t.Errorf("%s with %s: %v", addr, text, err)
 			}
 		}
 	}

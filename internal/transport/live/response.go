@@ -45,11 +45,11 @@ func newResponse(w http.ResponseWriter, patience time.Duration) *response {
 
 // Write implements [http.ResponseWriter]. It writes in pieces of PieceBytes, each with its own
 // deadline.
-func (w *response) Write(p []byte) (written int, err error) {
+func (r *response) Write(p []byte) (written int, err error) {
 	for first := true; first || written < len(p); first = false {
 		piece := p[written:min(len(p), written+PieceBytes)]
 		n := 0
-		err := w.timed(len(piece), func() (err error) { n, err = w.ResponseWriter.Write(piece); return err })
+		err := r.timed(len(piece), func() (err error) { n, err = r.ResponseWriter.Write(piece); return err })
 		if written += n; err != nil {
 			return written, err
 		}
@@ -58,49 +58,49 @@ func (w *response) Write(p []byte) (written int, err error) {
 }
 
 // Flush implements [http.Flusher]. The next write returns its error.
-func (w *response) Flush() { _ = w.FlushError() }
+func (r *response) Flush() { _ = r.FlushError() }
 
 // FlushError sends what net/http has buffered. [http.ResponseController] calls it.
-func (w *response) FlushError() error { return w.timed(0, w.rc.Flush) }
+func (r *response) FlushError() error { return r.timed(0, r.rc.Flush) }
 
 // Hijack implements [http.Hijacker]. From then on the deadlines of the connection are the caller's.
-func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.hijacked = true
-	return w.rc.Hijack()
+func (r *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	r.hijacked = true
+	return r.rc.Hijack()
 }
 
 // Unwrap gives an [http.ResponseController] access to the connection.
-func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // timed executes one write of some bytes with a deadline, and measures it. A failure is final for
 // the response.
-func (w *response) timed(bytes int, write func() error) error {
-	if w.err != nil {
-		return w.err
+func (r *response) timed(bytes int, write func() error) error {
+	if r.err != nil {
+		return r.err
 	}
-	begun := w.now()
-	w.renew(begun)
+	begun := r.now()
+	r.renew(begun)
 	err := write()
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.err = fmt.Errorf("%w: it took no bytes for %s", ErrSlow, w.patience)
+		r.err = fmt.Errorf("%w: it took no bytes for %s", ErrSlow, r.patience)
 	case err != nil:
-		w.err = fmt.Errorf("live: %w", err)
-	case w.meter.Slow(bytes, w.now().Sub(begun)):
-		w.err = fmt.Errorf("%w: it takes less than %d bytes per second", ErrSlow, MinRate)
+		r.err = fmt.Errorf("live: %w", err)
+	case r.meter.Slow(bytes, r.now().Sub(begun)):
+		r.err = fmt.Errorf("%w: it takes less than %d bytes per second", ErrSlow, MinRate)
 	}
-	return w.err
+	return r.err
 }
 
 // renew ensures that the deadline of the connection is at least patience away. It sets the deadline
 // an eighth later than necessary, because setting it for every event would be a seventh of the cost
 // of an event.
-func (w *response) renew(now time.Time) {
-	if w.deadline.Sub(now) >= w.patience {
+func (r *response) renew(now time.Time) {
+	if r.deadline.Sub(now) >= r.patience {
 		return
 	}
-	w.deadline = now.Add(w.patience + w.patience/8)
-	_ = w.rc.SetWriteDeadline(w.deadline) // a recorder of tests has no deadline; on a closed connection the write fails
+	r.deadline = now.Add(r.patience + r.patience/8)
+	_ = r.rc.SetWriteDeadline(r.deadline) // a recorder of tests has no deadline; on a closed connection the write fails
 }
 
 // responseOf returns the response that w wraps, directly or through other wrappers; nil = Handler

@@ -50,18 +50,18 @@ func (c *client) Write(p []byte) (int, error) {
 // answered returns a response to a client that reads the given number of bytes per second.
 func answered(rate int) (*response, *client) {
 	c := &client{ResponseWriter: httptest.NewRecorder(), now: time.Now(), rate: rate}
-	w := newResponse(c, patience)
-	w.now = func() time.Time { return c.now }
-	return w, c
+	r := newResponse(c, patience)
+	r.now = func() time.Time { return c.now }
+	return r, c
 }
 
 // TestAClientThatReadsIsNotCut: a large response may take as long as the client needs, also many
 // times the client's patience.
 func TestAClientThatReadsIsNotCut(t *testing.T) {
 	t.Parallel()
-	w, c := answered(2 * MinRate)
+	r, c := answered(2 * MinRate)
 	begun := c.now
-	if n, err := w.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
+	if n, err := r.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
 		t.Fatalf("%d bytes were written, %v", n, err)
 	}
 	if took := c.now.Sub(begun); took < 10*patience {
@@ -76,9 +76,9 @@ func TestAClientThatReadsIsNotCut(t *testing.T) {
 // few.
 func TestAClientBelowTheRateIsCut(t *testing.T) {
 	t.Parallel()
-	w, c := answered(MinRate * 3 / 4)
+	r, c := answered(MinRate * 3 / 4)
 	begun := c.now
-	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
+	if _, err := r.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
 		t.Fatalf("error of the response: got %v", err)
 	}
 	if took := c.now.Sub(begun); took < 2*patience || took > 3*patience {
@@ -89,10 +89,10 @@ func TestAClientBelowTheRateIsCut(t *testing.T) {
 // TestBuffersOfTheKernelDoNotCount: what the kernel buffers does not count as taken by the client.
 func TestBuffersOfTheKernelDoNotCount(t *testing.T) {
 	t.Parallel()
-	w, c := answered(MinRate * 7 / 8)
+	r, c := answered(MinRate * 7 / 8)
 	c.buffers = 250 << 10
 	begun := c.now
-	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
+	if _, err := r.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
 		t.Fatalf("it ends with %v", err)
 	}
 	if took := c.now.Sub(begun); took < 2*patience || took > 10*patience/3 {
@@ -103,10 +103,10 @@ func TestBuffersOfTheKernelDoNotCount(t *testing.T) {
 // TestAQuietStreamIsNotSlow: the rate is measured only while data is pending for the client.
 func TestAQuietStreamIsNotSlow(t *testing.T) {
 	t.Parallel()
-	w, c := answered(10 * MinRate)
+	r, c := answered(10 * MinRate)
 	for range 100 {
 		c.now = c.now.Add(time.Minute)
-		if _, err := w.Write([]byte("a word")); err != nil {
+		if _, err := r.Write([]byte("a word")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,19 +115,19 @@ func TestAQuietStreamIsNotSlow(t *testing.T) {
 // TestAClientThatTakesNothingIsCut: later writes fail at once as well.
 func TestAClientThatTakesNothingIsCut(t *testing.T) {
 	t.Parallel()
-	w, c := answered(0)
+	r, c := answered(0)
 	begun := c.now
-	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
+	if _, err := r.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
 		t.Fatalf("error of the response: got %v", err)
 	}
 	took := c.now.Sub(begun)
 	if took < patience || took > patience*5/4 {
 		t.Errorf("the client was cut after %s", took)
 	}
-	if _, err := w.Write([]byte("more")); !errors.Is(err, ErrSlow) || c.now.Sub(begun) != took {
+	if _, err := r.Write([]byte("more")); !errors.Is(err, ErrSlow) || c.now.Sub(begun) != took {
 		t.Errorf("the next write ends with %v after %s", err, c.now.Sub(begun)-took)
 	}
-	if err := w.FlushError(); !errors.Is(err, ErrSlow) {
+	if err := r.FlushError(); !errors.Is(err, ErrSlow) {
 		t.Errorf("a flush ends with %v", err)
 	}
 }

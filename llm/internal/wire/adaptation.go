@@ -64,9 +64,9 @@ func (t *adaptation) schema(s any, depth int) map[string]any {
 	}
 	out := make(map[string]any, len(in))
 	for keyword, value := range in {
-		switch told, ok := t.keyword(keyword, value, depth); {
+		switch adapted, ok := t.keyword(keyword, value, depth); {
 		case ok:
-			out[keyword] = told
+			out[keyword] = adapted
 		case slices.Contains(omittableKeywords, keyword):
 			t.omitted = true
 		default:
@@ -134,7 +134,7 @@ func (t *adaptation) typed(in map[string]any) bool {
 
 // keyword translates the value of one keyword. ok is false if the dialect does not support the
 // keyword with this value.
-func (t *adaptation) keyword(keyword string, value any, depth int) (told any, ok bool) {
+func (t *adaptation) keyword(keyword string, value any, depth int) (adapted any, ok bool) {
 	switch keyword {
 	case "type", "required":
 		return value, true
@@ -149,21 +149,21 @@ func (t *adaptation) keyword(keyword string, value any, depth int) (told any, ok
 		within := t.place
 		defer func() { t.place = within }()
 		// APIs accept $defs only in the root schema.
-		told, ok = t.named(value, func(s any, name string) map[string]any {
+		adapted, ok = t.named(value, func(s any, name string) map[string]any {
 			t.place = definitions + name
 			return t.schema(s, depth+1)
 		})
-		return told, ok && depth == 0 && t.knows("$ref")
+		return adapted, ok && depth == 0 && t.knows("$ref")
 	case "additionalProperties":
 		// The value is a boolean or a schema.
 		if _, isBool := value.(bool); isBool {
 			return value, true
 		}
-		said := t.schema(value, depth+1)
-		return said, said != nil
+		adapted := t.schema(value, depth+1)
+		return adapted, adapted != nil
 	case "items":
-		said := t.schema(value, depth+1)
-		return said, said != nil
+		adapted := t.schema(value, depth+1)
+		return adapted, adapted != nil
 	case "anyOf", "oneOf":
 		return t.cases(keyword, value, depth)
 	case "enum":
@@ -191,22 +191,22 @@ func (t *adaptation) plain(keyword string, value any) bool {
 
 // named translates the schemas of an object such as properties or $defs; tell translates one of
 // them. Their names count as text.
-func (t *adaptation) named(value any, tell func(s any, name string) map[string]any) (told any, ok bool) {
+func (t *adaptation) named(value any, tell func(s any, name string) map[string]any) (adapted any, ok bool) {
 	in, isObject := value.(map[string]any)
 	out := make(map[string]any, len(in))
 	for name, s := range in {
 		t.text += len(name)
-		said := tell(s, name)
-		if said == nil {
+		adapted := tell(s, name)
+		if adapted == nil {
 			return nil, false
 		}
-		out[name] = said
+		out[name] = adapted
 	}
 	return out, isObject
 }
 
 // cases translates the alternatives of anyOf or oneOf.
-func (t *adaptation) cases(keyword string, value any, depth int) (told any, ok bool) {
+func (t *adaptation) cases(keyword string, value any, depth int) (adapted any, ok bool) {
 	in, isList := value.([]any)
 	if !isList || !t.knows(keyword) {
 		return nil, false
@@ -214,11 +214,11 @@ func (t *adaptation) cases(keyword string, value any, depth int) (told any, ok b
 	t.unions++
 	out := make([]any, len(in))
 	for i, s := range in {
-		said := t.schema(s, depth+1)
-		if said == nil {
+		adapted := t.schema(s, depth+1)
+		if adapted == nil {
 			return nil, false
 		}
-		out[i] = said
+		out[i] = adapted
 	}
 	return out, true
 }
@@ -264,8 +264,8 @@ func (d *Dialect) Translate(schema json.RawMessage) json.RawMessage {
 		return nil
 	}
 	t := &adaptation{dialect: d, place: "#", refs: map[string][]string{}}
-	said := t.schema(root, 0)
-	if said == nil || t.exceeds() || d.Flat && t.cyclic("#", map[string]bool{}) {
+	adapted := t.schema(root, 0)
+	if adapted == nil || t.exceeds() || d.Flat && t.cyclic("#", map[string]bool{}) {
 		return nil
 	}
 	if !t.omitted {
@@ -274,7 +274,7 @@ func (d *Dialect) Translate(schema json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(said) != nil {
+	if encoder.Encode(adapted) != nil {
 		return nil
 	}
 	return bytes.TrimSpace(b.Bytes())

@@ -108,16 +108,16 @@ func FuzzDialect(f *testing.F) {
 			return
 		}
 		for _, dialect := range []*Dialect{&closed, &open} {
-			said := dialect.Translate(json.RawMessage(schema))
-			if said == nil {
+			text := dialect.Translate(json.RawMessage(schema))
+			if text == nil {
 				continue
 			}
-			translated, err := compile(string(said))
+			translated, err := compile(string(text))
 			if err != nil {
-				t.Fatalf("%s translates to %s: %v", schema, said, err)
+				t.Fatalf("%s translates to %s: %v", schema, text, err)
 			}
 			if given.Validate(instance) == nil && translated.Validate(instance) != nil {
-				t.Errorf("%s fits %s, and not %s", value, schema, said)
+				t.Errorf("%s fits %s, and not %s", value, schema, text)
 			}
 		}
 	})

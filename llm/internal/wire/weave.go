@@ -42,7 +42,7 @@ func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Se
 type weaver struct {
 	text  string
 	calls []llm.ToolCall
-	said  Place // position up to which the elements have been yielded
+	yielded  Place // position up to which the elements have been yielded
 	yield func(Element) bool
 }
 
@@ -53,15 +53,15 @@ func (w *weaver) until(at Place) bool {
 	for at.Text < len(w.text) && !utf8.RuneStart(w.text[max(at.Text, 0)]) {
 		at.Text++
 	}
-	if end := min(at.Text, len(w.text)); end > w.said.Text {
-		piece := w.text[w.said.Text:end]
-		w.said.Text = end
+	if end := min(at.Text, len(w.text)); end > w.yielded.Text {
+		piece := w.text[w.yielded.Text:end]
+		w.yielded.Text = end
 		if !w.yield(Element{Text: piece}) {
 			return false
 		}
 	}
-	for ; w.said.Calls < min(at.Calls, len(w.calls)); w.said.Calls++ {
-		if !w.yield(Element{Call: &w.calls[w.said.Calls]}) {
+	for ; w.yielded.Calls < min(at.Calls, len(w.calls)); w.yielded.Calls++ {
+		if !w.yield(Element{Call: &w.calls[w.yielded.Calls]}) {
 			return false
 		}
 	}
