@@ -125,7 +125,7 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advan
 		if in.Resumes {
 			o.Keeps = pipeline.Outputs
 		}
-		return a.Snapshots.OpenRun(ctx, p, o, false)
+		return a.Snapshots.OpenRun(ctx, p, o)
 	case b != nil && b.BranchPath != "" && in.After == 0:
 		started := &agui.SubagentStarted{SubagentRunID: p.Subagent, Name: b.Name}
 		if b.ParentCallID != "" {

@@ -106,7 +106,7 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 	if in.Beginning == (runs.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
@@ -115,80 +115,105 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 // once the request was made, also if it failed. summarizes reports whether the agent may have made
 // a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
-	run := runOf(in.Run)
 	// The cancel may be older than the worker's subscription to announcements.
 	wanted, err := a.cancelRequested(ctx, in.Step)
 	if err != nil {
-		return summarizes, err
+		return false, err
 	}
 	if wanted {
 		return false, stream.ErrCancelled
 	}
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
+		return false, err
+	}
+	conversation, err := a.conversation(ctx, in)
+	if err != nil {
+		return false, err
+	}
+	// The budget is checked before the summary and the call, because both cost money.
+	if n.Answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.Answer.Exceeded != nil || err != nil {
+		return false, err
+	}
+	summarizes = definition.Context.Summarizes()
+	r, err := a.modelRequest(ctx, in, definition, conversation, n)
+	if err != nil {
 		return summarizes, err
 	}
+	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
+	// events are emitted.
+	n.Predict(definition.State.Predict)
+	if err := n.TellDropped(ctx, prompt.DroppedFrom(r.provider, r.request.Model, r.model, r.entries)); err != nil {
+		return summarizes, err
+	}
+	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: r.provider, Model: r.request.Model})
+	c := a.newModelCall(attempt, definition.Model, chat)
+	err = ofModel(definition.Model, c.stream(ctx, r.model, r.request, func(chunk llm.Chunk) error { return n.Add(ctx, chunk) }))
+	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
+	// last note.
+	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
+	return summarizes, err
+}
+
+// conversation returns the snapshot of the thread with which the model is called.
+func (a *Activities) conversation(ctx context.Context, in runs.ModelCall) (*snapshot.Snapshot, error) {
 	after := in.After
 	if in.Child != nil {
 		// A child's lane may still be empty. The conversation must contain the record that began
 		// the child.
 		after = max(after, in.Child.Since)
 	}
-	conversation, err := a.Snapshots.Latest(ctx, run.Thread, after)
+	thread := runOf(in.Run).Thread
+	conversation, err := a.Snapshots.Latest(ctx, thread, after)
 	if err != nil {
-		return summarizes, err
+		return nil, err
 	}
 	// Without a checkpoint later readers fold more records, so a failure is ignored.
-	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false)
-	// The budget is checked before the summary and the call, because both cost money.
-	if n.Answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.Answer.Exceeded != nil || err != nil {
-		return summarizes, err
-	}
-	model, req, offered, err := a.request(ctx, definition)
-	if err != nil {
-		return false, ofModel(definition.Model, err)
+	_ = a.Snapshots.Checkpoint(ctx, thread, conversation, false)
+	return conversation, nil
+}
+
+// modelRequest is a request that is ready to be sent.
+type modelRequest struct {
+	model    llm.Model
+	provider string
+	request  *llm.Request
+	entries  []snapshot.Entry // of the conversation, which the agent receives
+}
+
+// modelRequest returns the request of a turn: tools, output and messages. It may call the model for
+// a summary of the messages. It configures the narrator with what the model is offered, and with the
+// approval rules.
+func (a *Activities) modelRequest(ctx context.Context, in runs.ModelCall, d *agents.Definition, conversation *snapshot.Snapshot, n *narration.Narrator) (r modelRequest, err error) {
+	var offered []tools.Tool
+	if r.model, r.request, offered, err = a.request(ctx, d); err != nil {
+		return r, ofModel(d.Model, err)
 	}
 	n.SetSpecs(offered)
-	if req.Tools, err = a.offerAgents(ctx, definition, in, n, req.Tools); err != nil {
-		return summarizes, err
+	if r.request.Tools, err = a.offerAgents(ctx, d, in, n, r.request.Tools); err != nil {
+		return r, err
 	}
-	n.Offer(req.Tools)
+	n.Offer(r.request.Tools)
 	// Client tools end the run, so only the run's own agent may call them.
 	if in.Child == nil {
-		if n.Clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
-			return summarizes, err
+		if n.Clients, err = a.clientTools(ctx, d, conversation, r.request.Tools); err != nil {
+			return r, err
 		}
 	}
-	req.Tools = append(req.Tools, n.Clients...)
+	r.request.Tools = append(r.request.Tools, n.Clients...)
 	output, err := a.output(ctx, in.Step)
 	if err != nil {
-		return summarizes, err
+		return r, err
 	}
-	req.Output = outputOf(output)
-	summarizes = definition.Context.Summarizes()
-	var heard []snapshot.Entry
-	if req.Messages, heard, err = a.messages(ctx, fitting{call: in, definition: definition, output: output, thread: conversation}, req.Tools); err != nil {
-		return summarizes, err
+	r.request.Output = outputOf(output)
+	if r.request.Messages, r.entries, err = a.messages(ctx, fitting{call: in, definition: d, output: output, thread: conversation}, r.request.Tools); err != nil {
+		return r, err
 	}
-	if n.Gate, err = a.gate(ctx, definition, conversation); err != nil {
-		return summarizes, err
-	}
-	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
-	// events are emitted.
-	n.Predict(definition.State.Predict)
 	// The key is the same for all attempts, so a provider that supports it does not bill a retry.
-	req.IdempotencyKey = run.Identify("model", in.ID)
-	provider, _ := definition.ModelProvider()
-	if err := n.TellDropped(ctx, prompt.DroppedFrom(provider, req.Model, model, heard)); err != nil {
-		return summarizes, err
-	}
-	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: req.Model})
-	c := a.newModelCall(attempt, definition.Model, chat)
-	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.Add(ctx, chunk) }))
-	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
-	// last note.
-	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
-	return summarizes, err
+	r.request.IdempotencyKey = runOf(in.Run).Identify("model", in.ID)
+	r.provider, _ = d.ModelProvider()
+	n.Gate, err = a.gate(ctx, d, conversation)
+	return r, err
 }
 
 // request returns the agent's model, a request without messages and output, and the worker's tools

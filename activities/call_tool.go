@@ -138,7 +138,7 @@ func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64
 	if in.Opens == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}
-	return a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), false, &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), &agui.StepStarted{StepName: in.Name})
 }
 
 // Results of calls that did not end by themselves.

@@ -165,7 +165,7 @@ func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finis
 	// With the ID of the first step, a late attempt of that step finds the run open. The terminal
 	// record then stops it.
 	p.Step = in.First
-	_, err = a.Snapshots.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
+	_, err = a.Snapshots.OpenFailedRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), told...)
 	return err
 }
 

@@ -32,7 +32,7 @@ func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer ru
 	if in.Beginning == (runs.Beginning{}) {
 		place.After, err = a.openStep(ctx, place, in.Step, nil)
 	} else {
-		place.After, err = a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
+		place.After, err = a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
 	}
 	if err != nil {
 		return answer, err

@@ -33,7 +33,7 @@ func (n *node) handsOver(from, to string, dies bool) {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
-		if p.After, err = n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
+		if p.After, err = n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}); err != nil {
 			return err
 		}
 		if in.Agent == from {

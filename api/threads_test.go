@@ -38,7 +38,7 @@ func (n *node) answers() {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
-		if p.After, err = n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
+		if p.After, err = n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}); err != nil {
 			return err
 		}
 		a, _, err := n.log.Begin(n.ctx(), p)
@@ -200,7 +200,7 @@ func TestThreadsAreListed(t *testing.T) {
 	n.says("t3", "r")
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		_, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest}, false)
+		_, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest})
 		return err
 	}
 	ctx, cancel := context.WithCancel(n.ctx())
@@ -286,7 +286,7 @@ func TestSummariesOfThreads(t *testing.T) {
 		t.Errorf("waiting thread: got %s", a.body)
 	}
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	if _, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}, false); err != nil {
+	if _, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}); err != nil {
 		t.Fatal(err)
 	}
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
@@ -542,7 +542,7 @@ func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
-	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, false); err != nil {
+	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening); err != nil {
 		t.Fatal(err)
 	}
 	if status := <-paused; status != http.StatusNoContent {
@@ -560,7 +560,7 @@ func TestAPausedThreadIsShownAsPaused(t *testing.T) {
 	n := setup(t, listing(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
-	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, false, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
+	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
 	n.temporal.pause = func(string) error { return nil }

@@ -23,7 +23,7 @@ func (h *handing) run(agent string, to ...string) {
 	ctx := testContext(h.t)
 	h.runs++
 	p := stream.Place{Run: runNamed(fmt.Sprint("r", h.runs)), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	must[uint64](h.t)(snapshots(h.log).OpenRun(ctx, p, stream.Opening{Agent: agent, Continues: "r0"}, false))
+	must[uint64](h.t)(snapshots(h.log).OpenRun(ctx, p, stream.Opening{Agent: agent, Continues: "r0"}))
 	var last uint64
 	for i, next := range to {
 		call := stream.Place{Run: p.Run, Lane: stream.LaneMain.Tool(0), Step: fmt.Sprintf("%d/tools/0", i), Execution: "e", After: last}

@@ -55,7 +55,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 		{runs, nil},
 	} {
 		p := stream.Place{Run: stream.Run{Thread: in.of, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		opened := must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Continues: "r0"}, false))
+		opened := must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Continues: "r0"}))
 		if in.end == nil {
 			continue
 		}
@@ -159,7 +159,7 @@ func TestRunsOfAThread(t *testing.T) {
 		nil,
 	} {
 		p := stream.Place{Run: runNamed("r1").Segment(i + 1), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Revision: "v", Continues: "r0"}, false))
+		must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Revision: "v", Continues: "r0"}))
 		if end != nil {
 			if _, _, err := l.Seal(ctx, p, end); err != nil {
 				t.Fatal(err)
@@ -204,7 +204,7 @@ func BenchmarkListRun(b *testing.B) {
 		b.Run(fmt.Sprintf("whole/threads=%d", threads), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				p := stream.Place{Run: benchRun("whole", i), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-				_, err := snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a"}, false)
+				_, err := snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a"})
 				if err == nil {
 					_, _, err = l.Seal(ctx, p, end)
 				}

@@ -68,7 +68,7 @@ func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 func TestAttemptWithoutOutputLeavesNoMessage(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	p := place("1/model", must[uint64](t)(snapshots(l).OpenRun(ctx, place("1/model", 0), stream.Opening{RunID: run.ID}, false)))
+	p := place("1/model", must[uint64](t)(snapshots(l).OpenRun(ctx, place("1/model", 0), stream.Opening{RunID: run.ID})))
 	a := begin(t, ctx, l, p)
 	if err := a.Note("a call"); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestThreadAddsUpEstimates(t *testing.T) {
 	} {
 		r := stream.Run{Thread: thread, ID: strings.Repeat("r", i+1)}
 		at := stream.Place{Run: r, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
-		at.After = must[uint64](t)(snapshots(l).OpenRun(ctx, at, stream.Opening{RunID: r.ID}, false))
+		at.After = must[uint64](t)(snapshots(l).OpenRun(ctx, at, stream.Opening{RunID: r.ID}))
 		if _, _, err := l.Seal(ctx, at, end); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answe
 	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: before.Accept(c)}))
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	must[uint64](t)(snapshots(l).OpenRun(ctx, place, stream.Opening{Agent: "a", Input: p.Seq}, false))
+	must[uint64](t)(snapshots(l).OpenRun(ctx, place, stream.Opening{Agent: "a", Input: p.Seq}))
 	place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, &stream.Result{Messages: answered}))
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: run.Thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)

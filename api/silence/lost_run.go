@@ -53,7 +53,7 @@ func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 		return err
 	}
 	place := silencePlace(run, execution)
-	_, err = w.Find.Snapshots.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
+	_, err = w.Find.Snapshots.OpenFailedRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest})
 	// Another writer has begun the run, so it is not lost.
 	if errors.Is(err, stream.ErrFenced) {
 		return nil

@@ -23,10 +23,10 @@ type answer struct {
 	called   int64           // calls started so far
 	thinking *thinking       // the open thinking block, or nil
 
-	textBytes    int // bytes of text emitted, see place
-	usage   usage
-	stopped bool // a stop reason has arrived
-	done    bool // message_stop has arrived
+	textBytes int // bytes of text emitted, see place
+	usage     usage
+	stopped   bool // a stop reason has arrived
+	done      bool // message_stop has arrived
 }
 
 // thinking is an open thinking block. Its seal is complete when the block ends.

@@ -19,8 +19,8 @@ type answer struct {
 	thought wire.Mender // joins split characters of the visible reasoning
 	called  int64       // calls started so far
 
-	textBytes     int  // bytes of text emitted, see place
-	finished bool // a finish reason has arrived
+	textBytes int  // bytes of text emitted, see place
+	finished  bool // a finish reason has arrived
 }
 
 // newAnswer returns the reply for one completion of req.

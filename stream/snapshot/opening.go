@@ -17,12 +17,22 @@ var ErrConversationChanged = errors.New("snapshot: the messages were cut while t
 // OpenRun writes the first record of a run, with RUN_STARTED and the given events, and returns its
 // sequence (see stream.Log.OpenRun). It judges the accepted input again, against the thread as it
 // is now (Snapshot.Renew). o names the agent and the input, or the run that it continues; OpenRun
-// fills in the other fields.
+// fills in the other fields. A later attempt finds the record that the first one has written.
 //
-// The error is ErrConversationChanged if the input cannot be applied any more. With regardless the
-// run opens with the thread's conversation instead, so that it can end with that error. A later
-// attempt finds the record that the first one has written.
-func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, regardless bool, events ...agui.Event) (uint64, error) {
+// The error is ErrConversationChanged if the input cannot be applied any more.
+func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, events ...agui.Event) (uint64, error) {
+	return s.openRun(ctx, p, o, ErrConversationChanged, events)
+}
+
+// OpenFailedRun is OpenRun for a run that ends with an error and does nothing else. If the input
+// cannot be applied any more, the run opens with the thread's conversation instead.
+func (s *Store) OpenFailedRun(ctx context.Context, p stream.Place, o stream.Opening, events ...agui.Event) (uint64, error) {
+	return s.openRun(ctx, p, o, nil, events)
+}
+
+// openRun opens a run. conflict is the error if the input cannot be applied any more; nil = the run
+// opens with the thread's conversation.
+func (s *Store) openRun(ctx context.Context, p stream.Place, o stream.Opening, conflict error, events []agui.Event) (uint64, error) {
 	o.RunID, o.Execution = p.Run.ID, p.Execution
 	if o.Input == 0 {
 		return s.openContinuation(ctx, p, o, events)
@@ -38,11 +48,11 @@ func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, r
 	accepted, ok := thread.Renew(in.Accepted)
 	switch {
 	case ok || thread.Run == stream.Token(p.Run.ID): // an earlier attempt has opened the run
-	case regardless: // the messages of the client stay, and it gets the conversation as a snapshot
+	case conflict != nil:
+		return 0, conflict
+	default: // the messages of the client stay, and it gets the conversation as a snapshot
 		accepted = thread.Accept(Claim{History: HistoryAppend})
 		accepted.Differs, accepted.Moved = true, true
-	default:
-		return 0, ErrConversationChanged
 	}
 	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted.WithoutContent()
 	o.StateKept = thread.KeepsState(in, o.Keeps)

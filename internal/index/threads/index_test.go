@@ -173,7 +173,7 @@ func TestListsTheEntriesOfTheLog(t *testing.T) {
 	x := watch(t, l)
 	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "a/long name"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	if _, err := snapshot.NewStore(l).OpenRun(t.Context(), p, stream.Opening{Agent: "support", Continues: "r0"}, false); err != nil {
+	if _, err := snapshot.NewStore(l).OpenRun(t.Context(), p, stream.Opening{Agent: "support", Continues: "r0"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := l.Seal(t.Context(), p, &agui.RunFinished{}); err != nil {

@@ -40,10 +40,10 @@ func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Se
 
 // weaver yields the elements of a message up to given positions.
 type weaver struct {
-	text  string
-	calls []llm.ToolCall
-	yielded  Place // position up to which the elements have been yielded
-	yield func(Element) bool
+	text    string
+	calls   []llm.ToolCall
+	yielded Place // position up to which the elements have been yielded
+	yield   func(Element) bool
 }
 
 // until yields the elements before the position at: text first, then calls, the order in which
