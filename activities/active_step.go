@@ -15,7 +15,7 @@ import (
 )
 
 // This file prepares the next action of a pipeline: it turns a pipeline.Action into the part of
-// runs.Advanced that the workflow carries out, and stores its content for the activities that
+// runs.AdvanceResult that the workflow carries out, and stores its content for the activities that
 // follow.
 
 // leaf returns the active step of an action, with the agent of the pipeline. takeAgent replaces the

@@ -26,38 +26,38 @@ import (
 // state, and finds the next action. It writes one record with all of that: the steps that begin and
 // end, the changes of the state, and the tool call or approval of the next step. It calls no model
 // and no tool. A later attempt finds the record and returns its answer, or nothing was changed.
-func (a *Activities) Advance(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.Advanced, error) { return a.advance(ctx, in) })
+func (a *Activities) Advance(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.AdvanceResult, error) { return a.advance(ctx, in) })
 }
 
 // advance takes over what failed steps left, opens the run or child if this is its first step, and
 // walks until the record is written. A walk is repeated from the beginning if another branch has
 // changed the state that it depends on. CallTool calls it for a chained advance.
-func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
+func (a *Activities) advance(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	place := agentPlace(in.Step, in.ID)
 	// Lanes whose activity failed may have late attempts. They are fenced before the result is
 	// judged. Nothing else reports what their subagents have used.
 	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
-		return runs.Advanced{}, err
+		return runs.AdvanceResult{}, err
 	}
 	if in.After, err = a.openAfterFailure(ctx, place, in); err != nil {
-		return runs.Advanced{}, err
+		return runs.AdvanceResult{}, err
 	}
 	// The model calls of the failed step are counted here, because its activity returned no answer.
 	if in.FailedStep != nil {
 		more, err := a.unreported(ctx, place)
 		if err != nil {
-			return runs.Advanced{}, err
+			return runs.AdvanceResult{}, err
 		}
 		used = runs.Sum(used, more)
 	}
 	if place.After, err = a.openWalk(ctx, place, in); err != nil {
-		return runs.Advanced{}, err
+		return runs.AdvanceResult{}, err
 	}
 	attempt, done, err := a.Log.Begin(ctx, place)
 	if err != nil {
-		return runs.Advanced{}, err
+		return runs.AdvanceResult{}, err
 	}
 	if done != nil {
 		return recordedAdvance(ctx, done, in.Tree != nil)
@@ -65,14 +65,14 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	defer attempt.Close()
 	d, err := a.definitionWithSteps(ctx, in)
 	if err != nil {
-		return runs.Advanced{}, err
+		return runs.AdvanceResult{}, err
 	}
 	// Each walk begins with a new walker, because a walk that was refused as stale has changed its
 	// own.
 	for {
-		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
+		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.AdvanceResult{CallEnded: in.AfterCall, Usage: used}}
 		if err := adv.walk(ctx); err != nil {
-			return runs.Advanced{}, a.tellLacking(ctx, attempt, err)
+			return runs.AdvanceResult{}, a.tellLacking(ctx, attempt, err)
 		}
 		next, err := adv.finish(ctx, attempt)
 		if !errors.Is(err, stream.ErrStale) {
@@ -84,7 +84,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 // openAfterFailure returns the last record of the lane after which this step writes. If the step
 // before has failed, its activity may never have opened it. Then openAfterFailure opens it, with
 // its steered messages, and retracts what an unfinished attempt left.
-func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
+func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in runs.AdvanceInput) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
 		return in.After, nil
@@ -101,7 +101,7 @@ func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in ru
 // definitionWithSteps returns the definition with the steps of the position: those of the agent, or
 // those that its program has begun. in.Tree has the steps of a program in their first advance, the
 // log has them later.
-func (a *Activities) definitionWithSteps(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
+func (a *Activities) definitionWithSteps(ctx context.Context, in runs.AdvanceInput) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (a *Activities) definitionWithSteps(ctx context.Context, in runs.Advance) (
 
 // openWalk writes the first record of the run, of the subagent or of the branch, if its steps begin
 // with this advance. It returns the last record of the lane for Begin.
-func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
+func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.AdvanceInput) (uint64, error) {
 	switch b := in.Child; {
 	case in.Announces != nil:
 		return a.announce(ctx, p, in.Step, *in.Announces)
@@ -141,7 +141,7 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advan
 type advancer struct {
 	// The inputs. thread is the snapshot that the walk reads, set by walk.
 	activities *Activities
-	in         runs.Advance
+	in         runs.AdvanceInput
 	place      stream.Place
 	definition *agents.Definition
 	thread     *snapshot.Snapshot
@@ -151,7 +151,7 @@ type advancer struct {
 
 	// The outputs: next is the answer to the workflow, told are the events, kept is what later
 	// steps need, result is the record with all of them.
-	next   runs.Advanced
+	next   runs.AdvanceResult
 	events []agui.Event
 	// sets tells that a change depends on the value of the state, so the record is written only if
 	// the state is unchanged.
@@ -408,7 +408,7 @@ func (a *advancer) readDetails(ctx context.Context, event pipeline.Event) error 
 // finish writes the done record and returns the answer. The error is stream.ErrStale, and nothing
 // is written, if the state has changed since w.thread was read. Only branches and subagents need
 // that check: the run's own agent has no concurrent writer of the state while it advances.
-func (a *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
+func (a *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.AdvanceResult, error) {
 	// This move made the detail. The record keeps it, and withSequence sets the record's number.
 	for _, f := range a.failures() {
 		if f.Detailed && f.Record == 0 {
@@ -442,8 +442,8 @@ func (a *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.Ad
 
 // recordedAdvance returns the answer in the done record of an earlier attempt. tree tells that the
 // record has the steps of a program.
-func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.Advanced, error) {
-	var next runs.Advanced
+func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.AdvanceResult, error) {
+	var next runs.AdvanceResult
 	err := recorded(ctx, done, &next)
 	return withSequence(next, done.Seq, tree), err
 }
@@ -451,7 +451,7 @@ func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.
 // withSequence sets the sequence of the done record wherever the answer refers to its own record.
 // The answer is encoded before the log assigns the sequence, so both finish and recordedAdvance
 // call it.
-func withSequence(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
+func withSequence(next runs.AdvanceResult, seq uint64, tree bool) runs.AdvanceResult {
 	next.Seq = seq
 	keptAs(next.Cursor.Records, seq)
 	for _, f := range append(next.Cursor.Failures(), next.Failed) {

@@ -19,15 +19,15 @@ func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInt
 // their IDs; decided ones are left out.
 func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 	open := *in.Interrupts
-	open.Calls = nil
+	open.Items = nil
 	var theirs []string
-	for _, c := range in.Interrupts.Calls {
+	for _, c := range in.Interrupts.Items {
 		switch {
 		case c.Decision != nil:
 		case c.Client:
 			theirs = append(theirs, c.ID)
 		default:
-			open.Calls = append(open.Calls, c)
+			open.Items = append(open.Items, c)
 		}
 	}
 	interrupts, err := a.interrupts(ctx, runOf(in.Run), &open)

@@ -47,7 +47,7 @@ func TestAHeldRunIsShown(t *testing.T) {
 		}
 		e.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-		}, runs.Decide{Decisions: []runs.Decision{d}})
+		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
 	events, result := e.run("go")
 	if result.Outcome != runs.OutcomeSuccess || waits == nil {

@@ -66,7 +66,7 @@ func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 // the calls. Client tool calls are no AG-UI interrupts, and decided ones were announced before.
 func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
-	for _, c := range s.Calls {
+	for _, c := range s.Items {
 		var i agui.Interrupt
 		var err error
 		switch {
@@ -82,7 +82,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Int
 		if err != nil {
 			return nil, err
 		}
-		i.ID, i.ToolCallID = questionID(run, c.Question()), c.ID
+		i.ID, i.ToolCallID = questionID(run, c.Name()), c.ID
 		if by := s.Source(c); by.CallID != "" {
 			i.SubagentRunID = subagentID(by.CallID)
 		}
@@ -95,7 +95,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Int
 }
 
 // questionID returns the ID of an interrupt, which clients use in their decisions. question is
-// runs.Interrupt.Question.
+// runs.Interrupt.Name.
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
 // approvalInterrupt returns the interrupt of a tool call that needs an approval, of an approve

@@ -33,7 +33,7 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 		t.Errorf("time of the interrupt: got %s", source.AskedAt)
 	}
 	source.AskedAt = time.Time{}
-	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Calls[0].Approval.Args, Quorum: 1}); *source != want {
+	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Items[0].Approval.Args, Quorum: 1}); *source != want {
 		t.Errorf("source of the interrupt: got %+v, want %+v", *source, want)
 	}
 }
@@ -54,7 +54,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	if err != nil || source == nil {
 		t.Fatalf("source of the interrupt: got %v, %v", source, err)
 	}
-	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
+	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	again, err := e.acts.Finish(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	t.Parallel()
 	e, s := asking(t)
-	tool, err := e.resume(s, runs.Decision{CallID: s.Calls[0].ID, Kind: runs.DecisionApprove, Args: s.Calls[0].Approval.Args, Remember: runs.RememberTool}, "")
+	tool, err := e.resume(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := e.resume(s, runs.Decision{CallID: s.Calls[0].ID, Kind: runs.DecisionApprove, Args: s.Calls[0].Approval.Args, Remember: runs.RememberArguments}, "")
+	tool, err := e.resume(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

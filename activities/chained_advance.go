@@ -22,7 +22,7 @@ const chainedPatience = 5 * time.Second
 // returns nil if in asks for no advance, if the call was cancelled or asks people, or if the answer
 // does not fit into one payload; the workflow then schedules the advance, and finds its done record
 // if it was written. The caller treats an error like nil.
-func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.Advanced, err error) {
+func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.AdvanceResult, err error) {
 	defer recoverPanic(ctx, &err)
 	switch {
 	case in.Chained == nil:

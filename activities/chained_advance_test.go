@@ -24,7 +24,7 @@ func (e *fixture) calling(do func(ctx context.Context, in runs.ToolCall) (runs.T
 // counting counts the advances that are separate activities.
 func (e *fixture) counting() *atomic.Int32 {
 	var n atomic.Int32
-	e.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
+	e.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		if activity.GetInfo(ctx).Attempt == 1 {
 			n.Add(1)
 		}
@@ -151,7 +151,7 @@ func TestCancelledAfterACall(t *testing.T) {
 		if err != nil || in.Compensates {
 			return answer, err
 		}
-		e.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run.ID})
+		e.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
 		return answer, temporal.NewNonRetryableApplicationError("the worker died", "gone", errors.New("why"))
 	})
 	events, result := e.run("go")

@@ -26,7 +26,7 @@ func (e *fixture) says(t *testing.T, after time.Duration, question string, asked
 			d := runs.Decision{CallID: q.ToolCallID, Kind: runs.DecisionApprove, Digest: "d"}
 			e.env.UpdateWorkflow(runs.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
 				OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-			}, runs.Decide{Decisions: []runs.Decision{d}})
+			}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 		}
 	}, after)
 }

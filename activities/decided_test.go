@@ -40,7 +40,7 @@ func askingWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrup
 	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
 		t.Errorf("interrupt: got %+v", q)
 	}
-	return e, &runs.Interrupts{MessageID: asked.ID, Calls: []runs.Interrupt{{Call: runs.Call{
+	return e, &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
 		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{Args: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
@@ -67,7 +67,7 @@ func (e *fixture) resume(s *runs.Interrupts, d runs.Decision, then runs.OnExpiry
 	env.RegisterActivity(e.acts.CallTool)
 	in := runs.ToolCall{
 		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: s.Calls[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
+		Open: "0/tools", CallID: s.Items[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
 		in.Remember = e.agent.RuleDigest(0)
@@ -111,7 +111,7 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, s := asking(t)
-			d := runs.Decision{CallID: s.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
+			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.verdict, Args: tt.args}
 			if tt.said != nil {
 				tt.said.Kind = string(tt.verdict)
 				d.Input = e.propose(tt.said)
@@ -123,7 +123,7 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == s.Calls[0].ID })].Message
+			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == s.Items[0].ID })].Message
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
 				t.Errorf("got the result %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
@@ -140,8 +140,8 @@ func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 	t.Parallel()
 	e, s := asking(t)
 	for _, d := range []runs.Decision{
-		{CallID: s.Calls[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: s.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
+		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
 		if _, err := e.resume(s, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
 			t.Errorf("%s: got %v", d.Kind, err)

@@ -19,7 +19,7 @@ import (
 // any. An answer that rules out a repetition is final, and so is an event that the inbox has
 // dropped. A webhook that this worker does not know is retried, because another worker may know it.
 // The receiver sees the same event ID in every attempt.
-func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.Delivered, err error) {
+func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.DeliveryResult, err error) {
 	defer recoverPanic(ctx, &err)
 	out, err = a.deliver(ctx, in)
 	var refused *webhook.RefusedError
@@ -50,21 +50,21 @@ type data struct {
 
 // deliver reads the event from the inbox and sends it. The approval is shown as the event left it,
 // not as it is now.
-func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delivered, error) {
+func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.DeliveryResult, error) {
 	if a.Webhooks == nil || a.Inbox == nil {
-		return runs.Delivered{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
+		return runs.DeliveryResult{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
 	}
 	e, err := a.Inbox.Event(ctx, in.Tenant, in.Event)
 	if err != nil {
-		return runs.Delivered{}, err
+		return runs.DeliveryResult{}, err
 	}
 	// From here on, log lines and spans name the run.
 	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
 	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
 	if err != nil {
-		return runs.Delivered{}, fmt.Errorf("activities: encode message: %w", err)
+		return runs.DeliveryResult{}, fmt.Errorf("activities: encode message: %w", err)
 	}
 	status, err := a.Webhooks.Send(ctx, in.Webhook, in.Event, body)
 	logger(ctx).Debug("a webhook was sent", "webhook", in.Webhook, "event", in.Event, "status", status)
-	return runs.Delivered{Status: status}, err
+	return runs.DeliveryResult{Status: status}, err
 }

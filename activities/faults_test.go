@@ -223,7 +223,7 @@ func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 		if n > 1 {
 			return say("here I am")
 		}
-		begun, err := e.log.Begun(t.Context(), run)
+		begun, err := e.log.OpeningOf(t.Context(), run)
 		if err != nil {
 			return nil, err
 		}
@@ -258,12 +258,12 @@ func TestRetryLimits(t *testing.T) {
 	}
 }
 
-func (e *fixture) finish(in runs.Finish) (runs.Finished, error) {
+func (e *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
 	e.acts.Register(env)
-	var done runs.Finished
+	var done runs.FinishResult
 	value, err := env.ExecuteActivity(runs.ActivityFinish, in)
 	if err == nil {
 		err = value.Get(&done)
@@ -282,14 +282,14 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := e.finish(runs.Finish{
+	done, err := e.finish(runs.FinishInput{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: runs.OutcomeSuccess,
 		Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
 	if err != nil || done.Code != runs.ErrorLogLost {
 		t.Fatalf("Finish: got %+v, %v, want log_lost", done, err)
 	}
-	if ended, err := e.log.Ended(ctx, run); err != nil || !ended {
+	if ended, err := e.log.HasEnded(ctx, run); err != nil || !ended {
 		t.Errorf("Ended: got %v, %v", ended, err)
 	}
 }
@@ -298,7 +298,7 @@ func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
 	t.Parallel()
 	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
 	e.run("hello")
-	_, err := e.finish(runs.Finish{
+	_, err := e.finish(runs.FinishInput{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: runs.OutcomeError, Code: "x", First: "1/model",
 	})
 	if err == nil || !strings.Contains(err.Error(), runs.ErrorFenced) {

@@ -25,7 +25,7 @@ import (
 //
 // If the log has lost records of the run, Finish ends the run with the code log_lost instead. The
 // error is fail's; a failure never counts as the last one (see countFailure).
-func (a *Activities) Finish(ctx context.Context, in runs.Finish) (finished runs.Finished, err error) {
+func (a *Activities) Finish(ctx context.Context, in runs.FinishInput) (finished runs.FinishResult, err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer recoverPanic(ctx, &err)
 	finished, err = a.finish(ctx, in)
@@ -39,7 +39,7 @@ func (a *Activities) Finish(ctx context.Context, in runs.Finish) (finished runs.
 
 // finish takes over lanes, counts usage, and seals the run. Each stage may be repeated: a later
 // attempt finds the lanes taken over, counts the same usage, and returns the terminal record.
-func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
+func (a *Activities) finish(ctx context.Context, in runs.FinishInput) (runs.FinishResult, error) {
 	run := runOf(in.Run)
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "finish", Execution: in.Execution, After: in.After}
 	// The index of threads lists the agent that has the thread at the end.
@@ -49,20 +49,20 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	// No step of the run has reported a record, so the run may not be open.
 	if in.After == 0 {
 		if err := a.openLost(ctx, place, in); err != nil {
-			return runs.Finished{}, err
+			return runs.FinishResult{}, err
 		}
 	}
 	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	// An unfinished model call: its text is kept if the run was cancelled.
 	if err := a.Log.Supersede(ctx, place, in.Outcome == runs.OutcomeCancelled); err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	more, err := a.unreported(ctx, place)
 	if err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	// A log without records of the run cannot add to what the workflow knows.
 	if in.Code != runs.ErrorLogLost {
@@ -70,25 +70,25 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	}
 	if len(in.Steered) > 0 {
 		if err := a.noteSteering(ctx, place, in.Steered); err != nil {
-			return runs.Finished{}, err
+			return runs.FinishResult{}, err
 		}
 	}
 	end, err := a.terminalEvent(ctx, in)
 	if err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	before, err := a.legacyInterrupts(ctx, in, end)
 	if err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	// Clients whose answers lost learn it before the last event.
 	otherwise, err := a.toldOtherwise(ctx, in)
 	if err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	seq, earlier, err := a.Log.Seal(ctx, place, slices.Concat(otherwise, before, []agui.Event{end})...)
 	if err != nil {
-		return runs.Finished{}, err
+		return runs.FinishResult{}, err
 	}
 	// Another attempt, or the API for a dead workflow, has ended the run. Its usage and outcome
 	// stand.
@@ -97,7 +97,7 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	}
 	a.checkpoint(ctx, run.Thread, seq)
 	telemetry.RunFinished(ctx, in.Agent, string(in.Outcome), in.Code)
-	return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
+	return runs.FinishResult{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
 // takeOver supersedes the lanes of calls that did not finish, with those of their subagents and
@@ -129,7 +129,7 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 		}
 		// Subagents have subagents: the lanes of all of them begin with the lane of the outermost
 		// one.
-		below, err := a.Log.SpeakingLanes(ctx, p.Run, p.Lane)
+		below, err := a.Log.AgentLanes(ctx, p.Run, p.Lane)
 		if err != nil {
 			return nil, err
 		}
@@ -148,8 +148,8 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 // openLost opens a run whose first step failed before it could, because the first event of a run is
 // RUN_STARTED. It does nothing if this execution has opened the run. The error is stream.ErrOver if
 // another execution has: the run is its.
-func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finish) error {
-	begun, err := a.Log.Begun(ctx, p.Run)
+func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.FinishInput) error {
+	begun, err := a.Log.OpeningOf(ctx, p.Run)
 	switch {
 	case err != nil:
 		return err
@@ -171,7 +171,7 @@ func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finis
 
 // toldLate returns the events of a run whose input has only answers to interrupts that were decided
 // before: they tell the client which decisions stand. It returns nil for other runs.
-func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Finish) ([]agui.Event, error) {
+func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.FinishInput) ([]agui.Event, error) {
 	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
 	}
@@ -188,7 +188,7 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Fini
 
 // toldOtherwise returns the events for answers of the run's input that lost against concurrent
 // decisions: they tell the client which decisions stand.
-func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.Event, error) {
+func (a *Activities) toldOtherwise(ctx context.Context, in runs.FinishInput) ([]agui.Event, error) {
 	if !in.Answers {
 		return nil, nil
 	}
@@ -222,7 +222,7 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 // terminalEvent returns RUN_FINISHED, or RUN_ERROR for OutcomeError, with the usage and the
 // interrupts of the run. A run that waits only for client tool calls finishes with success and the
 // IDs of those calls.
-func (a *Activities) terminalEvent(ctx context.Context, in runs.Finish) (agui.Event, error) {
+func (a *Activities) terminalEvent(ctx context.Context, in runs.FinishInput) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
 	metadata, err := a.usageMetadata(in.Usage)
 	if err != nil {
@@ -267,7 +267,7 @@ func pendingCalls(s *runs.Interrupts) []string {
 		return nil
 	}
 	var ids []string
-	for _, c := range s.Calls {
+	for _, c := range s.Items {
 		if c.Decision == nil {
 			ids = append(ids, c.ID)
 		}
@@ -292,9 +292,9 @@ func announcedAt(q agui.Interrupt) (time.Time, error) {
 // finishedBefore returns how an existing terminal record ended the run, and when its interrupts
 // were announced and expire. The workflow takes these times over: it does not remember the attempt
 // that wrote the record.
-func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, error) {
-	end, err := rec.Ending(ctx)
-	finished := runs.Finished{Outcome: runs.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
+func finishedBefore(ctx context.Context, rec *stream.Record) (runs.FinishResult, error) {
+	end, err := rec.RunEnding(ctx)
+	finished := runs.FinishResult{Outcome: runs.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
 	if err != nil {
 		return finished, err
 	}

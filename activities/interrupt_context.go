@@ -54,7 +54,7 @@ func (a *Activities) loadContext(ctx context.Context, in runs.Notification) (*re
 func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.Approval, error) {
 	in := r.notice
 	a := &inbox.Approval{
-		ID: questionID(runOf(in.Run), c.Question()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
+		ID: questionID(runOf(in.Run), c.Name()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
 		ToolCallID: c.ID, RequestedAt: c.Since(in.Opened).UTC(), Approvers: []string{},
 		Quorum: 1, Requester: r.requester, Escalations: c.Escalations,
 	}
@@ -72,7 +72,7 @@ func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.A
 		return nil, err
 	}
 	a.ToolName, a.Args, a.ArgsTruncated = r.findCall(c)
-	// Tallies are votes for the same arguments; votes for different edits do not add up.
+	// Tallies are the votes for the same arguments; votes for different edits do not add up.
 	for _, t := range c.Tallies() {
 		a.Proposals = append(a.Proposals, proposal(t, a.ArgsDigest))
 	}

@@ -42,7 +42,7 @@ func TestCallsWithACompensationAreNotCancelled(t *testing.T) {
 				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
 				}
-				e.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run.ID})
+				e.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
 				<-cut.Done() // until the rest of the run is cancelled
 				return "paid", ctx.Err()
 			})

@@ -18,7 +18,7 @@ const customInterrupt = "on_interrupt"
 // legacyInterrupts returns such an event for each interrupt of the run's last event, if the agent's
 // definition sets LegacyInterrupts; else none. The value is a JSON string that contains JSON, which
 // old clients parse. end also has the interrupts as AG-UI defines them.
-func (a *Activities) legacyInterrupts(ctx context.Context, in runs.Finish, end agui.Event) ([]agui.Event, error) {
+func (a *Activities) legacyInterrupts(ctx context.Context, in runs.FinishInput, end agui.Event) ([]agui.Event, error) {
 	finished, ok := end.(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {
 		return nil, nil

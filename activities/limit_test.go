@@ -65,7 +65,7 @@ func setupAsking(t *testing.T, decides func() runs.Decision) *limitFixture {
 		d.CallID, d.Digest = r.Interrupts[0].ToolCallID, "d"
 		l.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-		}, runs.Decide{Decisions: []runs.Decision{d}})
+		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
 	return l
 }

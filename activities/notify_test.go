@@ -71,7 +71,7 @@ func (d *notificationFixture) notify(event runs.NotificationEvent, after time.Du
 	env.RegisterActivity(d.acts.Notify)
 	_, err := env.ExecuteActivity(d.acts.Notify, runs.Notification{
 		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
-		Opened: interruptSource, At: interruptSource.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Calls, After: d.after,
+		Opened: interruptSource, At: interruptSource.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Items, After: d.after,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -112,15 +112,15 @@ func (d *notificationFixture) history() []*inbox.History {
 func (d *notificationFixture) says(subject, channel, verdict, reason string) runs.Decision {
 	d.t.Helper()
 	seq := d.propose(&stream.Decision{
-		CallID: d.waits.Calls[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
+		CallID: d.waits.Items[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
-	return runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
+	return runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Items[0].Approval.Args}
 }
 
 func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
-	c := &d.waits.Calls[0]
+	c := &d.waits.Items[0]
 	c.Expires, c.Approval.Quorum = interruptSource.Add(24*time.Hour), 2
 	for range 2 {
 		d.notify(runs.EventOpened, 0)
@@ -174,7 +174,7 @@ func TestExpiryHasNoApprover(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
 	d.notify(runs.EventOpened, 0)
-	d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionExpire}
+	d.waits.Items[0].Decision = &runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionExpire}
 	d.notify(runs.EventExpired, 24*time.Hour)
 	past := d.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
@@ -190,7 +190,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
 	d.notify(runs.EventOpened, 0)
-	d.waits.Calls[0].Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
+	d.waits.Items[0].Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
 	d.notify(runs.EventVoted, time.Hour)
 	before := d.pending()
 	lose := func() {
@@ -219,7 +219,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 		t.Errorf("restored inbox (-want +got):\n%s", diff)
 	}
 	decision := d.says("bob", "http", "approve", "")
-	d.waits.Calls[0].Decision = &decision
+	d.waits.Items[0].Decision = &decision
 	d.notify(runs.EventDecided, 2*time.Hour)
 	restore()
 	if left := d.pending(); len(left) != 0 {
@@ -298,7 +298,7 @@ func TestDeliver(t *testing.T) {
 func TestTheAuditHasTheDecisions(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t)
-	c := &d.waits.Calls[0]
+	c := &d.waits.Items[0]
 	c.Approval.Quorum = 2
 	d.notify(runs.EventOpened, 0)
 	decides := func(subject string, said stream.Decision) runs.Decision {
@@ -367,8 +367,8 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 			t.Parallel()
 			d := setupNotifications(t)
 			d.notify(runs.EventOpened, 0)
-			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
-			d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
+			seq := d.propose(&stream.Decision{CallID: d.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
+			d.waits.Items[0].Decision = &runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
 			d.notify(runs.EventDecided, time.Hour)
 			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
 				t.Errorf("decision: got %+v", got)
@@ -385,7 +385,7 @@ func TestTheAuditOfACancel(t *testing.T) {
 	if _, err := d.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
 		t.Fatal(err)
 	}
-	d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionCancel}
+	d.waits.Items[0].Decision = &runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionCancel}
 	d.notify(runs.EventDecided, time.Hour)
 	if got := d.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
 		t.Errorf("decision: got %+v", got)

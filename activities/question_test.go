@@ -222,7 +222,7 @@ func TestRepeatedFinishReturnsTheTimeOfTheQuestion(t *testing.T) {
 	if err != nil || source.AskedAt.IsZero() {
 		t.Fatalf("source of the question: got %+v, %v", source, err)
 	}
-	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
+	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	got, err := e.acts.Finish(t.Context(), in)
 	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.AskedAt.Equal(source.AskedAt) {
 		t.Errorf("got %+v, %v; want an interrupt announced at %s", got, err, source.AskedAt)

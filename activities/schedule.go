@@ -25,7 +25,7 @@ import (
 // Fire is schedule.run.v1: it starts the run of a firing, once. The ID of the run derives from the
 // schedule and the nominal time, so a later attempt finds the run. A thread that refuses the run is
 // a result (Fired.Refused). A schedule or agent that is gone is a final error.
-func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.Fired, err error) {
+func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.FiredRun, err error) {
 	defer recoverPanic(ctx, &err)
 	out, err = a.fire(ctx, in)
 	return out, failFiring(ctx, err)
@@ -50,13 +50,13 @@ func failFiring(ctx context.Context, err error) error {
 }
 
 // fire reads the schedule as it was when Temporal started the firing, and starts its run.
-func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, error) {
+func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.FiredRun, error) {
 	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
-		return runs.Fired{}, err
+		return runs.FiredRun{}, err
 	}
 	run := k.RunAt(in.Tenant, in.At)
-	out := runs.Fired{Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
+	out := runs.FiredRun{Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
 	ctx = inRun(ctx, out.Run, k.Agent, "")
 	agent, err := a.Agents.Latest(ctx, k.Agent)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Stored, run st
 	digest := input.Digest()
 	for range dispatch.Rounds {
 		// An earlier attempt may have started the run.
-		if begun, err := a.Log.Begun(ctx, run); begun != nil || err != nil {
+		if begun, err := a.Log.OpeningOf(ctx, run); begun != nil || err != nil {
 			return "", begun != nil, err
 		}
 		thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
@@ -137,7 +137,7 @@ func holds(forwardedProps json.RawMessage) bool {
 // CancelRun is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it,
 // and returns its status. It does not wait for the end of the run. The firing may not know its run
 // yet (in.Fired is nil); a run that never began counts as ended.
-func (a *Activities) CancelRun(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
+func (a *Activities) CancelRun(ctx context.Context, in runs.FireInput) (out runs.RunStatus, err error) {
 	defer recoverPanic(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
@@ -191,7 +191,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 		if before == run {
 			return active, nil
 		}
-		begun, err := a.Log.Begun(ctx, before)
+		begun, err := a.Log.OpeningOf(ctx, before)
 		if err != nil || begun == nil || begun.Continues == "" {
 			return run, err
 		}
@@ -201,7 +201,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 }
 
 // RunStatus is schedule.status.v1: it returns the status of the run of a firing.
-func (a *Activities) RunStatus(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
+func (a *Activities) RunStatus(ctx context.Context, in runs.Ref) (out runs.RunStatus, err error) {
 	ctx = inRun(ctx, in, "", "")
 	defer recoverPanic(ctx, &err)
 	out, err = a.standing(ctx, runOf(in))
@@ -215,22 +215,22 @@ const codeStopped = "workflow_closed"
 // standing returns the status of a run, by its terminal record and by the thread's workflow. A run
 // that ended with interrupts is not over while the workflow is open: the thread waits for
 // decisions, or continues with them.
-func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Status, err error) {
+func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.RunStatus, err error) {
 	// Temporal is asked before the log: a workflow that closes in between has written its end.
 	open, err := a.threadOpen(ctx, run.Thread)
 	if err != nil {
 		return out, err
 	}
-	end, err := a.Log.End(ctx, run)
+	end, err := a.Log.TerminalRecord(ctx, run)
 	switch {
 	case err != nil:
 		return out, err
 	case end == nil && open:
 		return out, nil
 	case end == nil:
-		return runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeError, Code: codeStopped}}, nil
+		return runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeError, Code: codeStopped}}, nil
 	}
-	how, err := end.Ending(ctx)
+	how, err := end.RunEnding(ctx)
 	if err != nil {
 		return out, err
 	}

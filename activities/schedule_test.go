@@ -39,9 +39,9 @@ type scheduleFixture struct {
 
 	client.Client
 	started  []runs.Input
-	occupied bool                                         // the thread has a workflow
-	submit   func(in runs.Submit) (runs.Submitted, error) // of that workflow
-	signals  []runs.Cancel                                // cancels that were signaled
+	occupied bool                                                   // the thread has a workflow
+	submit   func(in runs.SubmitRequest) (runs.SubmitResult, error) // of that workflow
+	signals  []runs.CancelRequest                                   // cancels that were signaled
 }
 
 func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
@@ -90,21 +90,21 @@ func (f *scheduleFixture) ExecuteWorkflow(_ context.Context, _ client.StartWorkf
 
 type submitted struct {
 	client.WorkflowUpdateHandle
-	taken runs.Submitted
+	taken runs.SubmitResult
 }
 
 func (s submitted) Get(_ context.Context, to any) error {
-	*to.(*runs.Submitted) = s.taken
+	*to.(*runs.SubmitResult) = s.taken
 	return nil
 }
 
 func (f *scheduleFixture) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-	taken, err := f.submit(o.Args[0].(runs.Submit))
+	taken, err := f.submit(o.Args[0].(runs.SubmitRequest))
 	return submitted{taken: taken}, err
 }
 
 func (f *scheduleFixture) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
-	f.signals = append(f.signals, arg.(runs.Cancel))
+	f.signals = append(f.signals, arg.(runs.CancelRequest))
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, str
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
-func (f *scheduleFixture) fire() (out runs.Fired, err error) {
+func (f *scheduleFixture) fire() (out runs.FiredRun, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityFire, f.in)
 	if err == nil {
@@ -125,7 +125,7 @@ func (f *scheduleFixture) fire() (out runs.Fired, err error) {
 	return out, err
 }
 
-func (f *scheduleFixture) standing() (out runs.Status) {
+func (f *scheduleFixture) standing() (out runs.RunStatus) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityRunStatus, runs.Ref{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
 	if err == nil {
@@ -137,7 +137,7 @@ func (f *scheduleFixture) standing() (out runs.Status) {
 	return out
 }
 
-func (f *scheduleFixture) withdraw() (out runs.Status, err error) {
+func (f *scheduleFixture) withdraw() (out runs.RunStatus, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityCancelRun, f.in)
 	if err == nil {
@@ -185,12 +185,12 @@ func (f *scheduleFixture) cancelled(run stream.Run) bool {
 func TestATimeBeginsOneRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
-	want := runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
-	f.submit = func(in runs.Submit) (runs.Submitted, error) {
+	want := runs.FiredRun{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
+	f.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
 			t.Errorf("submission: got %+v, want the started run %+v", in, f.started[0])
 		}
-		return runs.Submitted{Attached: true}, nil
+		return runs.SubmitResult{Attached: true}, nil
 	}
 	for range 2 {
 		if out, err := f.fire(); err != nil || out != want {
@@ -264,11 +264,11 @@ func TestAThreadMayRefuse(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.OnBusy = runs.OnBusyReject })
 	f.occupied = true
-	f.submit = func(in runs.Submit) (runs.Submitted, error) {
+	f.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if in.OnBusy != runs.OnBusyReject {
 			t.Errorf("onBusy: got %s", in.OnBusy)
 		}
-		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: "other"})
+		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "other"})
 	}
 	if out, err := f.fire(); err != nil || out.Refused != runs.ErrorBusy {
 		t.Errorf("got %+v (%v)", out, err)
@@ -297,21 +297,21 @@ func TestProgressOfARun(t *testing.T) {
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, want runs.Status) {
+	check := func(what string, want runs.RunStatus) {
 		t.Helper()
 		if got := f.standing(); got != want {
 			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 	}
-	check("started", runs.Status{})
+	check("started", runs.RunStatus{})
 	f.occupied = false
-	check("terminated", runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
+	check("terminated", runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
 	f.occupied = true
 	f.end(f.begin(f.run, f.opening()), asksSomething)
-	asks := runs.Ended{Outcome: runs.OutcomeInterrupt}
-	check("waiting for a decision", runs.Status{Ended: asks})
+	asks := runs.RunEnd{Outcome: runs.OutcomeInterrupt}
+	check("waiting for a decision", runs.RunStatus{RunEnd: asks})
 	f.occupied = false
-	check("waiting, without a workflow", runs.Status{Over: true, Ended: asks})
+	check("waiting, without a workflow", runs.RunStatus{Over: true, RunEnd: asks})
 }
 
 func TestARunThatEndedIsOver(t *testing.T) {
@@ -336,7 +336,7 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.begin(f.run, f.opening())
-	if out, err := f.withdraw(); err != nil || out != (runs.Status{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
+	if out, err := f.withdraw(); err != nil || out != (runs.RunStatus{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
 		t.Errorf("got %+v, signals %+v (%v)", out, f.signals, err)
 	}
 	f.end(p, asksSomething)

@@ -49,7 +49,7 @@ func (e *fixture) inRun(id, message string) agui.Event {
 	if err := env.GetWorkflowError(); err != nil {
 		e.t.Fatal(err)
 	}
-	end, err := e.log.End(ctx, next)
+	end, err := e.log.TerminalRecord(ctx, next)
 	if err != nil || end == nil {
 		e.t.Fatalf("no end of the run: %v", err)
 	}

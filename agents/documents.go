@@ -17,7 +17,7 @@ type Folder struct {
 	Servers []*Server
 	Scripts []*Script
 
-	places map[string]Place // by kind and name
+	places map[string]SourcePosition // by kind and name
 }
 
 // ParseFile parses the documents of a YAML file of at most 1 MiB, of all kinds. Errors are those of
@@ -28,7 +28,7 @@ func ParseFile(filename string, data []byte) (*Folder, error) {
 	if err := file.err(); err != nil {
 		return nil, err
 	}
-	found.places = map[string]Place{}
+	found.places = map[string]SourcePosition{}
 	for _, n := range places {
 		found.places[n.kind+" "+n.name] = n.place
 	}
@@ -57,7 +57,7 @@ func (r *reader) folder(data []byte) (found *Folder, places []named) {
 			found.Agents, name = append(found.Agents, a), a.Name
 		}
 		r.wrong = append(r.wrong, d.wrong...)
-		places = append(places, named{kind: kind, name: name, place: Place{File: r.file, Line: root.Line, keys: d.places}})
+		places = append(places, named{kind: kind, name: name, place: SourcePosition{File: r.file, Line: root.Line, keys: d.places}})
 	}
 	return found, places
 }
@@ -65,7 +65,7 @@ func (r *reader) folder(data []byte) (found *Folder, places []named) {
 // named is the kind, the name and the position of a document.
 type named struct {
 	kind, name string
-	place      Place
+	place      SourcePosition
 }
 
 // The kinds of documents, as in the key kind.
@@ -114,14 +114,14 @@ func (f *Folder) Join(more *Folder) {
 	f.Servers = append(f.Servers, more.Servers...)
 	f.Scripts = append(f.Scripts, more.Scripts...)
 	if f.places == nil {
-		f.places = map[string]Place{}
+		f.places = map[string]SourcePosition{}
 	}
 	maps.Copy(f.places, more.places)
 }
 
 // merge adds the documents of a file, and reports names that an earlier document has. taken has the
 // positions of all names so far.
-func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) error {
+func (f *Folder) merge(more *Folder, places []named, taken map[string]SourcePosition) error {
 	var wrong []error
 	for _, n := range places {
 		key := n.kind + " " + n.name

@@ -58,7 +58,7 @@ func (d *Definition) complainHandoffs() []mistake {
 }
 
 // complainTakers reports handoffs to agents of the folder that cannot take part in a handoff.
-func (f *Folder) complainTakers(places map[string]Place) []error {
+func (f *Folder) complainTakers(places map[string]SourcePosition) []error {
 	unable := map[string]bool{}
 	for _, d := range f.Agents {
 		unable[d.Name] = !d.HandsOver()

@@ -78,7 +78,7 @@ func TestParseFile(t *testing.T) {
 			{Name: "local", Command: []string{"serve", "--fast"}, Env: map[string]string{"HOME": "/tmp"}, TaskQueue: "floor"},
 		},
 	}
-	if diff := cmp.Diff(want, found, cmpopts.IgnoreTypes(agents.Place{}), cmpopts.IgnoreUnexported(agents.Folder{}), cmp.Transformer("", func(b []byte) string { return string(b) })); diff != "" {
+	if diff := cmp.Diff(want, found, cmpopts.IgnoreTypes(agents.SourcePosition{}), cmpopts.IgnoreUnexported(agents.Folder{}), cmp.Transformer("", func(b []byte) string { return string(b) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

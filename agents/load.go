@@ -21,7 +21,7 @@ func LoadDir(dir string) (*Folder, error) {
 	}
 	all := &Folder{}
 	var wrong []error
-	taken := map[string]Place{}
+	taken := map[string]SourcePosition{}
 	for _, file := range files {
 		data, err := read(file)
 		if err != nil {

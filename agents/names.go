@@ -131,7 +131,7 @@ func (f *Folder) offeredTo(model string) (patterns []string, used bool) {
 
 // find returns the position of a key such as tools[2]: that of the entry, else that of the nearest
 // enclosing key, else that of the document.
-func (p Place) find(key string) (line, column int) {
+func (p SourcePosition) find(key string) (line, column int) {
 	for at := key; ; {
 		if node := p.keys[at]; node != nil {
 			return node.Line, node.Column

@@ -6,18 +6,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Place is the position of a document in a file, with the positions of its keys.
-type Place struct {
+// SourcePosition is the position of a document in a file, with the positions of its keys.
+type SourcePosition struct {
 	File string
 	Line int // from 1
 	keys map[string]*yaml.Node
 }
 
-func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
+func (p SourcePosition) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
 // Wrong returns an error about the value of a key, such as http.url, or about the whole document if
 // it does not have that key.
-func (p Place) Wrong(key, reason string) *DefinitionError {
+func (p SourcePosition) Wrong(key, reason string) *DefinitionError {
 	e := &DefinitionError{File: p.File, Line: p.Line, Key: key, Reason: reason}
 	if node := p.keys[key]; node != nil {
 		e.Line, e.Column = node.Line, node.Column

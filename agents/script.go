@@ -24,7 +24,7 @@ type Script struct {
 	// Turns are the possible inputs, 1 to 100. The first that matches is played.
 	Turns []ScriptTurn `yaml:"turns"`
 
-	Place Place `yaml:"-"`
+	Place SourcePosition `yaml:"-"`
 }
 
 // ScriptTurn is the model's answers in one run, for the inputs that it matches.
@@ -52,7 +52,7 @@ type ScriptCall struct {
 
 // script reads a document of kind script.
 func (r *reader) script(root *yaml.Node) *Script {
-	s := &Script{Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	s := &Script{Place: SourcePosition{File: r.file, Line: root.Line, keys: r.places}}
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindScript)},
 		{"name", match(&s.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},

@@ -54,12 +54,12 @@ type Server struct {
 	Parallel bool `yaml:"parallel"`
 
 	// Place is the position of the document, for errors.
-	Place Place `yaml:"-"`
+	Place SourcePosition `yaml:"-"`
 }
 
 // server reads a document of kind mcp.
 func (r *reader) server(root *yaml.Node) *Server {
-	s := &Server{Parallel: true, Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	s := &Server{Parallel: true, Place: SourcePosition{File: r.file, Line: root.Line, keys: r.places}}
 	var idempotent bool
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindServer)},

@@ -53,7 +53,7 @@ type Tool struct {
 	Parallel bool `yaml:"parallel"`
 
 	// Place is the position of the document, for errors.
-	Place Place `yaml:"-"`
+	Place SourcePosition `yaml:"-"`
 }
 
 // HTTP is the request that a call sends.
@@ -82,7 +82,7 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 // tool reads a document of kind tool.
 func (r *reader) tool(root *yaml.Node) *Tool {
-	t := &Tool{Parallel: true, Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	t := &Tool{Parallel: true, Place: SourcePosition{File: r.file, Line: root.Line, keys: r.places}}
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindTool)},
 		{"name", match(&t.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},

@@ -242,7 +242,7 @@ func TestDecisionsNameTheirAuthor(t *testing.T) {
 	s := setupTenants(t)
 	var decisions []runs.Decision
 	s.temporal.start = func(runs.Input) error { return running("e1") }
-	s.reached.submit = func(in runs.Submit) { decisions = append(decisions, in.Decisions...) }
+	s.reached.submit = func(in runs.SubmitRequest) { decisions = append(decisions, in.Decisions...) }
 	input := inputOf("r2", "")
 	input.Messages = nil
 	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}

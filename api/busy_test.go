@@ -38,12 +38,12 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 			return running("e2") // the execution of a run that is not in the log yet
 		}
 		n.post(inputOf("r1", "hello"))
-		n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
+		n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 			if in.OnBusy != onBusy || in.Offer.Run.ID != "r2" || in.Offer.Token != "r2" || in.Offer.Digest != in.Digest || in.Offer.Agent != "a" {
 				t.Errorf("submission: got %+v with %+v", in, in.Offer)
 			}
 			n.end(n.begin(*in.Offer, "e2"))
-			return runs.Submitted{Queued: true, Interrupted: interrupted}, nil
+			return runs.SubmitResult{Queued: true, Interrupted: interrupted}, nil
 		}
 		a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
 		if a.status != http.StatusOK || !strings.Contains(a.body, `"RUN_FINISHED"`) {
@@ -60,8 +60,8 @@ func TestBusyRefusals(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(runs.Input) error { return running("e1") }
-	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
-		return runs.Submitted{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
+	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
+		return runs.SubmitResult{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
 	}
 	if a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"enqueue"}`)); a.status != http.StatusTooManyRequests || a.problem.Code != "queue_full" {
 		t.Errorf("too many: %d %s", a.status, a.body)
@@ -174,10 +174,10 @@ func TestSteer(t *testing.T) {
 	n.startRun("r1")
 	n.temporal.start = func(runs.Input) error { return running("e-r1") }
 	n.temporal.submit = busyWith("r1")
-	var steered []runs.Steer
-	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
+	var steered []runs.SteerRequest
+	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
 		steered = append(steered, in)
-		return runs.Steered{Repeated: len(steered) == 2}, nil
+		return runs.SteerResult{Repeated: len(steered) == 2}, nil
 	}
 	const path, body = "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`
 	for i := range 2 {
@@ -217,15 +217,15 @@ func TestSteer(t *testing.T) {
 		}
 	}
 	for refusal, status := range map[string]int{runs.ErrorNotActive: 409, runs.ErrorTooMuchSteering: 429} {
-		n.temporal.steer = func(runs.Steer) (runs.Steered, error) {
-			return runs.Steered{}, temporal.NewApplicationError("no", refusal)
+		n.temporal.steer = func(runs.SteerRequest) (runs.SteerResult, error) {
+			return runs.SteerResult{}, temporal.NewApplicationError("no", refusal)
 		}
 		if a := n.do(http.MethodPost, path, body); a.status != status {
 			t.Errorf("%s: %d %s", refusal, a.status, a.body)
 		}
 	}
-	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
-		return runs.Submitted{}, serviceerror.NewNotFound("no workflow")
+	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
+		return runs.SubmitResult{}, serviceerror.NewNotFound("no workflow")
 	}
 	if a := n.do(http.MethodPost, "/v1/threads/unknown/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
 		t.Errorf("with no run: %d %s", a.status, a.body)
@@ -233,9 +233,9 @@ func TestSteer(t *testing.T) {
 }
 
 // busyWith returns a workflow that refuses every submission as busy.
-func busyWith(active string) func(string, runs.Submit) (runs.Submitted, error) {
-	return func(string, runs.Submit) (runs.Submitted, error) {
-		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: active})
+func busyWith(active string) func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
+	return func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
+		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: active})
 	}
 }
 
@@ -248,11 +248,11 @@ func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
 	n.post(inputOf("r0", "hello")) // the last run in the log
 	n.temporal.start = func(runs.Input) error { return running("e9") }
 	n.temporal.submit = busyWith("r1")
-	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
+	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
 		if in.RunID != "r1" || in.Input == 0 {
 			t.Errorf("steering update: got %+v", in)
 		}
-		return runs.Steered{}, nil
+		return runs.SteerResult{}, nil
 	}
 	for what, a := range map[string]answer{
 		"a run":     n.post(asking(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),

@@ -111,9 +111,9 @@ func TestVotesReturnTheMissingVotes(t *testing.T) {
 	t.Parallel()
 	o := setupPersonalInbox(t)
 	id := o.asks("t1", "c1")[0]
-	o.temporal.decide = func(_ string, in runs.Decide) (out runs.Decided, err error) {
+	o.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
 		r := runs.DecisionResult{Missing: 2, Proposals: []runs.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
-		return runs.Decided{Results: []runs.DecisionResult{r}}, nil
+		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
 	status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)

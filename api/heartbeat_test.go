@@ -78,9 +78,9 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
 	n.temporal.start = func(runs.Input) error { return running("e1") }
 	queued := make(chan runs.Input, 1)
-	n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
+	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		queued <- *in.Offer
-		return runs.Submitted{Queued: true}, nil
+		return runs.SubmitResult{Queued: true}, nil
 	}
 	in := inputOf("r2", "and then?")
 	in.ForwardedProps = []byte(`{"perdure":{"onBusy":"enqueue"}}`)

@@ -67,7 +67,7 @@ func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 }
 
 // take is the decide update of the workflows.
-func (o *inboxFixture) take(workflow string, in runs.Decide) (out runs.Decided, err error) {
+func (o *inboxFixture) take(workflow string, in runs.DecideRequest) (out runs.DecideResult, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.updates = append(o.updates, in.Decisions)

@@ -135,7 +135,7 @@ func TestALinkIsTriedAgain(t *testing.T) {
 	o := setupInbox(t)
 	path := o.link("t1", o.asks("t1", "c1")[0], `{"decision":"approve"}`)
 	take := o.temporal.decide
-	o.temporal.decide = func(string, runs.Decide) (out runs.Decided, err error) {
+	o.temporal.decide = func(string, runs.DecideRequest) (out runs.DecideResult, err error) {
 		return out, serviceerror.NewUnavailable("unavailable")
 	}
 	a := o.do(http.MethodPost, path, "")

@@ -43,7 +43,7 @@ func acceptedOffer(t *testing.T, in runs.Input) *historypb.HistoryEvent {
 	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
 		WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{
 			AcceptedRequest: &updatepb.Request{Input: &updatepb.Input{
-				Name: runs.UpdateSubmit, Args: payloads(t, runs.Submit{RunID: in.Run.ID, OnBusy: runs.OnBusyEnqueue, Offer: &in}),
+				Name: runs.UpdateSubmit, Args: payloads(t, runs.SubmitRequest{RunID: in.Run.ID, OnBusy: runs.OnBusyEnqueue, Offer: &in}),
 			}},
 		},
 	}}

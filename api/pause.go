@@ -31,14 +31,14 @@ func (s *Server) setPaused(c *gin.Context, update string, paused bool) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	thread, err := request.ThreadOf(c)
-	var taken runs.Paused
+	var taken runs.PauseResult
 	if err == nil {
-		err = s.commands.Update(ctx, thread, update, runs.Pause{}, &taken)
+		err = s.commands.Update(ctx, thread, update, runs.PauseRequest{}, &taken)
 	}
 	if err == nil {
 		listing, end := context.WithTimeout(ctx, listPatience)
 		defer end()
-		err = s.Log.ListPaused(listing, stream.Run{Thread: thread, ID: taken.RunID}, paused)
+		err = s.Log.SetPaused(listing, stream.Run{Thread: thread, ID: taken.RunID}, paused)
 	}
 	if err != nil {
 		s.Refuse(c, err)

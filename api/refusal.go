@@ -17,7 +17,7 @@ import (
 // interruptedBy returns the 409 interrupted for an input that leaves interrupts open: a missing
 // answer is not a decision. ActiveRun is the run that ended with the interrupts.
 func interruptedBy(app *temporal.ApplicationError) error {
-	var active runs.Active
+	var active runs.ActiveRun
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
@@ -29,7 +29,7 @@ func interruptedBy(app *temporal.ApplicationError) error {
 // missingResults returns the 409 missing_tool_results for an input without the results of client
 // tool calls that the thread's agent requires. PendingToolCallIDs lists the calls.
 func missingResults(app *temporal.ApplicationError) error {
-	var active runs.Active
+	var active runs.ActiveRun
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}

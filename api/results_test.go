@@ -53,12 +53,12 @@ func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"another call is open":       {temporal.NewApplicationError("", runs.ErrorMissingResults, runs.Active{RunID: "r1", Waiting: []string{"c2"}}), nil},
-		"the call is open":           {temporal.NewApplicationError("", runs.ErrorInterrupted, runs.Active{RunID: "r1", Waiting: []string{"c1"}}), []string{"c1"}},
+		"another call is open":       {temporal.NewApplicationError("", runs.ErrorMissingResults, runs.ActiveRun{RunID: "r1", Waiting: []string{"c2"}}), nil},
+		"the call is open":           {temporal.NewApplicationError("", runs.ErrorInterrupted, runs.ActiveRun{RunID: "r1", Waiting: []string{"c1"}}), []string{"c1"}},
 		"the workflow keeps nothing": {serviceerror.NewNotFound(""), []string{"c1"}},
 		"Temporal is away":           {errors.New("away"), []string{"c1"}},
 	} {
-		n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) { return runs.Submitted{}, c.err }
+		n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{}, c.err }
 		var sum struct {
 			Waiting struct {
 				ToolCallIDs []string `json:"toolCallIds"`
@@ -82,7 +82,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	var taken *runs.Decision
-	n.temporal.decide = func(_ string, in runs.Decide) (runs.Decided, error) {
+	n.temporal.decide = func(_ string, in runs.DecideRequest) (runs.DecideResult, error) {
 		d := in.Decisions[0]
 		r := runs.DecisionResult{Recorded: taken}
 		switch {
@@ -91,7 +91,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 		case taken.Kind == runs.DecisionAbandon || taken.Digest != d.Digest:
 			r.Error = runs.ErrorDecided
 		}
-		return runs.Decided{Results: []runs.DecisionResult{r}}, nil
+		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	post := func(body string, status int, want string) {
 		t.Helper()
@@ -114,8 +114,8 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	}
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
-	n.temporal.decide = func(string, runs.Decide) (runs.Decided, error) {
-		return runs.Decided{Results: []runs.DecisionResult{{Error: runs.ErrorUnknownCall}}}, nil
+	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
+		return runs.DecideResult{Results: []runs.DecisionResult{{Error: runs.ErrorUnknownCall}}}, nil
 	}
 	post(blue, 410, `"abandoned"`)
 	post(`{"toolCallId":"c2","content":""}`, 404, `"unknown_tool_call"`)
@@ -128,12 +128,12 @@ func TestAToolResultComesEarly(t *testing.T) {
 	n := setup(t)
 	asked := 0
 	n.temporal.start = func(in runs.Input) error { n.calls(in, false); return nil }
-	n.temporal.decide = func(string, runs.Decide) (runs.Decided, error) {
+	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
 		r := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 		if asked++; asked == 3 {
 			r.Error = ""
 		}
-		return runs.Decided{Results: []runs.DecisionResult{r}}, nil
+		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	c := n.dial()
 	body, err := json.Marshal(inputOf("r1", "hello"))
@@ -169,10 +169,10 @@ func TestAnInputWithoutResults(t *testing.T) {
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	var offered runs.Submit
-	n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
+	var offered runs.SubmitRequest
+	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		offered = in
-		return runs.Submitted{}, temporal.NewApplicationError("", runs.ErrorMissingResults, runs.Active{RunID: "r1", Waiting: []string{"c1"}})
+		return runs.SubmitResult{}, temporal.NewApplicationError("", runs.ErrorMissingResults, runs.ActiveRun{RunID: "r1", Waiting: []string{"c1"}})
 	}
 	next := inputOf("r2", "and now?")
 	a := n.post(next)

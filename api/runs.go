@@ -237,7 +237,7 @@ func (s *Server) existing(ctx context.Context, in *preparedInput) (last uint64, 
 			in.run = run
 			in.view = s.follow(in)
 		}
-		begun, err := s.Log.Begun(ctx, in.run)
+		begun, err := s.Log.OpeningOf(ctx, in.run)
 		switch {
 		case err != nil || begun == nil:
 			return last, false, err

@@ -385,7 +385,7 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 		err           error
 		outcome, code string
 	}{
-		{runs.FireResult{Fired: runs.Fired{Refused: runs.ErrorBusy}}, nil, "refused", "busy"},
+		{runs.FireResult{FiredRun: runs.FiredRun{Refused: runs.ErrorBusy}}, nil, "refused", "busy"},
 		{runs.FireResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
 		{runs.FireResult{}, temporal.NewCanceledError(), "cancelled", ""},
 		{runs.FireResult{}, serviceerror.NewNotFound("forgotten"), "", ""},

@@ -24,7 +24,7 @@ func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) 
 	}
 	for n := 1; ; n++ {
 		here := run.Segment(n)
-		next, err := s.Log.Begun(ctx, run.Segment(n+1))
+		next, err := s.Log.OpeningOf(ctx, run.Segment(n+1))
 		// The last segment is not probed: it may be active, and its view judges the cursor.
 		if err != nil || next == nil {
 			return here, o, err

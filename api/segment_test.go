@@ -56,23 +56,23 @@ func TestClientsSeeNoSegments(t *testing.T) {
 	}
 	next := inputOf("r2", "me too")
 	for code, kind := range map[string]string{"busy": runs.ErrorBusy, "interrupted": runs.ErrorInterrupted, "missing_tool_results": runs.ErrorMissingResults} {
-		n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
-			return runs.Submitted{}, temporal.NewApplicationError("", kind, runs.Active{RunID: second})
+		n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
+			return runs.SubmitResult{}, temporal.NewApplicationError("", kind, runs.ActiveRun{RunID: second})
 		}
 		refuse(code, next)
 	}
-	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) { return runs.Submitted{Open: true}, nil }
+	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Open: true}, nil }
 	refuse("interrupted", next)
 	if a := n.post(next); !a.problem.Counted {
 		t.Errorf("counted vote: got %s", a.body)
 	}
 
 	n.temporal.submit = busyWith(second)
-	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
+	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
 		if in.RunID != second {
 			t.Errorf("steering update: got %+v", in)
 		}
-		return runs.Steered{}, nil
+		return runs.SteerResult{}, nil
 	}
 	var steered struct {
 		RunID string `json:"runId"`

@@ -57,13 +57,13 @@ type node struct {
 type temporalStub struct {
 	client.Client
 	start  func(in runs.Input) error
-	submit func(execution string, in runs.Submit) (runs.Submitted, error)
+	submit func(execution string, in runs.SubmitRequest) (runs.SubmitResult, error)
 	closed func(execution string) // returns when the execution has closed
 	cancel func(run string) error
 	stop   func(how string) error // how: cancel or terminate
 	pause  func(update string) error
-	steer  func(in runs.Steer) (runs.Steered, error)
-	decide func(thread string, in runs.Decide) (runs.Decided, error)
+	steer  func(in runs.SteerRequest) (runs.SteerResult, error)
+	decide func(thread string, in runs.DecideRequest) (runs.DecideResult, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	clock  clockStub
 	fired  func(workflow string) (runs.FireResult, error) // the result of a firing
@@ -85,15 +85,15 @@ func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflow
 func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	switch o.UpdateName {
 	case runs.UpdateDecide:
-		taken, err := s.decide(o.WorkflowID, o.Args[0].(runs.Decide))
+		taken, err := s.decide(o.WorkflowID, o.Args[0].(runs.DecideRequest))
 		return updateStub{decided: taken}, err
 	case runs.UpdateSteer:
-		taken, err := s.steer(o.Args[0].(runs.Steer))
+		taken, err := s.steer(o.Args[0].(runs.SteerRequest))
 		return updateStub{steered: taken}, err
 	case runs.UpdatePause, runs.UpdateResume:
-		return updateStub{paused: runs.Paused{RunID: "r1"}}, s.pause(o.UpdateName)
+		return updateStub{paused: runs.PauseResult{RunID: "r1"}}, s.pause(o.UpdateName)
 	}
-	taken, err := s.submit(o.RunID, o.Args[0].(runs.Submit))
+	taken, err := s.submit(o.RunID, o.Args[0].(runs.SubmitRequest))
 	return updateStub{taken: taken}, err
 }
 
@@ -105,7 +105,7 @@ func (s *temporalStub) GetWorkflow(_ context.Context, workflow, execution string
 }
 
 func (s *temporalStub) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
-	return s.cancel(arg.(runs.Cancel).RunID)
+	return s.cancel(arg.(runs.CancelRequest).RunID)
 }
 
 func (s *temporalStub) CancelWorkflow(context.Context, string, string) error { return s.stop("cancel") }
@@ -143,21 +143,21 @@ func (h *historyStub) Next() (*historypb.HistoryEvent, error) {
 
 type updateStub struct {
 	client.WorkflowUpdateHandle
-	taken   runs.Submitted
-	steered runs.Steered
-	decided runs.Decided
-	paused  runs.Paused
+	taken   runs.SubmitResult
+	steered runs.SteerResult
+	decided runs.DecideResult
+	paused  runs.PauseResult
 }
 
 func (u updateStub) Get(_ context.Context, to any) error {
 	switch to := to.(type) {
-	case *runs.Submitted:
+	case *runs.SubmitResult:
 		*to = u.taken
-	case *runs.Steered:
+	case *runs.SteerResult:
 		*to = u.steered
-	case *runs.Decided:
+	case *runs.DecideResult:
 		*to = u.decided
-	case *runs.Paused:
+	case *runs.PauseResult:
 		*to = u.paused
 	}
 	return nil
@@ -392,15 +392,15 @@ func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 		}
 		return running("e-r2")
 	}
-	n.temporal.submit = func(execution string, in runs.Submit) (runs.Submitted, error) {
+	n.temporal.submit = func(execution string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if execution != "e-r2" {
 			t.Errorf("updated execution: got %s, want e-r2", execution)
 		}
 		if in.RunID == "r2" {
 			n.end(n.begin(r2, "e-r2"))
-			return runs.Submitted{Attached: true}, nil
+			return runs.SubmitResult{Attached: true}, nil
 		}
-		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: "r2"})
+		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "r2"})
 	}
 	if busy := n.post(inputOf("r3", "me too")); busy.status != http.StatusConflict || busy.problem.Code != "busy" || busy.problem.ActiveRun != "r2" {
 		t.Errorf("another run: %d %s", busy.status, busy.body)

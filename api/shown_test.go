@@ -121,10 +121,10 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 	ids := o.asks("t", "c1")
 	cursor := o.approves("t", ids[0])
 	o.temporal.start = func(runs.Input) error { return running("e2") }
-	offered := make(chan runs.Submit, 1)
-	o.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
+	offered := make(chan runs.SubmitRequest, 1)
+	o.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		offered <- in
-		return runs.Submitted{Queued: true}, nil
+		return runs.SubmitResult{Queued: true}, nil
 	}
 	in := inputOf("r2", "")
 	in.Messages = nil

@@ -51,7 +51,7 @@ type reached struct {
 	mu        sync.Mutex
 	workflows []string
 	// submit receives the submissions and decisions.
-	submit func(runs.Submit)
+	submit func(runs.SubmitRequest)
 }
 
 func (r *reached) note(workflow string) {
@@ -60,7 +60,7 @@ func (r *reached) note(workflow string) {
 	r.workflows = append(r.workflows, workflow)
 }
 
-func (r *reached) hear(in runs.Submit) {
+func (r *reached) hear(in runs.SubmitRequest) {
 	if r.submit != nil {
 		r.submit(in)
 	}
@@ -74,10 +74,10 @@ func (r *reached) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOpt
 func (r *reached) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	r.note(o.WorkflowID)
 	switch in := o.Args[0].(type) {
-	case runs.Submit:
+	case runs.SubmitRequest:
 		r.hear(in)
-	case runs.Decide:
-		r.hear(runs.Submit{Decisions: in.Decisions})
+	case runs.DecideRequest:
+		r.hear(runs.SubmitRequest{Decisions: in.Decisions})
 	}
 	return nil, serviceerror.NewNotFound("none")
 }

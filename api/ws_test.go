@@ -203,8 +203,8 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		return running("e-other")
 	}
 	n.temporal.submit = busyWith("other")
-	n.temporal.steer = func(runs.Steer) (runs.Steered, error) {
-		return runs.Steered{}, temporal.NewApplicationError("over", runs.ErrorNotActive)
+	n.temporal.steer = func(runs.SteerRequest) (runs.SteerResult, error) {
+		return runs.SteerResult{}, temporal.NewApplicationError("over", runs.ErrorNotActive)
 	}
 	here := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()

@@ -18,8 +18,8 @@ type ActiveStep struct {
 	Cost   int64 `json:"cost,omitempty"`
 }
 
-// Active is the detail of ErrorBusy, ErrorInterrupted and ErrorMissingResults.
-type Active struct {
+// ActiveRun is the detail of ErrorBusy, ErrorInterrupted and ErrorMissingResults.
+type ActiveRun struct {
 	RunID string `json:"run"`
 	// Waiting are the calls that the run waits for.
 	Waiting []string `json:"waiting,omitempty"`

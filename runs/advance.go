@@ -10,7 +10,7 @@ import (
 // ReplaceEvent corrects a cancel that was reported for a call which had in fact ended: it applies
 // to the step that next has reached. A pipeline that is at its end, or compensates, is not
 // cancelled.
-func (w *Position) ReplaceEvent(next Advanced, event *pipeline.Event) {
+func (w *PipelinePosition) ReplaceEvent(next AdvanceResult, event *pipeline.Event) {
 	switch {
 	case event.Kind != pipeline.EventCancelled:
 	case next.IsEnd(), next.Cursor.Undoing != nil:
@@ -20,14 +20,14 @@ func (w *Position) ReplaceEvent(next Advanced, event *pipeline.Event) {
 	}
 }
 
-// Advance is the input of ActivityAdvance, which records how the active step ended and finds the
-// next one.
-type Advance struct {
+// AdvanceInput is the input of ActivityAdvance, which records how the active step ended and finds
+// the next one.
+type AdvanceInput struct {
 	Step
 	Beginning
 	// Announces is set in a subagent's first step: the call that it works for.
-	Announces *ToolCall `json:"announces,omitempty"`
-	Position  Position  `json:"position"`
+	Announces *ToolCall        `json:"announces,omitempty"`
+	Position  PipelinePosition `json:"position"`
 	// Now is the workflow's time, by which deadlines are measured.
 	Now time.Time `json:"now"`
 	// Tree are the steps of a program, when it begins them. Expression is what a program evaluates:
@@ -50,9 +50,9 @@ type Advance struct {
 	AfterCall bool `json:"-"`
 }
 
-// Advanced is the output of ActivityAdvance: the next action of the pipeline, and its cursor. The
-// pipeline is at its end if [Advanced.IsEnd].
-type Advanced struct {
+// AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its cursor.
+// The pipeline is at its end if [AdvanceResult.IsEnd].
+type AdvanceResult struct {
 	Seq    uint64          `json:"seq"`
 	Cursor pipeline.Cursor `json:"cursor"`
 	Active *ActiveStep     `json:"active,omitempty"`
@@ -74,12 +74,12 @@ type Advanced struct {
 }
 
 // IsEnd reports whether the pipeline has come to its end.
-func (a Advanced) IsEnd() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
+func (a AdvanceResult) IsEnd() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
 
-// Advance returns the chained advance for a call that has ended. opened is the last record of the
-// lane on which the agent speaks. The call must have a Chained.
-func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
-	in := Advance{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
+// AdvanceInput returns the chained advance for a call that has ended. opened is the last record of
+// the lane on which the agent speaks. The call must have a Chained.
+func (c ToolCall) Advance(opened uint64, now time.Time) AdvanceInput {
+	in := AdvanceInput{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
 	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
 	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, Place: *c.Place, CallID: c.CallID}
 	in.Position.Event = &pipeline.Event{Kind: pipeline.EventDone}

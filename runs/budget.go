@@ -16,8 +16,8 @@ type Budget struct {
 	Deadline time.Time `json:"deadline"`
 	// Usage is what the model calls of this run used, with those of its subagents and branches that
 	// have ended.
-	Usage []Usage `json:"usage,omitempty"`
-	Spent Spent   `json:"spent,omitzero"`
+	Usage []Usage    `json:"usage,omitempty"`
+	Spent PriorUsage `json:"spent,omitzero"`
 }
 
 // Begin starts the clock of a run without predecessors.
@@ -27,7 +27,7 @@ func (b *Budget) Begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(
 // after an input that abandoned all interrupts: that input begins other work.
 func (b *Budget) Resume(l Limits, s *Interrupts) {
 	switch {
-	case s == nil || s.Spent == nil || !slices.ContainsFunc(s.Calls, Interrupt.isKept):
+	case s == nil || s.Spent == nil || !slices.ContainsFunc(s.Items, Interrupt.isKept):
 	case l.Soft == nil:
 		b.Spent.Day = s.Spent.Day
 	default:
@@ -55,7 +55,7 @@ func (b *Budget) cost() int64 {
 }
 
 // spent returns what was done for the input until now.
-func (b *Budget) spent(l Limits, now time.Time) Spent {
+func (b *Budget) spent(l Limits, now time.Time) PriorUsage {
 	s := b.Spent
 	s.Tokens, s.Cost = b.tokens(), b.cost()
 	s.Duration = l.Duration - b.Deadline.Sub(now)
@@ -63,13 +63,13 @@ func (b *Budget) spent(l Limits, now time.Time) Spent {
 }
 
 // Carried returns what the run after an interrupt takes over; nil = nothing.
-func (b *Budget) Carried(l Limits, now time.Time) *Spent {
+func (b *Budget) Carried(l Limits, now time.Time) *PriorUsage {
 	switch {
 	case l.Soft != nil:
 		used := b.spent(l, now)
 		return &used
 	case b.Spent.Day != (DayAllowance{}):
-		return &Spent{Day: b.Spent.Day}
+		return &PriorUsage{Day: b.Spent.Day}
 	}
 	return nil
 }

@@ -39,13 +39,13 @@ type Decision struct {
 	Remember RememberScope `json:"remember,omitempty"`
 }
 
-// Decide is the payload of UpdateDecide. Each decision is judged for itself.
-type Decide struct {
+// DecideRequest is the payload of UpdateDecide. Each decision is judged for itself.
+type DecideRequest struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// Decided is the result of UpdateDecide, with a result for each decision.
-type Decided struct {
+// DecideResult is the result of UpdateDecide, with a result for each decision.
+type DecideResult struct {
 	Results []DecisionResult `json:"results"`
 }
 

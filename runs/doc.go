@@ -8,6 +8,6 @@
 // [MaxPayload] bytes (see [DataConverter]).
 //
 // The central types are [Input], which starts a run and carries it on; [Interrupts], which a run
-// waits for; [Position], which is how far a pipeline has come; and [Budget], which is what the run
-// has used of its [Limits].
+// waits for; [PipelinePosition], which is how far a pipeline has come; and [Budget], which is what
+// the run has used of its [Limits].
 package runs

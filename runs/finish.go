@@ -2,8 +2,8 @@ package runs
 
 import "time"
 
-// Finish is the input of ActivityFinish, which writes the run's terminal record.
-type Finish struct {
+// FinishInput is the input of ActivityFinish, which writes the run's terminal record.
+type FinishInput struct {
 	Run       Ref     `json:"run"`
 	Execution string  `json:"execution"`
 	After     uint64  `json:"after"`
@@ -32,8 +32,9 @@ type Finish struct {
 	Unfinished []Lane `json:"unfinished,omitempty"`
 }
 
-// Finished is the run's terminal record: the one that was written, or an earlier one, which stands.
-type Finished struct {
+// FinishResult is the run's terminal record: the one that was written, or an earlier one, which
+// stands.
+type FinishResult struct {
 	Outcome Outcome `json:"outcome"`
 	Code    string  `json:"code,omitempty"`
 	Seq     uint64  `json:"seq"`
@@ -104,13 +105,13 @@ const ErrorRunFailed = "run_failed"
 // AdoptTimes takes over from the terminal record when the interrupts opened and when they expire; w
 // may be nil. The record may be older than this attempt at the workflow task, if a worker died
 // after writing it.
-func (s *Interrupts) AdoptTimes(done Finished) {
+func (s *Interrupts) AdoptTimes(done FinishResult) {
 	if s == nil {
 		return
 	}
-	for i := range s.Calls {
-		if at, ok := done.Expires[s.Calls[i].ID]; ok {
-			s.Calls[i].Expires = at
+	for i := range s.Items {
+		if at, ok := done.Expires[s.Items[i].ID]; ok {
+			s.Items[i].Expires = at
 		}
 	}
 	if done.AskedAt.IsZero() {

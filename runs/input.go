@@ -105,7 +105,7 @@ type Progress struct {
 	Turn      int  `json:"turn"`
 	Paused    bool `json:"paused,omitempty"`
 	Cancelled bool `json:"cancelled,omitempty"`
-	Positions
+	LaneSequences
 	Steering
 	Budget
 	// Subagents is how many have been started, Handoffs how often the thread was handed over.
@@ -116,7 +116,7 @@ type Progress struct {
 	// Held are the interrupts of a turn that has not ended.
 	Held *Interrupts `json:"held,omitempty"`
 	// Position is set if the agent is a pipeline.
-	Position *Position `json:"position,omitempty"`
+	Position *PipelinePosition `json:"position,omitempty"`
 }
 
 // Result is how a run ended, as its terminal record in the log says.

@@ -67,8 +67,8 @@ func (c *Interrupt) number() int {
 	return c.Asked.Number
 }
 
-// Question names the interrupt; the name is unique in the run.
-func (c *Interrupt) Question() string {
+// Name names the interrupt; the name is unique in the run.
+func (c *Interrupt) Name() string {
 	if c.Asked == nil {
 		return c.ID
 	}

@@ -23,8 +23,8 @@ func (s *Interrupts) DecidedHandoff() *Handoff {
 		return nil
 	}
 	h := *s.Handoff
-	if at := slices.IndexFunc(s.Calls, func(c Interrupt) bool { return c.Child == 0 && h.Is(c.Index) }); at >= 0 {
-		h.Waited = &s.Calls[at]
+	if at := slices.IndexFunc(s.Items, func(c Interrupt) bool { return c.Child == 0 && h.Is(c.Index) }); at >= 0 {
+		h.Waited = &s.Items[at]
 	}
 	return &h
 }
@@ -46,7 +46,7 @@ func (s *Interrupts) StepName(step string) string {
 // ([Interrupts.Fits]).
 type Interrupts struct {
 	MessageID string      `json:"messageId"`
-	Calls     []Interrupt `json:"calls"`
+	Items     []Interrupt `json:"calls"`
 	// Subagents are the agents to which calls hand work.
 	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Handoff is the call that hands the thread over after all others; nil = none does.
@@ -62,9 +62,9 @@ type Interrupts struct {
 	After    uint64 `json:"after,omitempty"`
 	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the
 	// steps of a program. Position is where the pipeline continues.
-	Step     string    `json:"step,omitempty"`
-	Tree     uint64    `json:"tree,omitempty"`
-	Position *Position `json:"position,omitempty"`
+	Step     string            `json:"step,omitempty"`
+	Tree     uint64            `json:"tree,omitempty"`
+	Position *PipelinePosition `json:"position,omitempty"`
 	// Opened is when they were announced. Reminders, escalations and expiry count from then.
 	Opened time.Time `json:"opened,omitzero"`
 	// Round counts how often the run was held in the same turn before.
@@ -72,7 +72,7 @@ type Interrupts struct {
 	// Exceeded is the soft limit that the only call is about; nil = none. Spent is what the next
 	// run takes over.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
-	Spent    *Spent         `json:"spent,omitempty"`
+	Spent    *PriorUsage    `json:"spent,omitempty"`
 	// Pending are the notifications that have not been sent, oldest first. Notified is how many
 	// there were.
 	Pending  []PendingNotification `json:"pending,omitempty"`
@@ -81,7 +81,7 @@ type Interrupts struct {
 
 // HasMissedDeadline reports whether an interrupt expired with the deadline of its step.
 func (s *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
-	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(s.Calls, func(c Interrupt) bool {
+	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(s.Items, func(c Interrupt) bool {
 		return c.Child == 0 && c.Decision != nil && c.Decision.Kind == DecisionExpire && !c.Expires.Before(l.Deadline)
 	})
 }
@@ -89,7 +89,7 @@ func (s *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
 // AsksPeople reports whether people decide about one of the calls, as opposed to the client's own
 // tools.
 func (s *Interrupts) AsksPeople() bool {
-	return slices.ContainsFunc(s.Calls, func(c Interrupt) bool { return c.AsksPeople() })
+	return slices.ContainsFunc(s.Items, func(c Interrupt) bool { return c.AsksPeople() })
 }
 
 // Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else
@@ -106,9 +106,9 @@ func (s *Interrupts) Find(callID string) *Interrupt {
 	if s == nil {
 		return nil
 	}
-	for i := range s.Calls {
-		if s.Calls[i].ID == callID {
-			return &s.Calls[i]
+	for i := range s.Items {
+		if s.Items[i].ID == callID {
+			return &s.Items[i]
 		}
 	}
 	return nil
@@ -117,7 +117,7 @@ func (s *Interrupts) Find(callID string) *Interrupt {
 // Open returns the IDs of the calls without a decision, as if those in except were taken, and
 // whether people are asked about any.
 func (s *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
-	for _, c := range s.Calls {
+	for _, c := range s.Items {
 		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
 			ids, asks = append(ids, c.ID), asks || c.AsksPeople()
 		}
@@ -128,8 +128,8 @@ func (s *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
 // CancelAnnounced cancels the open interrupts that people were notified of.
 func (s *Interrupts) CancelAnnounced(now time.Time) {
 	var left []*Interrupt
-	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Announced && c.Decision == nil {
+	for i := range s.Items {
+		if c := &s.Items[i]; c.Announced && c.Decision == nil {
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
 			left = append(left, c)
 		}
@@ -141,8 +141,8 @@ func (s *Interrupts) CancelAnnounced(now time.Time) {
 func (s *Interrupts) CancelAll(now time.Time) {
 	s.CancelAnnounced(now)
 	s.Abandon()
-	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Decision == nil {
+	for i := range s.Items {
+		if c := &s.Items[i]; c.Decision == nil {
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
 		}
 	}
@@ -150,7 +150,7 @@ func (s *Interrupts) CancelAll(now time.Time) {
 
 // HasDecision reports whether a call is decided.
 func (s *Interrupts) HasDecision() bool {
-	return slices.ContainsFunc(s.Calls, func(c Interrupt) bool { return c.Decision != nil })
+	return slices.ContainsFunc(s.Items, func(c Interrupt) bool { return c.Decision != nil })
 }
 
 // IsResolved reports whether all calls are decided.
@@ -161,8 +161,8 @@ func (s *Interrupts) IsResolved() bool {
 
 // Abandon decides the client's open tool calls: the client went on without results.
 func (s *Interrupts) Abandon() {
-	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Decision == nil && c.Client {
+	for i := range s.Items {
+		if c := &s.Items[i]; c.Decision == nil && c.Client {
 			c.Decision = &Decision{CallID: c.ID, Kind: DecisionAbandon}
 		}
 	}
@@ -170,14 +170,14 @@ func (s *Interrupts) Abandon() {
 
 // FailsRun reports whether an interrupt expired whose rule then fails the run.
 func (s *Interrupts) FailsRun() bool {
-	return slices.ContainsFunc(s.Calls, func(c Interrupt) bool {
+	return slices.ContainsFunc(s.Items, func(c Interrupt) bool {
 		return c.Approval != nil && c.Decision.Kind == DecisionExpire && c.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
 // HasEdits reports whether calls are made with other arguments than the model's.
 func (s *Interrupts) HasEdits() bool {
-	return s != nil && slices.ContainsFunc(s.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
+	return s != nil && slices.ContainsFunc(s.Items, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
 }
 
 // NoteDelivered notes that an input contains a result that was taken before: it is in the
@@ -192,9 +192,9 @@ func (s *Interrupts) NoteDelivered(d Decision) {
 // OpenQuestions returns the names of the open interrupts.
 func (s *Interrupts) OpenQuestions() []string {
 	var names []string
-	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Decision == nil {
-			names = append(names, c.Question())
+	for i := range s.Items {
+		if c := &s.Items[i]; c.Decision == nil {
+			names = append(names, c.Name())
 		}
 	}
 	return names
@@ -203,5 +203,5 @@ func (s *Interrupts) OpenQuestions() []string {
 // Add adds questions of tools, in the order of their calls.
 func (s *Interrupts) Add(raised []Interrupt) {
 	slices.SortFunc(raised, func(a, b Interrupt) int { return a.Index - b.Index })
-	s.Calls = append(s.Calls, raised...)
+	s.Items = append(s.Items, raised...)
 }

@@ -7,7 +7,7 @@ func (s *Interrupts) Reserve() int {
 		return 0
 	}
 	room := s.maxPending()
-	for _, c := range s.Calls {
+	for _, c := range s.Items {
 		if c.Decision == nil {
 			room += maxDecision + c.Approval.maxVotes()*maxVote
 		}
@@ -22,13 +22,13 @@ func (s *Interrupts) Fits(in Input) bool { return s.FitsWith(in, 0) }
 // FitsWith is Fits if the payload has more bytes besides. It counts a full queue, and the largest
 // decision and all votes for each call.
 func (s *Interrupts) FitsWith(in Input, more int) bool {
-	if len(s.Calls) > MaxInterrupts {
+	if len(s.Items) > MaxInterrupts {
 		return false
 	}
 	in.Queue, in.Resume = nil, nil
 	body, err := Encode(ParkedInput{Run: in, Interrupts: s}) //workflowcheck:ignore the same value gives the same text
 	room := s.maxPending() + MaxQueue + more
-	for _, c := range s.Calls {
+	for _, c := range s.Items {
 		room += maxDecision + c.Approval.maxVotes()*maxVote
 	}
 	return err == nil && len(body)+room <= MaxPayload

@@ -4,7 +4,7 @@ package runs
 // opened. said are the thread's interrupts of that child, as its first suspended one; w are those
 // with which the child ended.
 func (s *Interrupts) AdoptDecisions(decided *Interrupts) {
-	for _, c := range decided.Of(1).Calls {
+	for _, c := range decided.Of(1).Items {
 		if own := s.Find(c.ID); own != nil {
 			within := own.Child
 			*own = c
@@ -26,9 +26,9 @@ func (s *Interrupts) Adopt(child SuspendedChild, below *Interrupts) {
 		deeper.Parent += at
 		s.Suspended = append(s.Suspended, deeper)
 	}
-	for _, c := range below.Calls {
+	for _, c := range below.Items {
 		c.Child += at
-		s.Calls = append(s.Calls, c)
+		s.Items = append(s.Items, c)
 	}
 }
 
@@ -45,10 +45,10 @@ func (s *Interrupts) Of(i int) *Interrupts {
 			places[j+1] = len(below.Suspended)
 		}
 	}
-	for _, c := range s.Calls {
+	for _, c := range s.Items {
 		if within, ok := places[c.Child]; ok {
 			c.Child = within
-			below.Calls = append(below.Calls, c)
+			below.Items = append(below.Items, c)
 		}
 	}
 	return below

@@ -58,8 +58,8 @@ func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*In
 	}
 	news := &s.Pending[at]
 	news.At = now
-	for i := range s.Calls {
-		if slices.Contains(calls, &s.Calls[i]) && !slices.Contains(news.Calls, i) {
+	for i := range s.Items {
+		if slices.Contains(calls, &s.Items[i]) && !slices.Contains(news.Calls, i) {
 			news.Calls = append(news.Calls, i)
 		}
 	}
@@ -68,8 +68,8 @@ func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*In
 // NoteOpened adds the notification that interrupts are open, for those that people do not know.
 func (s *Interrupts) NoteOpened() {
 	var asked []*Interrupt
-	for i := range s.Calls {
-		if c := &s.Calls[i]; c.AsksPeople() && !c.Announced {
+	for i := range s.Items {
+		if c := &s.Items[i]; c.AsksPeople() && !c.Announced {
 			c.Announced = true
 			asked = append(asked, c)
 		}
@@ -78,7 +78,7 @@ func (s *Interrupts) NoteOpened() {
 }
 
 // maxPending returns how many bytes all pending notifications may take.
-func (s *Interrupts) maxPending() int { return 7 * (96 + 3*len(s.Calls)) }
+func (s *Interrupts) maxPending() int { return 7 * (96 + 3*len(s.Items)) }
 
 // Notification returns the first pending one. It has no calls if all were decided meanwhile: the
 // next notification tells that.
@@ -91,7 +91,7 @@ func (s *Interrupts) Notification(thread Ref) Notification {
 	}
 	passes := news.Event == EventVoted || news.Event == EventReminded || news.Event == EventEscalated
 	for _, i := range news.Calls {
-		if c := s.Calls[i]; !passes || c.Decision == nil {
+		if c := s.Items[i]; !passes || c.Decision == nil {
 			n.Calls = append(n.Calls, c)
 		}
 	}

@@ -17,7 +17,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 	if _, err := converter.ToPayload(fits); err != nil {
 		t.Errorf("%d bytes: %v", len(fits), err)
 	}
-	_, err := converter.ToPayloads("small", runs.Finish{Message: fits})
+	_, err := converter.ToPayloads("small", runs.FinishInput{Message: fits})
 	var tooLarge *runs.PayloadError
 	if !errors.As(err, &tooLarge) || tooLarge.Value != "runs.Finish" || tooLarge.Size <= runs.MaxPayload {
 		t.Fatalf("content in a payload: %v, want a PayloadError that names it", err)
@@ -25,8 +25,8 @@ func TestPayloadsAreBounded(t *testing.T) {
 	if strings.Contains(err.Error(), "xxx") || !strings.Contains(err.Error(), "values[1]") {
 		t.Errorf("error: got %.100s, want the value's name without content", err)
 	}
-	var back runs.Finish
-	p, err := converter.ToPayloads(runs.Finish{Code: "c"})
+	var back runs.FinishInput
+	p, err := converter.ToPayloads(runs.FinishInput{Code: "c"})
 	if err != nil || converter.FromPayloads(p, &back) != nil || back.Code != "c" {
 		t.Errorf("decoded value: got %+v, %v", back, err)
 	}
@@ -49,7 +49,7 @@ func oddestIDsFit(t *testing.T, odd string) {
 	n := int64(1 << 53)
 	usage := runs.Usage{Provider: name, Model: strings.Repeat("m", 128), Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
 	step := runs.Step{Run: run, Execution: hash, Agent: name, Revision: hash, ID: "1000/tools/7", Turn: 1000, Name: "tools", Closes: "model", After: 1 << 60}
-	finish := runs.Finish{Run: run, Execution: hash, After: 1 << 60, Outcome: runs.OutcomeError, Code: name, Message: strings.Repeat("m", 200), Beginning: runs.Beginning{Input: 1 << 60, Digest: hash}, Agent: name, Revision: hash, First: "1/model"}
+	finish := runs.FinishInput{Run: run, Execution: hash, After: 1 << 60, Outcome: runs.OutcomeError, Code: name, Message: strings.Repeat("m", 200), Beginning: runs.Beginning{Input: 1 << 60, Digest: hash}, Agent: name, Revision: hash, First: "1/model"}
 	answer := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 1 << 60, MessageID: name, Finish: "content_filter", Usage: usage}
 	for i := range 9 {
 		finish.Unfinished = append(finish.Unfinished, runs.Lane{Index: i, After: 1 << 60})
@@ -63,16 +63,16 @@ func oddestIDsFit(t *testing.T, odd string) {
 	for i := range runs.MaxInterrupts {
 		decision := &runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: hash, Input: 1 << 60, Args: hash[:32]}
 		call := runs.Call{ID: id, Tool: name, Approval: &runs.Approval{Rule: 31, Args: hash[:32], Expires: 1 << 60, OnExpiry: runs.OnExpiryReject}}
-		waits.Calls = append(waits.Calls, runs.Interrupt{Call: call, Index: i, Expires: time.Now(), Decision: decision})
+		waits.Items = append(waits.Items, runs.Interrupt{Call: call, Index: i, Expires: time.Now(), Decision: decision})
 	}
 	ordinary := runs.Input{Run: runs.Ref{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}
 	in := runs.Input{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Token: name}
 	for _, value := range []any{
 		ordinary, runs.ParkedInput{Run: ordinary},
-		in, runs.Submit{RunID: odd, Digest: hash, OnBusy: runs.OnBusyInterrupt, Offer: &in},
+		in, runs.SubmitRequest{RunID: odd, Digest: hash, OnBusy: runs.OnBusyInterrupt, Offer: &in},
 		runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1 << 60, Digest: hash}},
 		runs.ToolCall{Step: step, Open: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},
-		finish, answer, runs.Submit{RunID: odd, Digest: hash}, runs.Active{RunID: odd},
+		finish, answer, runs.SubmitRequest{RunID: odd, Digest: hash}, runs.ActiveRun{RunID: odd},
 	} {
 		if _, err := runs.DataConverter().ToPayload(value); err != nil {
 			t.Error(err)

@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// Position is how far a pipeline has come. The workflow carries it from step to step, run to run
-// and execution to execution. Only the activity pipeline.advance interprets the cursor.
-type Position struct {
+// PipelinePosition is how far a pipeline has come. The workflow carries it from step to step, run
+// to run and execution to execution. Only the activity pipeline.advance interprets the cursor.
+type PipelinePosition struct {
 	Cursor pipeline.Cursor `json:"cursor"`
 	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have
 	// others.
@@ -54,7 +54,7 @@ type PendingEnd struct {
 }
 
 // Prefix begins the IDs of the steps of a program.
-func (w *Position) Prefix() string {
+func (w *PipelinePosition) Prefix() string {
 	if w == nil || w.Number == 0 {
 		return ""
 	}
@@ -62,7 +62,7 @@ func (w *Position) Prefix() string {
 }
 
 // question returns the record with what the active step asks people; 0 = it asks nothing.
-func (w *Position) question() uint64 {
+func (w *PipelinePosition) question() uint64 {
 	if w == nil || w.Active == nil || len(w.Active.Place.Prompts) == 0 {
 		return 0
 	}

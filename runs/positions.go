@@ -2,10 +2,10 @@ package runs
 
 import "slices"
 
-// Positions are the places in the run's log that an execution has reached. They tell the next
+// LaneSequences are the places in the run's log that an execution has reached. They tell the next
 // activity what it must have seen, and what attempts that failed may have left open. The zero value
 // is that of a run that has not begun.
-type Positions struct {
+type LaneSequences struct {
 	// Main is the last record of the main lane, on which the run's agent speaks; 0 = the run has
 	// not begun.
 	Main uint64 `json:"main"`
@@ -23,26 +23,26 @@ type Positions struct {
 }
 
 // HasBegun reports whether the log has a record of the run.
-func (p *Positions) HasBegun() bool { return p.Main > 0 }
+func (p *LaneSequences) HasBegun() bool { return p.Main > 0 }
 
 // ProvideLanes makes room for calls on the first n lanes.
-func (p *Positions) ProvideLanes(n int) {
+func (p *LaneSequences) ProvideLanes(n int) {
 	for len(p.Lanes) < n {
 		p.Lanes = append(p.Lanes, 0)
 	}
 }
 
 // LeaveUnfinished notes a lane whose call came to no end.
-func (p *Positions) LeaveUnfinished(l Lane) { p.Unfinished = append(p.Unfinished, l) }
+func (p *LaneSequences) LeaveUnfinished(l Lane) { p.Unfinished = append(p.Unfinished, l) }
 
 // Retry forgets that a lane is unfinished: another activity takes it over.
-func (p *Positions) Retry(lane int) {
+func (p *LaneSequences) Retry(lane int) {
 	p.Unfinished = slices.DeleteFunc(p.Unfinished, func(l Lane) bool { return l.Index == lane })
 }
 
 // TakeOver notes that the record seq of the main lane closed what unfinished lanes and a failed
 // step had left open. The ends of the lanes of calls are unknown from then on.
-func (p *Positions) TakeOver(seq uint64) {
+func (p *LaneSequences) TakeOver(seq uint64) {
 	for _, lane := range p.Unfinished {
 		if !lane.Branch {
 			p.Lanes[lane.Index] = 0

@@ -9,8 +9,8 @@ const MaxReminders = 50
 // zero = never.
 func (s *Interrupts) NextTime() time.Time {
 	var next time.Time
-	for i := range s.Calls {
-		c := &s.Calls[i]
+	for i := range s.Items {
+		c := &s.Items[i]
 		if c.Decision != nil || !c.AsksPeople() {
 			continue
 		}
@@ -32,8 +32,8 @@ func (s *Interrupts) NextTime() time.Time {
 // while no worker ran are one.
 func (s *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
-	for i := range s.Calls {
-		c := &s.Calls[i]
+	for i := range s.Items {
+		c := &s.Items[i]
 		switch {
 		case c.Decision != nil || !c.AsksPeople():
 			continue

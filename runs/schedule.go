@@ -19,11 +19,11 @@ type FireInput struct {
 	Fire string `json:"fire,omitempty"`
 	// Fired is set if the execution continues the firing of the one before it, and for the activity
 	// that cancels the run.
-	Fired *Fired `json:"fired,omitempty"`
+	Fired *FiredRun `json:"fired,omitempty"`
 }
 
-// Fired is the run that a firing started.
-type Fired struct {
+// FiredRun is the run that a firing started.
+type FiredRun struct {
 	Run Ref `json:"run"`
 	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
 	Refused string `json:"refused,omitempty"`
@@ -32,22 +32,22 @@ type Fired struct {
 	AlreadyBegun bool `json:"alreadyBegun,omitempty"`
 }
 
-// Ended is the payload of SignalEnded: how the run of a firing ended. If the outcome is empty or
+// RunEnd is the payload of SignalEnded: how the run of a firing ended. If the outcome is empty or
 // OutcomeFenced, the firing reads it from the log.
-type Ended struct {
+type RunEnd struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	Code    string  `json:"code,omitempty"`
 }
 
-// Status is how far a run has come. Over means that no run continues it, and no interrupts are
+// RunStatus is how far a run has come. Over means that no run continues it, and no interrupts are
 // open.
-type Status struct {
+type RunStatus struct {
 	Over bool `json:"over,omitempty"`
-	Ended
+	RunEnd
 }
 
 // FireResult is the result of schedule.fire.v1.
 type FireResult struct {
-	Fired
-	Ended
+	FiredRun
+	RunEnd
 }

@@ -2,9 +2,9 @@ package runs
 
 import "time"
 
-// Spent is what was used for an input, besides the usage of this run. A run that continues another
-// one takes it over: all of it if the agent has soft limits, and otherwise only Day.
-type Spent struct {
+// PriorUsage is what was used for an input, besides the usage of this run. A run that continues
+// another one takes it over: all of it if the agent has soft limits, and otherwise only Day.
+type PriorUsage struct {
 	// Turns counts the model calls, those of this run included.
 	Turns int `json:"turns,omitempty"`
 	// Tokens, Cost and Duration are those of the earlier runs for the input.

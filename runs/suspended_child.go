@@ -32,10 +32,10 @@ type SuspendedChild struct {
 	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Branch is the index of a branch; nil = the child is a subagent. Position is set in a
 	// pipeline. Step and Tree are those of [InterruptSource].
-	Branch   *int      `json:"branch,omitempty"`
-	Position *Position `json:"position,omitempty"`
-	Step     string    `json:"step,omitempty"`
-	Tree     uint64    `json:"tree,omitempty"`
+	Branch   *int              `json:"branch,omitempty"`
+	Position *PipelinePosition `json:"position,omitempty"`
+	Step     string            `json:"step,omitempty"`
+	Tree     uint64            `json:"tree,omitempty"`
 	// Parent is the suspended child that started it, as an index from 1; 0 = the run's own agent
 	// did.
 	Parent int `json:"parent,omitempty"`

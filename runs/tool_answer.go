@@ -26,5 +26,5 @@ type ToolAnswer struct {
 	Failed              *pipeline.Failure `json:"failed,omitempty"`
 	MayNeedCompensation bool              `json:"mayNeedCompensation,omitempty"`
 	// Advanced is the answer to the chained advance; nil = the activity did not make it.
-	Advanced *Advanced `json:"advanced,omitempty"`
+	Advanced *AdvanceResult `json:"advanced,omitempty"`
 }

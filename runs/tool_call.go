@@ -14,10 +14,10 @@ type ChainedAdvance struct {
 	ID string `json:"step"`
 	// Position is the pipeline's position, without the active step, which is the call, and its
 	// event.
-	Position Position `json:"position"`
+	Position PipelinePosition `json:"position"`
 	// Now is when the workflow scheduled the call. Deadlines are measured by this clock.
 	Now time.Time `json:"now"`
-	// Day is that of the [Advance].
+	// Day is that of the [AdvanceInput].
 	Day *DayAllowance `json:"day,omitempty"`
 }
 

@@ -14,8 +14,8 @@ const (
 	OnBusySteer OnBusy = "steer"
 )
 
-// Submit is the payload of UpdateSubmit: it offers a run to the workflow of its thread.
-type Submit struct {
+// SubmitRequest is the payload of UpdateSubmit: it offers a run to the workflow of its thread.
+type SubmitRequest struct {
 	RunID  string `json:"run"`
 	Digest string `json:"digest"`
 	OnBusy OnBusy `json:"onBusy,omitempty"` // none is OnBusyReject
@@ -25,8 +25,8 @@ type Submit struct {
 	Offer *Input `json:"offer,omitempty"`
 }
 
-// Submitted is the result of UpdateSubmit.
-type Submitted struct {
+// SubmitResult is the result of UpdateSubmit.
+type SubmitResult struct {
 	// Attached: the run is active already.
 	Attached bool `json:"attached,omitempty"`
 	// Queued: the run will be active.
@@ -39,30 +39,31 @@ type Submitted struct {
 	Open bool `json:"open,omitempty"`
 }
 
-// Cancel is the payload of SignalCancel. A signal reaches a workflow that no worker can run at the
-// moment. It names the run, because the thread may have another one by now.
-type Cancel struct {
+// CancelRequest is the payload of SignalCancel. A signal reaches a workflow that no worker can run
+// at the moment. It names the run, because the thread may have another one by now.
+type CancelRequest struct {
 	RunID string `json:"run"`
 }
 
-// Steer is the payload of UpdateSteer: a message to the active run, by the sequence of its proposal
-// in the log. The same proposal is taken once.
-type Steer struct {
+// SteerRequest is the payload of UpdateSteer: a message to the active run, by the sequence of its
+// proposal in the log. The same proposal is taken once.
+type SteerRequest struct {
 	RunID string `json:"run"`
 	Input uint64 `json:"input"`
 }
 
-// Steered is the result of UpdateSteer.
-type Steered struct {
+// SteerResult is the result of UpdateSteer.
+type SteerResult struct {
 	Repeated bool `json:"repeated,omitempty"`
 }
 
-// Pause is the payload of UpdatePause and UpdateResume. RunID is the run; "" means the active one.
-type Pause struct {
+// PauseRequest is the payload of UpdatePause and UpdateResume. RunID is the run; "" means the
+// active one.
+type PauseRequest struct {
 	RunID string `json:"run,omitempty"`
 }
 
-// Paused is the result of UpdatePause and UpdateResume, with the active run.
-type Paused struct {
+// PauseResult is the result of UpdatePause and UpdateResume, with the active run.
+type PauseResult struct {
 	RunID string `json:"run"`
 }

@@ -215,8 +215,8 @@ func (c *Interrupt) DecidingVotes() []Vote {
 func (s *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
 	released := []*Interrupt{decided}
 	d := decided.Decision
-	for i := range s.Calls {
-		c := &s.Calls[i]
+	for i := range s.Items {
+		c := &s.Items[i]
 		open := c.Decision == nil && c.Approval != nil && !c.expired(now)
 		if d.Remember == "" || !open || c.Tool != decided.Tool ||
 			d.Remember == RememberArguments && c.Approval.canonical() != decided.Approval.canonical() ||

@@ -8,7 +8,8 @@ type Delivery struct {
 	Webhook string `json:"webhook"`
 }
 
-// Delivered is the receiver's final answer: a success, or 410 if it wants no more of these events.
-type Delivered struct {
+// DeliveryResult is the receiver's final answer: a success, or 410 if it wants no more of these
+// events.
+type DeliveryResult struct {
 	Status int `json:"status"`
 }

@@ -95,9 +95,9 @@ func (s *AttemptOutput) add(ctx context.Context, rec *Record, said *strings.Buil
 	return nil
 }
 
-// SpeakingLanes returns the lanes of a run on which the subagent with the given lane, and subagents
+// AgentLanes returns the lanes of a run on which the subagent with the given lane, and subagents
 // within it, write model calls.
-func (l *Log) SpeakingLanes(ctx context.Context, run Run, lane Lane) ([]Lane, error) {
+func (l *Log) AgentLanes(ctx context.Context, run Run, lane Lane) ([]Lane, error) {
 	lanes, err := l.lanes(ctx, run)
 	if err != nil {
 		return nil, err

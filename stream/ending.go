@@ -7,24 +7,24 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Ending is how a run ended, read from its terminal record.
-type Ending struct {
+// RunEnding is how a run ended, read from its terminal record.
+type RunEnding struct {
 	// Outcome is "success", "interrupt", "cancelled" or "error"; Code is the code of the error.
 	Outcome, Code string
 	// Interrupts are those that the run ended with.
 	Interrupts []agui.Interrupt
 }
 
-// sealing is the result of a terminal record: the agent that has the thread after the run, if a
-// handoff has changed it.
-type sealing struct {
+// terminalNote is the result of a terminal record: the agent that has the thread after the run, if
+// a handoff has changed it.
+type terminalNote struct {
 	Agent string `json:"agent"`
 }
 
-// sealedFor returns the agent that has the thread after a terminal record; "" = the agent with
+// finalAgent returns the agent that has the thread after a terminal record; "" = the agent with
 // which the run began.
-func (r *Record) sealedFor(ctx context.Context) (string, error) {
-	var note sealing
+func (r *Record) finalAgent(ctx context.Context) (string, error) {
+	var note terminalNote
 	if !r.HasResult() {
 		return "", nil
 	}
@@ -32,15 +32,15 @@ func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	return note.Agent, err
 }
 
-// Outcomes of an Ending: RUN_FINISHED without an outcome means endedWell, RUN_ERROR means
+// Outcomes of an Ending: RUN_FINISHED without an outcome means outcomeSuccess, RUN_ERROR means
 // endedFailed.
 const (
-	endedWell   = "success"
-	endedFailed = "error"
+	outcomeSuccess = "success"
+	outcomeError   = "error"
 )
 
-// End returns the terminal record of a run; nil = it has none.
-func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
+// TerminalRecord returns the terminal record of a run; nil = it has none.
+func (l *Log) TerminalRecord(ctx context.Context, run Run) (*Record, error) {
 	rec, err := l.Last(ctx, l.LaneSubject(run, LaneMain))
 	if err != nil || rec == nil || rec.Kind != KindTerminal {
 		return nil, err
@@ -48,32 +48,32 @@ func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
 	return rec, nil
 }
 
-// Ended reports whether a run has its terminal record.
-func (l *Log) Ended(ctx context.Context, run Run) (bool, error) {
-	end, err := l.End(ctx, run)
+// HasEnded reports whether a run has its terminal record.
+func (l *Log) HasEnded(ctx context.Context, run Run) (bool, error) {
+	end, err := l.TerminalRecord(ctx, run)
 	return end != nil, err
 }
 
-// Ending decodes a terminal record. It is decided by the last event.
-func (r *Record) Ending(ctx context.Context) (Ending, error) {
+// RunEnding decodes a terminal record. It is decided by the last event.
+func (r *Record) RunEnding(ctx context.Context) (RunEnding, error) {
 	events, err := r.Events(ctx)
 	if err != nil {
-		return Ending{}, err
+		return RunEnding{}, err
 	}
 	if len(events) == 0 {
-		return Ending{}, fmt.Errorf("stream: terminal record %d is empty", r.Seq)
+		return RunEnding{}, fmt.Errorf("stream: terminal record %d is empty", r.Seq)
 	}
 	e, err := agui.Decode(events[len(events)-1])
 	if err != nil {
-		return Ending{}, err
+		return RunEnding{}, err
 	}
 	switch e := e.(type) {
 	case *agui.RunError:
-		return Ending{Outcome: endedFailed, Code: e.Code}, nil
+		return RunEnding{Outcome: outcomeError, Code: e.Code}, nil
 	case *agui.RunFinished:
 		if e.Outcome != nil {
-			return Ending{Outcome: string(e.Outcome.Type), Interrupts: e.Outcome.Interrupts}, nil
+			return RunEnding{Outcome: string(e.Outcome.Type), Interrupts: e.Outcome.Interrupts}, nil
 		}
 	}
-	return Ending{Outcome: endedWell}, nil
+	return RunEnding{Outcome: outcomeSuccess}, nil
 }

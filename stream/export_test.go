@@ -30,10 +30,10 @@ func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error)
 
 // ListOpened writes the index entry of a run that began.
 func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64) error {
-	return l.listOpened(ctx, run, agent, seq)
+	return l.indexOpening(ctx, run, agent, seq)
 }
 
 // ListSealed writes the index entry of a run that ended.
 func (l *Log) ListSealed(ctx context.Context, run Run, seq uint64, events ...agui.Event) error {
-	return l.listSealed(ctx, Place{Run: run}, seq, events)
+	return l.indexNewEnd(ctx, Place{Run: run}, seq, events)
 }

@@ -64,7 +64,7 @@ func (l *Log) WriteFork(ctx context.Context, to Thread, fork *Fork, note any) er
 	if err != nil {
 		return err
 	}
-	return l.listForked(ctx, to, rec, fork.Agent())
+	return l.indexFork(ctx, to, rec, fork.Agent())
 }
 
 // writeFork returns the first record of the fork; it writes the record unless it exists. The fence

@@ -30,7 +30,7 @@ type IndexEntry struct {
 	Status Status `json:"status"`
 	// UpdatedAt is when the last run began or ended, or the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Seq is the sequence of the record that the entry is about. ListPaused does not change it.
+	// Seq is the sequence of the record that the entry is about. SetPaused does not change it.
 	Seq uint64 `json:"seq"`
 	// Purged tells that the thread was removed. Later entries about its records are ignored.
 	Purged bool `json:"purged,omitempty"`
@@ -69,9 +69,9 @@ func (l *Log) indexKey(threadSubject string) string {
 // the tokens of long IDs.
 func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "=") }
 
-// listOpened lists a run that began with the record seq. seq 0 means that an earlier attempt has
+// indexOpening lists a run that began with the record seq. seq 0 means that an earlier attempt has
 // written the opening and that its sequence is unknown: the log is asked for it.
-func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64) error {
+func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint64) error {
 	at := time.Now()
 	if seq == 0 {
 		rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
@@ -80,56 +80,56 @@ func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64)
 		}
 		seq, at = rec.Seq, rec.Time
 	}
-	return l.list(ctx, l.ThreadSubject(run.Thread), &IndexEntry{
+	return l.putEntry(ctx, l.ThreadSubject(run.Thread), &IndexEntry{
 		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: at, Seq: seq,
 	})
 }
 
-// listSealed lists the end of a run whose terminal record was just written, with these events.
-func (l *Log) listSealed(ctx context.Context, p Place, seq uint64, events []agui.Event) error {
+// indexNewEnd lists the end of a run whose terminal record was just written, with these events.
+func (l *Log) indexNewEnd(ctx context.Context, p Place, seq uint64, events []agui.Event) error {
 	var last agui.Event
 	if len(events) > 0 {
 		last = events[len(events)-1]
 	}
-	return l.listEnd(ctx, p.Run, &IndexEntry{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
+	return l.putEndEntry(ctx, p.Run, &IndexEntry{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
 }
 
-// listEnded lists the end of a run whose terminal record exists: an earlier attempt may have died
-// before it listed the end.
-func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
+// indexExistingEnd lists the end of a run whose terminal record exists: an earlier attempt may have
+// died before it listed the end.
+func (l *Log) indexExistingEnd(ctx context.Context, run Run, end *Record) error {
 	last, err := end.LastEvent(ctx)
 	if err != nil {
 		return err
 	}
-	agent, err := end.sealedFor(ctx)
+	agent, err := end.finalAgent(ctx)
 	if err != nil {
 		return err
 	}
-	return l.listEnd(ctx, run, &IndexEntry{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
+	return l.putEndEntry(ctx, run, &IndexEntry{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
 }
 
-// listEnd completes and lists an entry about the end of a run.
-func (l *Log) listEnd(ctx context.Context, run Run, entry *IndexEntry) error {
+// putEndEntry completes and lists an entry about the end of a run.
+func (l *Log) putEndEntry(ctx context.Context, run Run, entry *IndexEntry) error {
 	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
-	return l.list(ctx, l.ThreadSubject(run.Thread), entry)
+	return l.putEntry(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
-// listForked lists a thread that begins with a fork record.
-func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent string) error {
-	return l.list(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
+// indexFork lists a thread that begins with a fork record.
+func (l *Log) indexFork(ctx context.Context, t Thread, rec *Record, agent string) error {
+	return l.putEntry(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
-// ListPaused lists that a run was paused, or resumed. It does nothing if the index has a later run
+// SetPaused lists that a run was paused, or resumed. It does nothing if the index has a later run
 // of the thread, or the end of this run. If the index does not have the run yet, it waits for the
 // entry until ctx ends, and then returns nil with nothing listed.
-func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
+func (l *Log) SetPaused(ctx context.Context, run Run, paused bool) error {
 	from, to := StatusRunning, StatusPaused
 	if !paused {
 		from, to = to, from
 	}
 	key := l.indexKey(l.ThreadSubject(run.Thread))
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		entry, revision, err := l.listed(ctx, key)
+		entry, revision, err := l.readEntry(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -166,16 +166,16 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 
 // Paused reports whether the index lists the run as paused.
 func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
-	entry, _, err := l.listed(ctx, l.indexKey(l.ThreadSubject(run.Thread)))
+	entry, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(run.Thread)))
 	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
 }
 
-// list writes an entry, unless the index has one about a later record. An entry without an agent
-// gets that of its run (agentOf). Like append it retries during outages, until ctx ends.
-func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry) error {
+// putEntry writes an entry, unless the index has one about a later record. An entry without an
+// agent gets that of its run (agentOf). Like append it retries during outages, until ctx ends.
+func (l *Log) putEntry(ctx context.Context, threadSubject string, entry *IndexEntry) error {
 	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		listed, err := l.tryList(ctx, l.indexKey(threadSubject), entry)
+		listed, err := l.tryPutEntry(ctx, l.indexKey(threadSubject), entry)
 		if listed || err != nil && (!errors.Is(err, ErrUnavailable) || isPermanent(err)) {
 			return err
 		}
@@ -185,16 +185,16 @@ func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry)
 	}
 }
 
-// tryList is one try of list. It returns true if the entry was written or is not needed, and with
-// an error that is permanent. It returns false without an error if the write was refused or its
-// outcome is unknown: list then tries again.
-func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
-	was, revision, err := l.listed(ctx, key)
-	if err != nil || !entry.replaces(&was) {
+// tryPutEntry is one try of putEntry. It returns true if the entry was written or is not needed, and
+// with an error that is permanent. It returns false without an error if the write was refused or
+// its outcome is unknown: putEntry then tries again.
+func (l *Log) tryPutEntry(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
+	current, revision, err := l.readEntry(ctx, key)
+	if err != nil || !entry.replaces(&current) {
 		return err == nil, err
 	}
 	if entry.Agent == "" && !entry.Purged {
-		if entry.Agent, err = l.agentOf(ctx, &was, entry); err != nil {
+		if entry.Agent, err = l.agentOf(ctx, &current, entry); err != nil {
 			return false, err
 		}
 	}
@@ -216,34 +216,34 @@ func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool,
 
 // replaces reports whether an entry is newer than the listed one. The entry about a purge has the
 // sequence of the thread's last record, and replaces the entry about that record.
-func (e *IndexEntry) replaces(was *IndexEntry) bool {
-	return e.Seq > was.Seq || e.Seq == was.Seq && e.Purged && !was.Purged
+func (e *IndexEntry) replaces(current *IndexEntry) bool {
+	return e.Seq > current.Seq || e.Seq == current.Seq && e.Purged && !current.Purged
 }
 
 // indexSubject returns the subject of a key of the index (ADR-8).
 func (l *Log) indexSubject(key string) string { return "$KV." + l.index.Bucket() + "." + key }
 
-// listed asks the leader for an entry and its revision. Without an entry the revision is 0, which
-// as an expected sequence means that the key must not exist.
-func (l *Log) listed(ctx context.Context, key string) (was IndexEntry, revision uint64, err error) {
+// readEntry asks the leader for an entry and its revision. Without an entry the revision is 0,
+// which as an expected sequence means that the key must not exist.
+func (l *Log) readEntry(ctx context.Context, key string) (current IndexEntry, revision uint64, err error) {
 	m, err := l.askStream(ctx, "KV_"+l.index.Bucket(), getRequest{LastFor: l.indexSubject(key)})
 	if err != nil || m == nil {
-		return was, 0, err
+		return current, 0, err
 	}
 	if len(m.Data) > 0 { // an empty message is the marker of an entry that has expired
-		err = json.Unmarshal(m.Data, &was)
+		err = json.Unmarshal(m.Data, &current)
 	}
 	if err != nil {
-		return was, 0, fmt.Errorf("stream: entry %s: %w", key, err)
+		return current, 0, fmt.Errorf("stream: entry %s: %w", key, err)
 	}
-	return was, m.Seq, nil
+	return current, m.Seq, nil
 }
 
 // agentOf finds the agent of a run that ends: in the listed entry if that is about the run, else in
 // the run's opening. "" = the log has neither.
-func (l *Log) agentOf(ctx context.Context, was, entry *IndexEntry) (string, error) {
-	if was.RunID == entry.RunID && was.Agent != "" {
-		return was.Agent, nil
+func (l *Log) agentOf(ctx context.Context, current, entry *IndexEntry) (string, error) {
+	if current.RunID == entry.RunID && current.Agent != "" {
+		return current.Agent, nil
 	}
 	end, err := l.At(ctx, entry.Seq)
 	if err != nil || end == nil {
@@ -285,7 +285,7 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 		if thread.entry.Seq == 0 { // the thread has no run
 			continue
 		}
-		if err := l.list(ctx, subject, &thread.entry); err != nil {
+		if err := l.putEntry(ctx, subject, &thread.entry); err != nil {
 			return err
 		}
 	}
@@ -322,7 +322,7 @@ func (r *restored) take(ctx context.Context, rec *Record) error {
 		if err != nil {
 			return err
 		}
-		agent, err := rec.sealedFor(ctx)
+		agent, err := rec.finalAgent(ctx)
 		r.entry.Agent = cmp.Or(agent, r.entry.Agent)
 		r.entry.Status, r.entry.UpdatedAt, r.entry.Seq = StatusAfter(last), rec.Time, rec.Seq
 		return err

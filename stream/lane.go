@@ -212,7 +212,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
 		case last != nil && last.Kind == KindTerminal:
 			// The process that wrote the record may have died before it listed the end.
-			return last.Seq, last, l.listEnded(ctx, p.Run, last)
+			return last.Seq, last, l.indexExistingEnd(ctx, p.Run, last)
 		case last != nil && !last.writtenFor(p.Execution):
 			return 0, nil, ErrOver
 		}
@@ -220,7 +220,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		seq, err := l.put(ctx, p, s, lastSeq(last), p.sealing(), events)
 		switch {
 		case err == nil:
-			return seq, nil, l.listSealed(ctx, p, seq, events)
+			return seq, nil, l.indexNewEnd(ctx, p, seq, events)
 		case !errors.Is(err, ErrFenced):
 			return seq, nil, err
 		}

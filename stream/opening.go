@@ -43,7 +43,7 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Eve
 	if err != nil {
 		return 0, err
 	}
-	return seq, l.listOpened(ctx, p.Run, o.Agent, seq)
+	return seq, l.indexOpening(ctx, p.Run, o.Agent, seq)
 }
 
 // Metadata returns the metadata of RUN_STARTED: the revision of the agent, under the key that
@@ -59,8 +59,8 @@ func (o Opening) Metadata() (agui.Metadata, error) {
 	return agui.Metadata{"perdure.revision": text}, nil
 }
 
-// Begun returns the opening of a run; nil = the log does not have the run.
-func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
+// OpeningOf returns the opening of a run; nil = the log does not have the run.
+func (l *Log) OpeningOf(ctx context.Context, run Run) (*Opening, error) {
 	rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
 	if err != nil || rec == nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (l *Log) LastOf(ctx context.Context, t Thread) (uint64, error) {
 	return rec.Sequence(), err
 }
 
-// KnownThread reports whether the log has any record of a thread.
-func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
+// HasThread reports whether the log has any record of a thread.
+func (l *Log) HasThread(ctx context.Context, t Thread) (bool, error) {
 	last, err := l.LastOf(ctx, t)
 	return last > 0, err
 }

@@ -12,7 +12,7 @@ func (p Place) sealing() any {
 	if p.Agent == "" {
 		return nil
 	}
-	return sealing{p.Agent}
+	return terminalNote{p.Agent}
 }
 
 // Place is where in a run a step writes, and which earlier records it must follow. The workflow

@@ -30,7 +30,7 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 		return err
 	}
 	gone := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
-	if err := l.list(ctx, l.ThreadSubject(t), gone); err != nil {
+	if err := l.putEntry(ctx, l.ThreadSubject(t), gone); err != nil {
 		return err
 	}
 	s, err := l.js.Stream(ctx, l.name)

@@ -36,7 +36,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
-	if is := must[bool](t)(elsewhere.KnownThread(ctx, thread)); is {
+	if is := must[bool](t)(elsewhere.HasThread(ctx, thread)); is {
 		t.Error("KnownThread after the purge: got true")
 	}
 	left, err := blobs(t, l).List(ctx)

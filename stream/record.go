@@ -187,8 +187,8 @@ func (r *Record) Size() int { return r.size }
 // Weight returns how many bytes the record takes with the blobs of its events and its result.
 func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
 
-// Is reports whether the record belongs to a run with this ID, in whatever thread.
-func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
+// HasRunID reports whether the record belongs to a run with this ID, in whatever thread.
+func (r *Record) HasRunID(run Run) bool { return r.run == Token(run.ID) }
 
 // Events returns the record's AG-UI events as JSON, in their order. The caller must not change
 // them. Large ones are loaded from the object store, once for all readers of the record; ctx bounds

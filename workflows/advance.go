@@ -19,16 +19,16 @@ import (
 //
 // If the run is cancelled meanwhile, advance returns the advance that the activity has recorded, or
 // lets the activity make it, so that compensation knows all finished steps.
-func (p interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
+func (p interpreter) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
 	w, step := p.position, p.nextStep()
 	w.Advances++
 	if p.chained != nil {
 		return p.takeChained(ctx), nil
 	}
-	in := runs.Advance{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
+	in := runs.AdvanceInput{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
 	// The tree is sent once. If this advance fails, so does the program's step.
 	p.tree = nil
-	var next runs.Advanced
+	var next runs.AdvanceResult
 	err := p.runAdvance(ctx, in, &next)
 	if ctx.Err() != nil && err != nil && p.run.log.HasBegun() {
 		err = p.advanceAfterCancel(ctx, in, &next)
@@ -55,7 +55,7 @@ func (p interpreter) nextStep() runs.Step {
 
 // setPosition moves the position to what an advance has found, and clears the event. When
 // compensation of a failed pipeline begins, it extends the run's deadline to leave time for it.
-func (p interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
+func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) {
 	w := p.position
 	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
@@ -69,7 +69,7 @@ func (p interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 // advanceAfterCancel repeats a cancelled advance with the same step ID, detached from the cancel.
 // The activity returns what the first attempt recorded, or makes the advance: compensation must
 // follow it in the log.
-func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
+func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Compensates = true
@@ -82,7 +82,7 @@ func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, n
 const cancelPatience = 5 * time.Second
 
 // runAdvance schedules pipeline.advance with the usual options. It blocks until the activity ends.
-func (p interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
+func (p interpreter) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
 	options := p.run.options(ctx, "next step")
 	// The deadline of the step that ended, or of the run, may have passed: the advance has to deal
 	// with that. It gets time for it, also if NATS is unavailable for a while.
@@ -94,7 +94,7 @@ func (p interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *run
 // runAdvanceWith schedules pipeline.advance and applies what every use of it has in common. The
 // input gets the opening of a run that has not begun, and what earlier steps left open. The
 // output's usage is counted, and its record becomes the last one of the main lane.
-func (p interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.Advance, next *runs.Advanced) error {
+func (p interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.AdvanceInput, next *runs.AdvanceResult) error {
 	if opens, announces := p.run.opening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces
 	} else if !p.run.log.HasBegun() && opens != nil {

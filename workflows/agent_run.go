@@ -49,7 +49,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	}
 	t.notifier.drain(ctx)
 	if err == nil {
-		t.run.notifySchedule(ctx, runs.Ended{Outcome: result.Outcome, Code: result.Code})
+		t.run.notifySchedule(ctx, runs.RunEnd{Outcome: result.Outcome, Code: result.Code})
 	}
 	if next := t.next(); next != nil {
 		return result, continueWith(ctx, runs.TypeRun, *next)

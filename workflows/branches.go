@@ -322,7 +322,7 @@ func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at bran
 	in.Child.Lanes = append(in.Child.Lanes, at.slot)
 	in.Progress = &runs.Progress{Execution: p.run.execution, Turn: 1, Budget: runs.Budget{Deadline: runs.Earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
-		w := runs.Position{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w := runs.PipelinePosition{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(f.Path, index)
 		w.Items = append(slices.Clone(p.position.Items), f.Record)
 		in.Progress.Position = &w
@@ -388,8 +388,8 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 // suspendSteps closes the open steps of a child in the log, because it ends with interrupts. The
 // run that restarts the child reopens them.
 func (p interpreter) suspendSteps(ctx workflow.Context, interrupts *runs.Interrupts) error {
-	in := runs.Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
+	in := runs.AdvanceInput{Step: p.run.ownStep("suspend"), Position: *p.position}
 	in.Suspended, _ = interrupts.Open()
-	var done runs.Advanced
+	var done runs.AdvanceResult
 	return p.runAdvance(ctx, in, &done)
 }

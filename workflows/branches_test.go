@@ -215,7 +215,7 @@ func TestABranchIsLost(t *testing.T) {
 steps:
   - {name: all, map: {items: "[0,1]", concurrency: 2, onError: continue, steps: [{name: ask, approve: {message: 'Now?'}}]}}
 `)
-	k.refuse = func(in runs.Advance) error {
+	k.refuse = func(in runs.AdvanceInput) error {
 		if in.Child != nil && in.Child.Index == 1 && len(in.Suspended) > 0 {
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", nil)
 		}
@@ -289,8 +289,8 @@ steps:
 			k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", c.did)
 			var waits []int
 			for _, end := range k.finishes[:len(k.finishes)-1] {
-				waits = append(waits, len(end.Interrupts.Calls))
-				if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Calls) {
+				waits = append(waits, len(end.Interrupts.Items))
+				if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Items) {
 					t.Errorf("a run ends with %+v", end)
 				}
 			}

@@ -63,7 +63,7 @@ func TestADayAsks(t *testing.T) {
 		s.decide(time.Minute, []runs.Decision{goesOn, stops}[i])
 		in = s.continued(in)
 		want, end := beyondDay(used), s.finished[0]
-		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
+		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
 			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, s.asked, end)
 		}
 		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.After != s.models[2].After+1 {
@@ -144,7 +144,7 @@ func TestADayIsCarriedOn(t *testing.T) {
 	var parked runs.ParkedInput
 	continuedAs(t, s.env.GetWorkflowError(), runs.TypeParked, &parked)
 	in = unpark(t, parked, time.Second, func(w *fixture) {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
 	})
 	again := setupLimits(t).spends(&by)
 	again.env.SetContinueAsNewSuggested(true)
@@ -170,7 +170,7 @@ func TestADayBelongsToItsInput(t *testing.T) {
 		h.decide(time.Minute, clientResult, approves("ask"))
 		in := input
 		theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
-		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Calls: []runs.Interrupt{theirs}, Spent: &runs.Spent{Day: allowed}}
+		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{theirs}, Spent: &runs.PriorUsage{Day: allowed}}
 		next := h.continued(in)
 		var got runs.DayAllowance
 		if s := next.Resume.Spent; s != nil {
@@ -192,9 +192,9 @@ func TestADayOfAProgram(t *testing.T) {
 	s := &limitFixture{heldFixture: &heldFixture{fixture: w}}
 	s.ask()
 	var seq uint64
-	w.advance = func(in runs.Advance) (runs.Advanced, error) {
+	w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
-		next := runs.Advanced{Seq: seq, Cursor: in.Position.Cursor}
+		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.Cursor}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
 			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 1, ParallelTools: 1}}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
@@ -256,7 +256,7 @@ func TestADayOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	s := setupLimits(t)
 	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		s.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
+		s.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 		return notCalled(in, beyondDay(120)), nil
 	}
 	if result, _ := s.run(input); result.Outcome != runs.OutcomeCancelled || len(s.asked) != 0 {

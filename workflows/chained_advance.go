@@ -45,7 +45,7 @@ func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdv
 
 // takeChained continues with the advance that the activity of the call has made. Its record is the
 // last one of the main lane.
-func (p interpreter) takeChained(ctx workflow.Context) runs.Advanced {
+func (p interpreter) takeChained(ctx workflow.Context) runs.AdvanceResult {
 	next := *p.chained
 	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
 	p.setPosition(ctx, next)

@@ -76,13 +76,13 @@ func TestPauseDuringACall(t *testing.T) {
 				return done(`1`), nil
 			}
 			resume := func(w *fixture) {
-				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
+				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
 			}
 			var paused time.Time
-			k.refuse = func(in runs.Advance) error {
+			k.refuse = func(in runs.AdvanceInput) error {
 				if in.ID == during {
 					paused = k.fixture.env.Now()
-					k.fixture.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
+					k.fixture.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
 					resume(k.fixture)
 				}
 				return nil

@@ -74,7 +74,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	var reply runs.ReplySignal
 	if replies.ReceiveAsync(&reply) {
 		r.child.replies++
-		r.interrupts.held.Calls = reply.Calls
+		r.interrupts.held.Items = reply.Calls
 	}
 	if reply.Cancelled {
 		// The thread knows of the cancel before this child does: the cancellation request is on its
@@ -153,7 +153,7 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	a := c.interrupts[i]
 	a.replied = true
 	c.interrupts = slices.Delete(c.interrupts, i, i+1)
-	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Calls: a.waits.Of(1).Calls})
+	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Calls: a.waits.Of(1).Items})
 	c.run.cancelInterrupts(ctx, a.waits)
 }
 
@@ -167,7 +167,7 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	a.child.repliesSent++
-	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Calls})
+	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Items})
 }
 
 // canSuspend reports whether the run can end with all open interrupts. It cannot if it is held
@@ -217,7 +217,7 @@ func (c *children) suspend(ctx workflow.Context) {
 			continue
 		}
 		a.suspended = true
-		taken := c.send(ctx, a, runs.ReplySignal{Suspends: true, Calls: a.waits.Of(1).Calls})
+		taken := c.send(ctx, a, runs.ReplySignal{Suspends: true, Calls: a.waits.Of(1).Items})
 		told = append(told, func() { c.onReplyFailed(ctx, a, taken.Get(ctx, nil)) })
 	}
 	for _, await := range told {

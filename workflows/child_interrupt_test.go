@@ -48,7 +48,7 @@ func setupBranches(t *testing.T, branches int) *branchFixture {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for _, c := range in.Interrupts.Calls {
+		for _, c := range in.Interrupts.Items {
 			b.announced = append(b.announced, fmt.Sprintf("%s %s", c.ID, b.env.Now().Sub(began)))
 		}
 		b.seq++
@@ -69,11 +69,11 @@ func setupBranches(t *testing.T, branches int) *branchFixture {
 }
 
 // walk is the advance activity, for the agent's own steps and those of a branch.
-func (b *branchFixture) walk(in runs.Advance) (runs.Advanced, error) {
+func (b *branchFixture) walk(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq++
-	next := runs.Advanced{Seq: b.seq, Cursor: in.Position.Cursor}
+	next := runs.AdvanceResult{Seq: b.seq, Cursor: in.Position.Cursor}
 	if len(in.Suspended) > 0 && b.moves != nil {
 		b.moves()
 	}
@@ -121,9 +121,9 @@ func (b *branchFixture) decide(after time.Duration, branches ...string) (answers
 		for _, id := range branches {
 			all = append(all, approves(id))
 		}
-		b.update(runs.UpdateDecide, runs.Decide{Decisions: all}, answered)
+		b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, answered)
 	}, after)
-	return func() []runs.DecisionResult { return (<-answered).(runs.Decided).Results }
+	return func() []runs.DecisionResult { return (<-answered).(runs.DecideResult).Results }
 }
 
 func steppedInput() runs.Input {
@@ -172,7 +172,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	b.approve.Quorum = 2
 	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", Args: "d"}
 	b.env.RegisterDelayedCallback(func() {
-		b.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{vote}}, make(chan any, 1))
+		b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{vote}}, make(chan any, 1))
 	}, time.Minute)
 	in := steppedInput()
 	in.ParkAfter = 3 * time.Hour
@@ -183,17 +183,17 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 				all = append(all, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: by, By: by, Args: "d"})
 			}
 		}
-		b.update(runs.UpdateDecide, runs.Decide{Decisions: all}, make(chan any, 1))
+		b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, make(chan any, 1))
 	}, 90*time.Minute)
 	b.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
 	continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
 	end := b.finished[0]
-	if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Calls) != 2 {
+	if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Items) != 2 {
 		t.Fatalf("end of the run: got %+v", end)
 	}
 	votes := 0
-	for _, c := range next.Resume.Calls {
+	for _, c := range next.Resume.Items {
 		if c.Decision == nil {
 			t.Errorf("no decision for %+v", c)
 		}
@@ -216,7 +216,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 			opened += len(n.Calls)
 		}
 	}
-	for _, c := range next.Resume.Calls { // the inbox, reminders and escalations use this time
+	for _, c := range next.Resume.Items { // the inbox, reminders and escalations use this time
 		if at := c.Since(next.Resume.Opened); !at.Equal(since[c.ID]) {
 			t.Errorf("%s is open since %s after the end of the run, want %s", c.ID, at, since[c.ID])
 		}
@@ -233,14 +233,14 @@ func TestAnInterruptIsAnnouncedDuringADecision(t *testing.T) {
 	t.Parallel()
 	b := setupBranches(t, 4)
 	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
-	b.advance = func(in runs.Advance) (runs.Advanced, error) {
+	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return runs.Advanced{Cursor: in.Position.Cursor}, nil
+			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 		case in.Child.Index == 1 && in.Position.Event.Kind != pipeline.EventBegun && !busy:
 			busy = true
-			return runs.Advanced{Cursor: in.Position.Cursor, Sleep: time.Hour}, nil
+			return runs.AdvanceResult{Cursor: in.Position.Cursor, Sleep: time.Hour}, nil
 		case in.Child.Index == 2 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-second
 		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
@@ -254,7 +254,7 @@ func TestAnInterruptIsAnnouncedDuringADecision(t *testing.T) {
 		}
 	})
 	b.tells = func(in runs.AnnounceInterrupts) {
-		switch in.Interrupts.Calls[0].ID {
+		switch in.Interrupts.Items[0].ID {
 		case "1":
 			close(second)
 			return
@@ -286,11 +286,11 @@ func TestAnInterruptAfterTheDeadlineExpires(t *testing.T) {
 		<-late
 		return asks, nil
 	}
-	b.advance = func(in runs.Advance) (runs.Advanced, error) {
+	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return runs.Advanced{Cursor: in.Position.Cursor}, nil
+			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
 			next, err := b.walk(in)
 			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", b.fan.Deadline
@@ -315,10 +315,10 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
 	var once sync.Once
 	come := make(chan struct{})
-	b.advance = func(in runs.Advance) (runs.Advanced, error) {
+	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
-			return runs.Advanced{Cursor: in.Position.Cursor}, nil
+			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // until the other branch has ended
 		}
@@ -339,13 +339,13 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	b.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
 	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
-	for _, c := range parked.Interrupts.Calls {
+	for _, c := range parked.Interrupts.Items {
 		if (c.Decision != nil) != (c.ID == "1") {
 			t.Errorf("parked call %s: got the decision %+v", c.ID, c.Decision)
 		}
 	}
-	if len(parked.Interrupts.Calls) != 2 {
-		t.Errorf("parked calls: got %d, want 2", len(parked.Interrupts.Calls))
+	if len(parked.Interrupts.Items) != 2 {
+		t.Errorf("parked calls: got %d, want 2", len(parked.Interrupts.Items))
 	}
 }
 
@@ -387,7 +387,7 @@ func TestManyBranchesAsk(t *testing.T) {
 			t.Errorf("result of a decision: got %+v", r)
 		}
 	}
-	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Calls) != 3 {
+	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Items) != 3 {
 		t.Errorf("got %d calls, and the ends %+v", len(b.made), b.finished)
 	}
 }
@@ -430,8 +430,8 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 	b.fan.Deadline = b.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
 	cancelled := make(chan struct{})
 	b.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
-	var after []runs.Advance
-	b.advance = func(in runs.Advance) (runs.Advanced, error) {
+	var after []runs.AdvanceInput
+	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case len(in.Suspended) > 0 && in.Child.Index == 1:
 			<-time.After(200 * time.Millisecond)
@@ -453,7 +453,7 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 // are in the log, whatever ended the branch.
 func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
 	t.Parallel()
-	cancels := func(b *branchFixture) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
+	cancels := func(b *branchFixture) { b.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
 	for name, play := range map[string]struct {
 		prepare func(b *branchFixture)
 		end     func(b *branchFixture)
@@ -527,9 +527,9 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 			b := setupBranches(t, 2)
 			answered := make(chan any, 1)
 			b.moves = func() {
-				b.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("1")}}, answered)
+				b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("1")}}, answered)
 				if cancelled {
-					b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
+					b.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 				}
 			}
 			b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
@@ -538,8 +538,8 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 			if end := b.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
 				t.Errorf("end of the run: got %+v", end)
 			}
-			stands := next.Resume.Calls[0].Decision
-			if r := (<-answered).(runs.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == runs.DecisionCancel) != cancelled {
+			stands := next.Resume.Items[0].Decision
+			if r := (<-answered).(runs.DecideResult).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == runs.DecisionCancel) != cancelled {
 				t.Errorf("decision: got the result %+v; in the next run it is %+v", r, stands)
 			}
 			vain := slices.ContainsFunc(b.notices, func(n runs.Notification) bool {
@@ -564,10 +564,10 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	var next runs.Input
 	continuedAs(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
 	b, again := setupBranches(t, 3), 0
-	b.advance = func(in runs.Advance) (runs.Advanced, error) {
+	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Resumes && in.Child == nil:
-			b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: next.Run.ID})
+			b.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: next.Run.ID})
 		case in.Resumes:
 			b.mu.Lock()
 			again++
@@ -592,14 +592,14 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
 		b := setupBranches(t, 3)
-		b.advance = func(in runs.Advance) (runs.Advanced, error) {
+		b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 			nests := in.Child != nil && len(in.Child.Lanes) == 1 && in.Child.Index > 0
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
 			case nests && begins && len(in.Suspended) == 0:
-				return runs.Advanced{Cursor: in.Position.Cursor, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
+				return runs.AdvanceResult{Cursor: in.Position.Cursor, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
 			case nests:
-				return runs.Advanced{Cursor: in.Position.Cursor}, nil
+				return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 			}
 			next, err := b.walk(in)
 			if next.Active != nil {

@@ -310,7 +310,7 @@ func (c *children) replyResolved(ctx workflow.Context) {
 			continue
 		}
 		if a.waits.ApplyTime(workflow.Now(ctx)); a.isResolved() {
-			c.reply(ctx, a, runs.ReplySignal{Calls: a.waits.Of(1).Calls})
+			c.reply(ctx, a, runs.ReplySignal{Calls: a.waits.Of(1).Items})
 			a.replied = true
 		}
 	}

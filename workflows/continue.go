@@ -67,7 +67,7 @@ func (r *run) carry() runs.Input {
 	next := r.in
 	next.Progress = &runs.Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.control.paused,
-		Positions: r.log, Budget: r.budget, Steering: r.control.steering,
+		LaneSequences: r.log, Budget: r.budget, Steering: r.control.steering,
 		Held: r.interrupts.held, Subagents: r.delegation.subagents, Handoffs: r.delegation.handoffs, Position: r.pipeline.position,
 	}
 	if r.child != nil {

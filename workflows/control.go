@@ -37,7 +37,7 @@ func (t *thread) listen(ctx workflow.Context) error {
 	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalCancel, workflow.SignalChannelOptions{Description: "cancel a run of this thread"})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
-			var c runs.Cancel
+			var c runs.CancelRequest
 			signals.Receive(ctx, &c)
 			t.handleCancel(c)
 		}
@@ -51,7 +51,7 @@ const maxSteered = 500
 
 // validateSteer refuses steering for a run that is not active, and steering beyond maxSteered or a
 // payload. A repeated message passes.
-func (t *thread) validateSteer(in runs.Steer) error {
+func (t *thread) validateSteer(in runs.SteerRequest) error {
 	said := t.run.control.steering
 	switch {
 	case !t.isActive(in.RunID):
@@ -66,25 +66,25 @@ func (t *thread) validateSteer(in runs.Steer) error {
 
 // steer keeps a message for the next model call. There will be one: a run does not end by itself
 // before a model call has received all steering.
-func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) {
+func (t *thread) steer(_ workflow.Context, in runs.SteerRequest) (runs.SteerResult, error) {
 	if t.run.control.steering.Has(in.Input) {
-		return runs.Steered{Repeated: true}, nil
+		return runs.SteerResult{Repeated: true}, nil
 	}
 	t.run.control.steering.Add(in.Input)
-	return runs.Steered{}, nil
+	return runs.SteerResult{}, nil
 }
 
 // handlePause registers the update that sets whether the run is paused. A paused run blocks at its
 // next safe point; a turn that is under way ends first.
 func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, update,
-		func(workflow.Context, runs.Pause) (runs.Paused, error) {
+		func(workflow.Context, runs.PauseRequest) (runs.PauseResult, error) {
 			t.run.control.paused = paused
-			return runs.Paused{RunID: t.run.in.Run.ID}, nil
+			return runs.PauseResult{RunID: t.run.in.Run.ID}, nil
 		},
 		workflow.UpdateHandlerOptions{
 			Description: update + " the run before its next step",
-			Validator: func(in runs.Pause) error {
+			Validator: func(in runs.PauseRequest) error {
 				if t.phase.isEnding() || in.RunID != "" && !t.isActive(in.RunID) {
 					return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
 				}
@@ -95,7 +95,7 @@ func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) e
 
 // handleCancel cancels the run if it is the active one. For a queued run it does nothing: the API
 // has also written the request to the log, and the run's first step finds it there.
-func (t *thread) handleCancel(c runs.Cancel) {
+func (t *thread) handleCancel(c runs.CancelRequest) {
 	if t.isActive(c.RunID) {
 		t.cancel()
 	}

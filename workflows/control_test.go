@@ -70,12 +70,12 @@ func TestRunsWait(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for _, id := range []string{"r2", "r3", "r2"} {
 			in := waiting(id)
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		other, rejected, first := waiting("r3"), waiting("r4"), waiting("r5")
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
 		close(asked)
 	}, time.Millisecond)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
@@ -88,8 +88,8 @@ func TestRunsWait(t *testing.T) {
 	for a := range answers {
 		got = append(got, a)
 	}
-	queued := runs.Submitted{Queued: true}
-	want := []any{queued, queued, queued, runs.ErrorRunIDReused, runs.ErrorBusy, runs.Submitted{Queued: true, Interrupted: "r"}}
+	queued := runs.SubmitResult{Queued: true}
+	want := []any{queued, queued, queued, runs.ErrorRunIDReused, runs.ErrorBusy, runs.SubmitResult{Queued: true, Interrupted: "r"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -112,7 +112,7 @@ func TestTooManyWait(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for i := range 20 {
 			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
@@ -122,7 +122,7 @@ func TestTooManyWait(t *testing.T) {
 	taken, full := 0, 0
 	for a := range answers {
 		switch a {
-		case runs.Submitted{Queued: true}:
+		case runs.SubmitResult{Queued: true}:
 			taken++
 		case runs.ErrorQueueFull:
 			full++
@@ -147,10 +147,10 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for i := range offers {
 			next := waiting(fmt.Sprint(i, strings.Repeat("<", 900)))
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
 		}
 		for i := range uint64(words) {
-			w.update(runs.UpdateSteer, runs.Steer{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
+			w.update(runs.UpdateSteer, runs.SteerRequest{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
@@ -174,7 +174,7 @@ func TestCancelNamesItsRun(t *testing.T) {
 	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
 		w := setup(t)
 		sent := make(chan struct{})
-		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run}); close(sent) }, time.Millisecond)
+		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run}); close(sent) }, time.Millisecond)
 		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-sent; return says(10), nil }
 		if result, _ := w.run(input); result.Outcome != want {
 			t.Errorf("cancel of %s: %+v, want %s", run, result, want)
@@ -192,11 +192,11 @@ func TestPause(t *testing.T) {
 	const pause = 5 * time.Minute
 	var paused time.Time
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdatePause, runs.Pause{RunID: "r0"}, answers)
-		w.update(runs.UpdatePause, runs.Pause{}, answers)
+		w.update(runs.UpdatePause, runs.PauseRequest{RunID: "r0"}, answers)
+		w.update(runs.UpdatePause, runs.PauseRequest{}, answers)
 		// Measured from here: the first model call may begin before or after this.
 		paused = w.env.Now()
-		w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, answers) }, pause)
+		w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, answers) }, pause)
 		close(asked)
 	}, time.Millisecond)
 	var times []time.Time
@@ -228,7 +228,7 @@ func TestSteering(t *testing.T) {
 	answers := make(chan any, 8)
 	asked := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() {
-		for _, in := range []runs.Steer{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
+		for _, in := range []runs.SteerRequest{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
 			w.update(runs.UpdateSteer, in, answers)
 		}
 		close(asked)
@@ -246,7 +246,7 @@ func TestSteering(t *testing.T) {
 	for a := range answers {
 		got = append(got, a)
 	}
-	want := []any{runs.Steered{}, runs.Steered{}, runs.Steered{Repeated: true}, runs.ErrorNotActive}
+	want := []any{runs.SteerResult{}, runs.SteerResult{}, runs.SteerResult{Repeated: true}, runs.ErrorNotActive}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}

@@ -16,12 +16,12 @@ import (
 // completed. So a decision may arrive in the same task, and update handlers run first. The handler
 // therefore lets the run catch up, and waits up to decidePatience for an interrupt that is not
 // known yet. It blocks while the thread takes no decisions, because its children are ending.
-func (t *thread) decide(ctx workflow.Context, in runs.Decide) (runs.Decided, error) {
+func (t *thread) decide(ctx workflow.Context, in runs.DecideRequest) (runs.DecideResult, error) {
 	t.catchUp(ctx)
 	if unknown := func() bool { return !t.phase.isEnding() && !t.hasInterrupt(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // an error means that no interrupt came in time
 	}
-	var out runs.Decided
+	var out runs.DecideResult
 	for _, d := range in.Decisions {
 		out.Results = append(out.Results, t.run.interruptsOf(d.CallID).Decide(d, workflow.Now(ctx)))
 	}
@@ -45,6 +45,6 @@ func (t *thread) catchUp(ctx workflow.Context) {
 const decidePatience = time.Second
 
 // hasInterrupt reports whether one of the decisions is about an interrupt that the thread knows.
-func (t *thread) hasInterrupt(in runs.Decide) bool {
+func (t *thread) hasInterrupt(in runs.DecideRequest) bool {
 	return slices.ContainsFunc(in.Decisions, func(d runs.Decision) bool { return t.run.interruptsOf(d.CallID).Find(d.CallID) != nil })
 }

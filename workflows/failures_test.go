@@ -45,8 +45,8 @@ func TestFailuresOfManyBranches(t *testing.T) {
 			t.Errorf("failure of branch %d: got %s", b.Index, b.Code)
 		}
 	}
-	w := runs.Position{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
-	if _, err := runs.DataConverter().ToPayload(runs.Advance{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: w}); err != nil {
+	w := runs.PipelinePosition{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
+	if _, err := runs.DataConverter().ToPayload(runs.AdvanceInput{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: w}); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				f := &branches{run: &run{log: runs.Positions{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, children: &children{}}
+				f := &branches{run: &run{log: runs.LaneSequences{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, children: &children{}}
 				f.ctx, f.cancel = workflow.WithCancel(ctx)
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)

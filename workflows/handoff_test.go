@@ -153,11 +153,11 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
 	h := setupHandoff(t, answer)
 	h.env.RegisterDelayedCallback(func() {
-		h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
+		h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 	}, time.Minute)
 	next := h.continued(input)
 	h.wantMade("a c2 ")
-	if end := h.finished[0]; end.Outcome != runs.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Calls) != 1 || next.Agent != "a" || next.HandedOver != nil {
+	if end := h.finished[0]; end.Outcome != runs.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Items) != 1 || next.Agent != "a" || next.HandedOver != nil {
 		t.Errorf("got the end %+v and the next run %+v", end, next)
 	}
 	again := setupHandoff(t, says(30))
@@ -181,7 +181,7 @@ func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 		decision := approves("over")
 		decision.Kind = verdict
 		h.env.RegisterDelayedCallback(func() {
-			h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{decision}}, make(chan any, 1))
+			h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, make(chan any, 1))
 		}, time.Minute)
 		next := h.continued(input)
 		h.wantMade("a c0 ")
@@ -207,7 +207,7 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 	answer.WaitCount = 2
 	decide := func(h *handoffFixture, decisions ...runs.Decision) {
 		h.env.RegisterDelayedCallback(func() {
-			h.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, make(chan any, 1))
+			h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
 		}, time.Minute)
 	}
 	h := setupHandoff(t, answer)
@@ -224,7 +224,7 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 	decide(h, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Input: 71})
 	next = h.continued(next)
 	h.wantMade("a ask ")
-	if end := h.finished[0]; len(end.Interrupts.Calls) != 1 || end.Interrupts.Calls[0].ID != "ask" || next.Agent != "a" {
+	if end := h.finished[0]; len(end.Interrupts.Items) != 1 || end.Interrupts.Items[0].ID != "ask" || next.Agent != "a" {
 		t.Errorf("got the interrupts %+v and the next run %+v", end.Interrupts, next)
 	}
 
@@ -246,7 +246,7 @@ func TestHandoffWithTheClientsCalls(t *testing.T) {
 	answer.Calls[0].Client, answer.WaitCount = true, 1
 	h := setupHandoff(t, answer)
 	h.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
-	if end := h.finished[0]; end.Outcome != runs.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Calls) != 1 {
+	if end := h.finished[0]; end.Outcome != runs.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Items) != 1 {
 		t.Errorf("end of the run: got %+v", end)
 	}
 	h.wantMade("a over b")
@@ -267,7 +267,7 @@ func TestRunAfterAHandoff(t *testing.T) {
 		return first(in)
 	}
 	h.env.RegisterDelayedCallback(func() {
-		h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
+		h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 	}, time.Minute)
 	next := h.continued(input)
 	if next.Continues != "r" || next.Agent != "b" || next.Limits != taker.Limits || next.Progress != nil {

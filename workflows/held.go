@@ -16,15 +16,15 @@ import (
 // name of other tool steps.
 const stepHeld = "held"
 
-// holdIfFits reports whether a payload has room for the interrupts of a turn, and in a held run
-// makes w the interrupts of the turn. It does so before the other calls of the turn are made,
-// because a decision may arrive before they end.
-func (r *run) holdIfFits(w *runs.Interrupts) bool {
-	if !r.in.Hold {
+// tryHold reports whether a payload has room for the interrupts of a turn. In a held run it makes
+// them the interrupts of the turn, also while calls of the turn are under way: a decision may arrive
+// before they end. Interrupts of suspended subagents end the run, so they are not held.
+func (r *run) tryHold(w *runs.Interrupts) bool {
+	if !r.in.Hold || len(w.Suspended) > 0 {
 		return w.Fits(r.in)
 	}
 	r.interrupts.hold(w)
-	return len(w.Calls) <= runs.MaxInterrupts && r.fits()
+	return len(w.Items) <= runs.MaxInterrupts && r.fits()
 }
 
 // announceHeld announces the interrupts of the turn to readers and the inbox (interrupt.announce),

@@ -61,7 +61,7 @@ func heldInput() runs.Input {
 
 func (h *heldFixture) decide(after time.Duration, decisions ...runs.Decision) {
 	h.env.RegisterDelayedCallback(func() {
-		h.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, make(chan any, 1))
+		h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
 	}, after)
 }
 
@@ -86,7 +86,7 @@ func TestAHeldRunContinues(t *testing.T) {
 	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
 		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(h.models))
 	}
-	if len(h.announced) != 1 || h.announced[0].ID != "1/hold" || h.announced[0].Closes != "tools" || len(h.announced[0].Interrupts.Calls) != 2 {
+	if len(h.announced) != 1 || h.announced[0].ID != "1/hold" || h.announced[0].Closes != "tools" || len(h.announced[0].Interrupts.Items) != 2 {
 		t.Errorf("announced interrupts: got %+v", h.announced)
 	}
 	if !slices.Equal(h.made(), []string{"ask", "client", "now"}) {
@@ -108,14 +108,14 @@ func (w *fixture) look(after time.Duration, open *[][]string) {
 			OnAccept: func() { w.t.Error("an offer without a run was accepted") },
 			OnReject: func(err error) {
 				var busy *temporal.ApplicationError
-				var active runs.Active
+				var active runs.ActiveRun
 				if !errors.As(err, &busy) || busy.Type() != runs.ErrorBusy || busy.Details(&active) != nil {
 					w.t.Errorf("refusal: got %v, want busy", err)
 				}
 				*open = append(*open, active.Waiting)
 			},
 			OnComplete: func(any, error) {},
-		}, runs.Submit{})
+		}, runs.SubmitRequest{})
 	}, after)
 }
 
@@ -144,7 +144,7 @@ func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 		if in.CallID == "now" {
 			answers := make(chan any, 1)
 			h.env.RegisterDelayedCallback(func() {
-				h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
+				h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
 			}, 0)
 			<-answers
 		}
@@ -191,7 +191,7 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	h := setupHeld(t)
 	answers := make(chan any, 1)
-	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Minute)
+	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Minute)
 	if result, finish := h.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
 		t.Errorf("got %+v and the end %+v after %q", result, finish, h.made())
 	}
@@ -204,8 +204,8 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	var parked runs.ParkedInput
 	continuedAs(t, p.env.GetWorkflowError(), runs.TypeParked, &parked)
 	next := unpark(t, parked, time.Hour, func(w *fixture) {
-		w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{clientResult}}, answers)
+		w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{clientResult}}, answers)
 	})
 	again := setupHeld(t)
 	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
@@ -218,7 +218,7 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 // a worker takes it.
 func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 	t.Parallel()
-	cancels := func(h *heldFixture) { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
+	cancels := func(h *heldFixture) { h.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
 	for name, play := range map[string]func(h *heldFixture){
 		"while it waits for more": func(h *heldFixture) {
 			h.decide(time.Minute, approves("ask"))
@@ -330,7 +330,7 @@ func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 	h.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
 	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
-	if d := parked.Run.Progress.Held.Calls[1].Decision; d == nil || d.Input != 80 {
+	if d := parked.Run.Progress.Held.Items[1].Decision; d == nil || d.Input != 80 {
 		t.Errorf("decision of the parked call: got %+v", d)
 	}
 }

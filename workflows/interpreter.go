@@ -55,7 +55,7 @@ func (r *run) restorePosition() {
 		r.pipeline.position = r.in.Resume.Position
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
-		r.pipeline.position = &runs.Position{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.place(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.position = &runs.PipelinePosition{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.place(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.position.Cursor.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {
@@ -118,7 +118,7 @@ func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 
 // endOfSteps returns how the run ends after its last step. If the pipeline was stopped from outside
 // (cancel, run limit), the pending end counts. A failure after ctx has ended counts as a cancel.
-func (p interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
+func (p interpreter) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) ending {
 	switch then := p.position.End; {
 	case then != nil:
 		return endingOf(then)
@@ -164,9 +164,9 @@ func (r *run) firstStepID() string {
 // and applies the decisions about the interrupts of the run before. Afterwards the position has an
 // event, or the active step continues. over reports that the run ends.
 func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
-	in := runs.Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
+	in := runs.AdvanceInput{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // the log needs RUN_STARTED before the reaction to a cancel
-	var next runs.Advanced
+	var next runs.AdvanceResult
 	if err := p.runAdvance(opening, in, &next); err != nil {
 		return p.run.failure(ctx, err), true
 	}

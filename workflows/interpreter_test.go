@@ -47,7 +47,7 @@ func (k *pipelineFixture) want(result runs.Result, outcome runs.Outcome, code st
 
 // cancel cancels the current run, before anything else happens to it.
 func (k *pipelineFixture) cancel() {
-	k.fixture.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
+	k.fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: k.runs[len(k.runs)-1].Run.ID})
 }
 
 // TestStepsAreWalked: the workflow advances the tree before and after each action. Each advance has
@@ -91,7 +91,7 @@ steps:
 	}
 }
 
-func kindsOf(advances []runs.Advance) string {
+func kindsOf(advances []runs.AdvanceInput) string {
 	var kinds []string
 	for _, a := range advances {
 		kind := "reopens"
@@ -261,7 +261,7 @@ func TestCancelledAdvances(t *testing.T) {
 			t.Parallel()
 			k := setupPipeline(t, booking)
 			asked := 0
-			cancel := func(in runs.Advance) error {
+			cancel := func(in runs.AdvanceInput) error {
 				if in.ID != c.cancel {
 					return nil
 				}

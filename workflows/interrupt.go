@@ -26,7 +26,7 @@ func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs
 		if c.Approval != nil {
 			waiting.Expires = r.expiry(now, c.Approval.Expires)
 		}
-		w.Calls = append(w.Calls, waiting)
+		w.Items = append(w.Items, waiting)
 	}
 	return w
 }
@@ -49,7 +49,7 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 // suspended children, and in a cancelled run calls without a decision.
 func decidedCalls(w *runs.Interrupts) []call {
 	var calls []call
-	for _, c := range w.Calls {
+	for _, c := range w.Items {
 		d := c.Decision
 		if d == nil || c.Child > 0 || w.Handoff.Is(c.Index) || d.Kind == runs.DecisionAbandon || d.Kind == runs.DecisionToolResult && d.Input == 0 {
 			continue

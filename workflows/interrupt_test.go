@@ -46,24 +46,24 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 	offered.Token = "token-r2"
 	w.env.RegisterDelayedCallback(func() {
 		other := waiting("r3")
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approves("ask")}}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approves("ask")}}, answers)
 	}, time.Minute)
 	next := w.continued(input)
-	for i, want := range []any{runs.ErrorInterrupted, runs.ErrorInterrupted, runs.Submitted{Queued: true}, runs.Submitted{Queued: true}} {
+	for i, want := range []any{runs.ErrorInterrupted, runs.ErrorInterrupted, runs.SubmitResult{Queued: true}, runs.SubmitResult{Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("answer %d: got %v, want %v", i, got, want)
 		}
 	}
-	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 2 || end.Interrupts.Calls[0].Index != 1 {
+	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 2 || end.Interrupts.Items[0].Index != 1 {
 		t.Errorf("end of the run: got %+v", end)
 	}
 	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
 		t.Fatalf("next run: got %+v", next)
 	}
-	ask, client := next.Resume.Calls[0], next.Resume.Calls[1]
+	ask, client := next.Resume.Items[0], next.Resume.Items[1]
 	if ask.Decision.Kind != runs.DecisionApprove || ask.Decision.Args != "args" || client.Decision.Kind != runs.DecisionAbandon {
 		t.Errorf("decisions of the next run: got %+v and %+v", ask.Decision, client.Decision)
 	}
@@ -96,7 +96,7 @@ func TestDecisionsAddUp(t *testing.T) {
 	w := setupInterrupted(t)
 	answers := make(chan any, 4)
 	decide := func(decisions ...runs.Decision) func() {
-		return func() { w.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, answers) }
+		return func() { w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, answers) }
 	}
 	rejects := runs.Decision{CallID: "ask", Kind: runs.DecisionReject, Digest: "other"}
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
@@ -108,9 +108,9 @@ func TestDecisionsAddUp(t *testing.T) {
 	taken.Args = "args"
 	unknown := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 	want := []any{
-		runs.Decided{Results: []runs.DecisionResult{{}, unknown, unknown}},
-		runs.Decided{Results: []runs.DecisionResult{{Error: runs.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
-		runs.Decided{Results: []runs.DecisionResult{{Settled: true}}},
+		runs.DecideResult{Results: []runs.DecisionResult{{}, unknown, unknown}},
+		runs.DecideResult{Results: []runs.DecisionResult{{Error: runs.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
+		runs.DecideResult{Results: []runs.DecisionResult{{Settled: true}}},
 	}
 	close(answers)
 	var got []any
@@ -152,12 +152,12 @@ func TestInterruptsExpireAtTheRecordedTimes(t *testing.T) {
 	}
 	asked := w.env.Now().Add(-time.Hour).UTC()
 	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
-	w.before = &runs.Finished{Outcome: runs.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
+	w.before = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
 	w.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
-	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Calls[0].Expires.Equal(expires) || !p.Calls[1].Expires.IsZero() {
-		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.Opened, p.Calls[0].Expires, p.Calls[1].Expires, asked, expires)
+	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
+		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.Opened, p.Items[0].Expires, p.Items[1].Expires, asked, expires)
 	}
 	if n := w.notices[0]; n.Event != runs.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
 		t.Errorf("notification: got %+v", n)
@@ -189,7 +189,7 @@ func TestQuestionsExpire(t *testing.T) {
 		answers := make(chan any, 1)
 		later.env.RegisterDelayedCallback(func() {
 			late := approves("ask")
-			later.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{late}}, answers)
+			later.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{late}}, answers)
 		}, 48*time.Hour)
 		later.env.ExecuteWorkflow(runs.TypeParked, parked)
 		var next runs.Input
@@ -218,18 +218,18 @@ func TestQuestionsExpire(t *testing.T) {
 // workflow's timer has not fired yet.
 func TestADecisionThatComesLate(t *testing.T) {
 	t.Parallel()
-	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Calls: []runs.Interrupt{
+	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Items: []runs.Interrupt{
 		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
 	}}}
 	w := setup(t)
 	answers := make(chan any, 2)
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, answers)
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask")}}, answers)
 		offered := waiting("r2")
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 	}, time.Second)
 	w.env.ExecuteWorkflow(runs.TypeParked, parked)
-	if got := (<-answers).(runs.Decided); got.Results[0].Error != runs.ErrorExpired {
+	if got := (<-answers).(runs.DecideResult); got.Results[0].Error != runs.ErrorExpired {
 		t.Errorf("result: got %+v, want expired", got)
 	}
 }
@@ -260,10 +260,10 @@ func TestTooMuchToWaitFor(t *testing.T) {
 func TestACancelIsTooLateForQuestions(t *testing.T) {
 	t.Parallel()
 	w := setupInterrupted(t)
-	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Second)
+	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Second)
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), result}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask"), result}}, make(chan any, 1))
 	}, time.Minute)
 	if next := w.continued(input); next.Continues != "r" {
 		t.Errorf("next run: got %+v, want one that continues r", next)
@@ -279,7 +279,7 @@ func TestQueueOfAWaitingThreadIsBounded(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for i := range 40 {
 			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 	}, time.Second)
 	w.env.ExecuteWorkflow(runs.TypeRun, input)

@@ -25,10 +25,11 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 	}
 }
 
-// notificationsID returns the workflow ID for the pending notifications about interrupts. It has
-// the number of the first one, so it is unique among the executions of the thread.
+// notificationsID returns the workflow ID for the pending notifications about interrupts. It is
+// unique in the thread: the interrupts of a message may come in rounds, and several executions may
+// send notifications about the same interrupts, each from another number on.
 func notificationsID(ctx workflow.Context, w *runs.Interrupts) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.Pending[0].Number))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d", w.RunID, w.MessageID, w.Round, w.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
 }
 

@@ -42,7 +42,7 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 	}
 	results := w.decideInTurn(ann.approves("c0"), bob.approves("c0"), ann.approves("c1"))
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{bob.approves("c1")}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approves("c1")}}, make(chan any, 1))
 	}, time.Hour)
 	w.env.ExecuteWorkflow(runs.TypeRun, input)
 	for i, r := range results() {
@@ -74,7 +74,7 @@ func TestNoticesGoAlong(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		asked = w.env.Now()
 		for _, p := range []person{ann, bob} {
-			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
+			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
 		}
 	}, time.Minute+500*time.Millisecond)
 	next := w.continued(input)
@@ -163,14 +163,14 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	for at, who := range map[time.Duration]person{-300 * time.Millisecond: ann, 600 * time.Millisecond: bob} {
 		w.env.RegisterDelayedCallback(func() {
 			in := waiting("r-" + string(who))
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approves("c0")}}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approves("c0")}}, answers)
 		}, runs.DefaultParkAfter+at)
 	}
 	next := w.continued(input)
-	if first, second := <-answers, <-answers; first != (runs.Submitted{Open: true}) || second != (runs.Submitted{Queued: true}) {
+	if first, second := <-answers, <-answers; first != (runs.SubmitResult{Open: true}) || second != (runs.SubmitResult{Queued: true}) {
 		t.Errorf("answers: got %+v and %+v", first, second)
 	}
-	if next.Run.ID != "r-bob" || next.Resume.Calls[0].Decision == nil {
+	if next.Run.ID != "r-bob" || next.Resume.Items[0].Decision == nil {
 		t.Errorf("next run: got %+v", next)
 	}
 }
@@ -188,18 +188,18 @@ func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	}
 	answers := make(chan any, 3)
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
 	}, time.Minute)
 	rejects := approves("ask")
 	rejects.Kind, rejects.Digest = runs.DecisionReject, "no"
 	for at, d := range []runs.Decision{rejects, approves("ask")} {
 		w.env.RegisterDelayedCallback(func() {
 			in := waiting(fmt.Sprint("r", at))
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
 		}, time.Minute+time.Duration(at+1)*100*time.Millisecond)
 	}
 	next := w.continued(input)
-	if <-answers; len(answers) != 2 || <-answers != runs.ErrorBusy || <-answers != (runs.Submitted{Queued: true}) || next.Run.ID != "r1" {
+	if <-answers; len(answers) != 2 || <-answers != runs.ErrorBusy || <-answers != (runs.SubmitResult{Queued: true}) || next.Run.ID != "r1" {
 		t.Errorf("next run: got %+v, want r1", next.Run)
 	}
 }
@@ -249,33 +249,71 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 		a.WaitCount = 1
 		return a, nil
 	}
-	var mu sync.Mutex
-	away, sent := true, map[string]bool{}
-	h.notify = func(in runs.Notification) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if away {
-			return errors.New("the log is unavailable")
-		}
-		sent[fmt.Sprint(in.MessageID, " ", in.Event)] = true
-		return nil
-	}
-	h.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
-		mu.Lock()
-		defer mu.Unlock()
-		away = false // the run is over
-	})
+	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.MessageID, " ", n.Event) })
 	for i, id := range []string{"c1", "c2"} {
 		h.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"})
 	}
 	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, want := range []string{"m1 decided", "m2 decided"} {
-		if !sent[want] {
-			t.Errorf("notification %q was not sent: %v", want, sent)
+	if want := []string{"m1 decided", "m2 decided"}; !containsAll(sent(), want) {
+		t.Errorf("notifications: got %v, want %v among them", sent(), want)
+	}
+}
+
+// TestNoticesOfQuestionsInAHeldTurn: if the tool asks a second question in the same turn, the
+// notification about the answer to the first one is still sent.
+func TestNoticesOfQuestionsInAHeldTurn(t *testing.T) {
+	t.Parallel()
+	var calls []runs.ToolCall
+	h := setupHeld(t)
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		if in.Turn == 1 {
+			return says(10, "x"), nil
 		}
+		return says(30), nil
+	}
+	h.tool = asksTwice(&calls)
+	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Asked.Number, " ", n.Event) })
+	h.decide(time.Minute, answers(1))
+	h.decide(2*time.Minute, answers(2))
+	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
+		t.Fatalf("%+v", result)
+	}
+	if want := []string{"1 decided", "2 decided"}; !containsAll(sent(), want) {
+		t.Errorf("notifications: got %v, want %v among them", sent(), want)
+	}
+}
+
+// containsAll reports whether all has each of want.
+func containsAll(all, want []string) bool {
+	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(all, s) })
+}
+
+// sentAfterTheRun makes notifications fail until the run is over: then the notifications that are
+// left get a workflow of their own. It returns a function that returns the names of those that were
+// sent.
+func (w *fixture) sentAfterTheRun(name func(runs.Notification) string) (sent func() []string) {
+	var mu sync.Mutex
+	var names []string
+	away := true
+	w.notify = func(in runs.Notification) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if away {
+			return errors.New("the log is unavailable")
+		}
+		names = append(names, name(in))
+		return nil
+	}
+	w.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
+		mu.Lock()
+		defer mu.Unlock()
+		away = false
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(names)
 	}
 }

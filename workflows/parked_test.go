@@ -18,7 +18,7 @@ func park(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
 	w := setup(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
-	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdatePause, runs.Pause{}, answers); close(asked) }, time.Millisecond)
+	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdatePause, runs.PauseRequest{}, answers); close(asked) }, time.Millisecond)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10, "c"), nil }
 	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
@@ -67,7 +67,7 @@ func TestALongPauseIsParked(t *testing.T) {
 		t.Fatalf("progress of the parked run: got %+v", p)
 	}
 	const weekend = 60 * time.Hour
-	next := unpark(t, parked, weekend, func(w *fixture) { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, make(chan any, 1)) })
+	next := unpark(t, parked, weekend, func(w *fixture) { w.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, make(chan any, 1)) })
 	if got := next.Progress.Deadline.Sub(p.Deadline); next.Progress.Paused || next.Progress.Cancelled || got < weekend {
 		t.Fatalf("progress of the next execution: got %+v, its deadline %s later", next.Progress, got)
 	}
@@ -85,7 +85,7 @@ func TestAParkedRunListens(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)
 	for name, happens := range map[string]func(*fixture){
-		"signal":    func(w *fixture) { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) },
+		"signal":    func(w *fixture) { w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) },
 		"Temporal":  func(w *fixture) { w.env.CancelWorkflow() },
 		"interrupt": func(w *fixture) { w.offer("r2", runs.OnBusyInterrupt) },
 	} {
@@ -100,10 +100,10 @@ func TestAParkedRunListens(t *testing.T) {
 		}
 	}
 	next := unpark(t, parked, time.Hour, func(w *fixture) {
-		w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r0"})
+		w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r0"})
 		w.offer("r2", runs.OnBusyEnqueue)
-		w.update(runs.UpdateSteer, runs.Steer{RunID: "r", Input: 7}, make(chan any, 1))
-		w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1))
+		w.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, make(chan any, 1))
+		w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1))
 	})
 	if p := next.Progress; p.Cancelled || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r2" || !cmp.Equal(p.Steered, []uint64{7}) {
 		t.Errorf("next execution: got %+v", next)
@@ -127,5 +127,5 @@ func TestAParkedRunContinues(t *testing.T) {
 // offer submits a run.
 func (w *fixture) offer(id string, onBusy runs.OnBusy) {
 	in := waiting(id)
-	w.update(runs.UpdateSubmit, runs.Submit{RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in}, make(chan any, 1))
+	w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in}, make(chan any, 1))
 }

@@ -34,7 +34,7 @@ type pipelineFixture struct {
 	// finds the run cancelled. An error is the activity's and leaves a step that has begun.
 	answer func(path string) (pipeline.Event, error)
 	// refuse fails advances before they are written, advanced after that; nil fails none.
-	refuse, advanced func(in runs.Advance) error
+	refuse, advanced func(in runs.AdvanceInput) error
 	// unheard fails calls that have advanced the tree; nil fails none.
 	unheard  func(in runs.ToolCall) error
 	programs workflows.Programs
@@ -51,16 +51,16 @@ type pipelineFixture struct {
 	fixture    *fixture // of the current execution
 	state      json.RawMessage
 	seq        uint64
-	ends       map[string]uint64        // by lane
-	open       map[string]string        // the step that is open there
-	broken     map[string]string        // the step that failed there
-	written    map[string]runs.Advanced // by run and step
+	ends       map[string]uint64             // by lane
+	open       map[string]string             // the step that is open there
+	broken     map[string]string             // the step that failed there
+	written    map[string]runs.AdvanceResult // by run and step
 	kept       map[uint64]*keptByWalk
 	trees      map[uint64]json.RawMessage
 	came       map[string]pipeline.Event // by call or message
 	places     map[string]string         // paths of calls with an interrupt
-	advances   []runs.Advance
-	finishes   []runs.Finish
+	advances   []runs.AdvanceInput
+	finishes   []runs.FinishInput
 	runs       []runs.Input // of each execution
 	did        []string     // paths of executed steps
 	stepEvents []string     // +name for a started step and -name for a finished one
@@ -92,7 +92,7 @@ func setupPipeline(t *testing.T, steps string) *pipelineFixture {
 func setupDefinition(t *testing.T, d *agents.Definition) *pipelineFixture {
 	return &pipelineFixture{
 		t: t, d: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
-		written: map[string]runs.Advanced{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
+		written: map[string]runs.AdvanceResult{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
 	}
 }
@@ -179,7 +179,7 @@ func (k *pipelineFixture) begin(in any) {
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 	}
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Advance) (runs.Advanced, error) { return k.advance(in) },
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return k.advance(in) },
 		activity.RegisterOptions{Name: runs.ActivityAdvance})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 		k.mu.Lock()
@@ -205,11 +205,11 @@ func (k *pipelineFixture) decide(interrupts *runs.Interrupts) {
 	if interrupts == nil || k.silent {
 		return
 	}
-	k.asks = append(k.asks, interrupts.Calls...)
+	k.asks = append(k.asks, interrupts.Items...)
 	w := k.fixture
 	w.env.RegisterDelayedCallback(func() {
-		var said runs.Decide
-		for _, c := range interrupts.Calls {
+		var said runs.DecideRequest
+		for _, c := range interrupts.Items {
 			if c.Decision != nil {
 				continue
 			}
@@ -346,10 +346,10 @@ func (k *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return a, nil
 }
 
-func (k *pipelineFixture) advance(in runs.Advance) (runs.Advanced, error) {
+func (k *pipelineFixture) advance(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	if k.refuse != nil {
 		if err := k.refuse(in); err != nil {
-			return runs.Advanced{}, err
+			return runs.AdvanceResult{}, err
 		}
 	}
 	k.mu.Lock()
@@ -366,7 +366,7 @@ func (k *pipelineFixture) advance(in runs.Advance) (runs.Advanced, error) {
 	return next, err
 }
 
-func (k *pipelineFixture) move(in runs.Advance) (next runs.Advanced, err error) {
+func (k *pipelineFixture) move(in runs.AdvanceInput) (next runs.AdvanceResult, err error) {
 	at := lane(in.Step)
 	if next, again := k.written[in.Run.ID+" "+in.ID]; again {
 		return next, nil
@@ -393,7 +393,7 @@ func (k *pipelineFixture) move(in runs.Advance) (next runs.Advanced, err error) 
 }
 
 // step advances the tree to the next action.
-func (k *pipelineFixture) step(in runs.Advance) (runs.Advanced, error) {
+func (k *pipelineFixture) step(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	ev, items, ended := pipeline.Event{}, []json.RawMessage(nil), pipeline.Ended{}
 	if in.Position.Event != nil {
 		ev = *in.Position.Event
@@ -426,7 +426,7 @@ func (k *pipelineFixture) step(in runs.Advance) (runs.Advanced, error) {
 	m, err := pipeline.Advance(d, in.Position.Cursor, ev, env)
 	if err != nil {
 		k.t.Errorf("advance %+v: %v", in, err)
-		return runs.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
+		return runs.AdvanceResult{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
 	}
 	k.tell(m.Changes)
 	k.keep(m)
@@ -434,7 +434,7 @@ func (k *pipelineFixture) step(in runs.Advance) (runs.Advanced, error) {
 }
 
 // tree returns the step tree: the agent's steps, or those of its program.
-func (k *pipelineFixture) tree(in runs.Advance) *agents.Definition {
+func (k *pipelineFixture) tree(in runs.AdvanceInput) *agents.Definition {
 	tree := in.Tree
 	if tree != nil {
 		k.trees[k.seq+1] = tree // the sequence of the record that this advance writes
@@ -448,7 +448,7 @@ func (k *pipelineFixture) tree(in runs.Advance) *agents.Definition {
 	return d
 }
 
-func value(in runs.Advance, env pipeline.Env) (next runs.Advanced) {
+func value(in runs.AdvanceInput, env pipeline.Env) (next runs.AdvanceResult) {
 	var err error
 	if next.Value, err = pipeline.Value(in.Expression, in.Position.Cursor, env); err != nil {
 		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
@@ -473,8 +473,8 @@ func (k *pipelineFixture) tell(changes []pipeline.Change) {
 }
 
 // take returns the workflow's next action.
-func (k *pipelineFixture) take(in runs.Advance, d *agents.Definition, m pipeline.Move) runs.Advanced {
-	next, do := runs.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
+func (k *pipelineFixture) take(in runs.AdvanceInput, d *agents.Definition, m pipeline.Move) runs.AdvanceResult {
+	next, do := runs.AdvanceResult{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	leaf := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
 	leaf.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {

@@ -93,7 +93,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	r := a.run
 	a.steps++
 	// Cursor.Keeps: the outputs of earlier steps stay in the state.
-	r.pipeline.position = &runs.Position{
+	r.pipeline.position = &runs.PipelinePosition{
 		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.place(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
 	}
@@ -196,7 +196,7 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	t.notifier.handOver(ctx, append(r.interrupts.notifiable(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
-	r.turn, r.log, r.control.steering = 1, runs.Positions{}, runs.Steering{}
+	r.turn, r.log, r.control.steering = 1, runs.LaneSequences{}, runs.Steering{}
 	r.budget.Begin(next.Limits, workflow.Now(ctx))
 	r.budget.Resume(next.Limits, next.Resume)
 	r.answerMessage, r.delegation.subagents = "", 0
@@ -218,9 +218,9 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := runs.Position{Origin: a.origin, Input: a.input, Child: r.child.place(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
-	in := runs.Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
-	var next runs.Advanced
+	walk := runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.place(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
+	in := runs.AdvanceInput{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
+	var next runs.AdvanceResult
 	if err := r.interpreter().runAdvance(ctx, in, &next); err != nil {
 		return err
 	}

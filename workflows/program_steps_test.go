@@ -173,16 +173,16 @@ func TestAbandonedPrograms(t *testing.T) {
 	k.begun = func(w *fixture, _ any) {
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 		}, time.Minute)
 	}
 	in := programInput()
 	in.OnMissingResult = runs.OpenAbandon
 	k.walk(in)
-	if got := <-answers; got != (runs.Submitted{Closing: true}) || !errors.Is(abandoned, workflows.ErrAbandoned) {
+	if got := <-answers; got != (runs.SubmitResult{Closing: true}) || !errors.Is(abandoned, workflows.ErrAbandoned) {
 		t.Errorf("got the submission's result %+v and the program's error %v", got, abandoned)
 	}
-	if end := k.finishes[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Calls) != 1 {
+	if end := k.finishes[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Items) != 1 {
 		t.Errorf("end of the run: got %+v", end)
 	}
 }

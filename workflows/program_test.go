@@ -38,9 +38,9 @@ func TestProgram(t *testing.T) {
 	}
 	w := setupPrograms(t, workflows.Programs{"p": program})
 	var steps []string
-	w.advance = func(in runs.Advance) (runs.Advanced, error) {
+	w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
-		next := runs.Advanced{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
+		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
 		switch {
 		case in.Expression != "":
 			next.Value = json.RawMessage("7")
@@ -101,8 +101,8 @@ func TestProgramReadsOutputs(t *testing.T) {
 		_, err = workflows.Do(ctx, a, agents.Call[string]("refused", "refuse", nil))
 		return err
 	}})
-	w.advance = func(in runs.Advance) (runs.Advanced, error) {
-		next := runs.Advanced{Seq: 10}
+	w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+		next := runs.AdvanceResult{Seq: 10}
 		switch in.Expression {
 		case "steps.placed":
 			next.Value = json.RawMessage(`{"number":7,"from":"x"}`)
@@ -141,8 +141,8 @@ func TestProgramsThatFail(t *testing.T) {
 					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
 			})
-			w.advance = func(in runs.Advance) (runs.Advanced, error) {
-				return runs.Advanced{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
+			w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+				return runs.AdvanceResult{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
 			}
 			in := input
 			in.Program = name
@@ -159,7 +159,7 @@ func TestProgramsThatFail(t *testing.T) {
 func setupPrograms(t *testing.T, programs workflows.Programs) *fixture {
 	w := setup(t)
 	w.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Advance) (runs.Advanced, error) { return w.advance(in) },
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return w.advance(in) },
 		activity.RegisterOptions{Name: runs.ActivityAdvance})
 	return w
 }

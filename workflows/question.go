@@ -16,14 +16,3 @@ func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	w.Expires = t.run.expiry(workflow.Now(t.ctx), by.Expires)
 	t.questions = append(t.questions, w)
 }
-
-// fitsWithInterrupts reports whether a payload has room for the interrupts that the calls of a turn
-// have raised. In a held run it makes w the interrupts of the turn: decisions may arrive from now
-// on. Interrupts of suspended subagents end the run, so they are not held.
-func (r *run) fitsWithInterrupts(w *runs.Interrupts) bool {
-	if !r.in.Hold || len(w.Suspended) > 0 {
-		return w.Fits(r.in)
-	}
-	r.interrupts.held = w
-	return len(w.Calls) <= runs.MaxInterrupts && r.fits()
-}

@@ -42,25 +42,25 @@ func TestAToolAsks(t *testing.T) {
 		wrong := answers(1)
 		wrong.Kind = runs.DecisionApprove
 		all := []runs.Decision{approves("x"), wrong, answers(2), answers(0), answers(1), answers(1)}
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: all}, results)
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, results)
 	}, time.Minute)
 	next := w.continued(input)
 	unknown, taken := runs.DecisionResult{Error: runs.ErrorUnknownCall}, answers(1)
-	want := runs.Decided{Results: []runs.DecisionResult{unknown, unknown, unknown, unknown, {Settled: true}, {Recorded: &taken, Settled: true}}}
+	want := runs.DecideResult{Results: []runs.DecisionResult{unknown, unknown, unknown, unknown, {Settled: true}, {Recorded: &taken, Settled: true}}}
 	if got := <-results; !cmp.Equal(got, any(want)) {
 		t.Errorf("results of the decisions: got %+v, want %+v", got, want)
 	}
-	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || *end.Interrupts.Calls[0].Asked != (runs.Question{Seq: 21, Number: 1}) {
+	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || *end.Interrupts.Items[0].Asked != (runs.Question{Seq: 21, Number: 1}) {
 		t.Errorf("end of the run: got %+v", end)
 	}
 
 	again := setup(t)
 	again.tool = asksTwice(&calls)
 	again.env.RegisterDelayedCallback(func() {
-		again.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{answers(1), answers(2)}}, results)
+		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{answers(1), answers(2)}}, results)
 	}, time.Minute)
 	last := again.continued(next)
-	if got := <-results; !cmp.Equal(got, any(runs.Decided{Results: []runs.DecisionResult{unknown, {Settled: true}}})) {
+	if got := <-results; !cmp.Equal(got, any(runs.DecideResult{Results: []runs.DecisionResult{unknown, {Settled: true}}})) {
 		t.Errorf("results of the decisions in the next run: got %+v", got)
 	}
 	end := setup(t)
@@ -87,7 +87,7 @@ func TestAQuestionExpires(t *testing.T) {
 	in := input
 	in.ParkAfter = 48 * time.Hour
 	next := w.continued(in)
-	d := next.Resume.Calls[0].Decision
+	d := next.Resume.Items[0].Decision
 	if d.Kind != runs.DecisionExpire || d.Question != 1 || w.env.Now().Sub(begun) < 24*time.Hour || next.Continues != input.Run.ID {
 		t.Errorf("decision of the next run: got %+v after %s", d, w.env.Now().Sub(begun))
 	}
@@ -140,7 +140,7 @@ func TestAnAnswerIsHeld(t *testing.T) {
 	calls = make([]runs.ToolCall, 1) // the call of the previous run
 	first := answers(1)
 	in := heldInput()
-	in.Resume = &runs.Interrupts{MessageID: "m", RunID: "before", Calls: []runs.Interrupt{{
+	in.Resume = &runs.Interrupts{MessageID: "m", RunID: "before", Items: []runs.Interrupt{{
 		Call: runs.Call{ID: "x", Tool: "tool"}, Asked: &runs.Question{Seq: 21, Number: 1}, Decision: &first,
 	}}}
 	h.decide(time.Minute, answers(2))

@@ -56,7 +56,7 @@ func TestAQuestionOverDays(t *testing.T) {
 	if diff := cmp.Diff(want, story); diff != "" {
 		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
-	c := next.Resume.Calls[0]
+	c := next.Resume.Items[0]
 	if c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 || c.Reminded != 4 {
 		t.Errorf("call of the next run: got %+v", c)
 	}
@@ -80,7 +80,7 @@ func TestEscalationsWhileDown(t *testing.T) {
 	_, next, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *fixture) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
 	})
-	if c := next.Resume.Calls[0]; c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 {
+	if c := next.Resume.Items[0]; c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 {
 		t.Errorf("call: got %+v, want it expired with 2 escalations", c)
 	}
 }
@@ -92,7 +92,7 @@ func TestRemindersEnd(t *testing.T) {
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
 	story, _, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *fixture) {
 		w.env.RegisterDelayedCallback(func() {
-			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
+			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 		}, 100*24*time.Hour)
 	})
 	n := len(story)
@@ -126,7 +126,7 @@ func TestVotesAreParked(t *testing.T) {
 	story, next, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *fixture) {
 		for i, p := range []person{ann, ann, bob} {
 			w.env.RegisterDelayedCallback(func() {
-				w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
+				w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
 			}, time.Duration(i+1)*2*time.Hour)
 		}
 	})
@@ -137,7 +137,7 @@ func TestVotesAreParked(t *testing.T) {
 	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventReminded, runs.EventReminded}; !cmp.Equal(kinds, want) {
 		t.Errorf("notifications: got %v, want %v", kinds, want)
 	}
-	if d := next.Resume.Calls[0].Decision; d == nil || d.By != "bob" {
+	if d := next.Resume.Items[0].Decision; d == nil || d.By != "bob" {
 		t.Errorf("decision of the next run: got %+v, want one by bob", d)
 	}
 }

@@ -41,14 +41,14 @@ func TestAThreadWaitsForResults(t *testing.T) {
 	answers := make(chan any, 2)
 	for i, call := range []string{"c1", "c0"} {
 		w.env.RegisterDelayedCallback(func() {
-			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo(call, 70)}}, answers)
+			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{cameTo(call, 70)}}, answers)
 		}, time.Duration(i+1)*time.Minute)
 	}
 	next := w.continued(waitingFor(runs.OpenAbandon))
-	if end := w.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Calls) != 2 {
+	if end := w.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Items) != 2 {
 		t.Errorf("end of the run: got %+v", end)
 	}
-	if next.Continues != "r" || next.Resume == nil || next.Resume.Calls[0].Decision.Digest != "r-c0" || next.OnMissingResult != runs.OpenAbandon {
+	if next.Continues != "r" || next.Resume == nil || next.Resume.Items[0].Decision.Digest != "r-c0" || next.OnMissingResult != runs.OpenAbandon {
 		t.Errorf("next run: got %+v", next)
 	}
 }
@@ -59,15 +59,15 @@ func TestAnInputBringsResults(t *testing.T) {
 	t.Parallel()
 	w := setupPending(t, "c2")
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71)}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71)}}, make(chan any, 1))
 		offered := waiting("r2")
 		other := cameTo("c1", 0)
 		other.Digest = "another"
-		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{cameTo("c0", 0), other, cameTo("c2", 0)}}, make(chan any, 1))
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{cameTo("c0", 0), other, cameTo("c2", 0)}}, make(chan any, 1))
 	}, time.Minute)
 	next := w.continued(waitingFor(runs.OpenReject))
-	if d := next.Resume; next.Run.ID != "r2" || d.Calls[0].Decision.Input != 0 || d.Calls[1].Decision.Input != 71 || d.Calls[1].Decision.Digest != "r-c1" {
-		t.Errorf("next run %s: got the decisions %+v and %+v", next.Run.ID, d.Calls[0].Decision, d.Calls[1].Decision)
+	if d := next.Resume; next.Run.ID != "r2" || d.Items[0].Decision.Input != 0 || d.Items[1].Decision.Input != 71 || d.Items[1].Decision.Digest != "r-c1" {
+		t.Errorf("next run %s: got the decisions %+v and %+v", next.Run.ID, d.Items[0].Decision, d.Items[1].Decision)
 	}
 }
 
@@ -99,16 +99,16 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 		answers := make(chan any, 1)
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
 		}, time.Second)
 		w.env.RegisterDelayedCallback(func() { // to end the run
-			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71), approves("ask"), clientResult}}, make(chan any, 1))
+			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71), approves("ask"), clientResult}}, make(chan any, 1))
 		}, time.Minute)
 		in := waitingFor(x.onMissing)
 		in.OnNewInput = x.onNewInput
 		next := w.continued(in)
 		got := <-answers
-		if (got == runs.Submitted{Queued: true}) {
+		if (got == runs.SubmitResult{Queued: true}) {
 			got = "waits"
 			if next.Run.ID == "r2" {
 				got = "resumes"
@@ -130,10 +130,10 @@ func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 		answers := make(chan any, 1)
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
-			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
 		}, time.Second)
 		result, _ := w.run(waitingFor(runs.OpenAbandon))
-		if got := <-answers; got != (runs.Submitted{Closing: true}) || result.Outcome != runs.OutcomeSuccess {
+		if got := <-answers; got != (runs.SubmitResult{Closing: true}) || result.Outcome != runs.OutcomeSuccess {
 			t.Errorf("with %d results: got %+v and the run's result %+v", len(decisions), got, result)
 		}
 	}

@@ -48,7 +48,7 @@ func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs
 	switch {
 	case w.HasMissedDeadline(r.activeStep()):
 		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}, true
-	case len(interrupts.Calls) == 0:
+	case len(interrupts.Items) == 0:
 		return ending{}, false
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)

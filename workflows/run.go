@@ -34,9 +34,9 @@ type run struct {
 	// execution is the Temporal run ID of the execution that began the AG-UI run. All records of
 	// the run carry it, also those of later executions and of children: the log fences by it.
 	execution string
-	turn      int            // number of the current turn, from 1; part of step IDs
-	log       runs.Positions // last sequences of the log that this run knows
-	budget    runs.Budget    // deadline, usage, and what approvers allowed
+	turn      int                // number of the current turn, from 1; part of step IDs
+	log       runs.LaneSequences // last sequences of the log that this run knows
+	budget    runs.Budget        // deadline, usage, and what approvers allowed
 
 	control    control
 	delegation delegation
@@ -56,10 +56,10 @@ type run struct {
 // pipelineState is how far the steps of a run have come. The run owns it; the interpreter changes
 // it. Of its fields, only the position goes to the next execution.
 type pipelineState struct {
-	position *runs.Position // nil = the agent is no pipeline, or its program has no step under way
+	position *runs.PipelinePosition // nil = the agent is no pipeline, or its program has no step under way
 	// chained is the answer to the next advance, if the activity of the last tool call has made
 	// that advance; nil = the workflow schedules the advance.
-	chained *runs.Advanced
+	chained *runs.AdvanceResult
 	// tree has the JSON of a program's step until an advance has written it to the log; nil
 	// afterwards.
 	tree []byte
@@ -117,7 +117,7 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.control.paused = p.Execution, p.Turn, p.Paused
-		r.log, r.budget, r.control.steering = p.Positions, p.Budget, p.Steering
+		r.log, r.budget, r.control.steering = p.LaneSequences, p.Budget, p.Steering
 		r.interrupts.held, r.delegation.subagents, r.pipeline.position, r.delegation.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
 	} else {
 		r.budget.Resume(in.Limits, in.Resume)
@@ -321,13 +321,13 @@ func limit(code, format string, args ...any) ending {
 func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	in := runs.Finish{
+	in := runs.FinishInput{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
 		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
-	var done runs.Finished
+	var done runs.FinishResult
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})

@@ -28,15 +28,15 @@ type fixture struct {
 	// finish is called before the run's end is recorded; its error is the activity's.
 	finish func(local bool) error
 	// before is a record of the run's end that exists already; nil = finish writes it.
-	before *runs.Finished
+	before *runs.FinishResult
 	// advance is the advance activity.
-	advance func(in runs.Advance) (runs.Advanced, error)
+	advance func(in runs.AdvanceInput) (runs.AdvanceResult, error)
 	// notify receives each notification; nil accepts all.
 	notify func(in runs.Notification) error
 
 	mu       sync.Mutex
 	notices  []runs.Notification
-	finished []runs.Finish
+	finished []runs.FinishInput
 	models   []runs.ModelCall
 	updates  int
 }
@@ -61,19 +61,19 @@ func setup(t *testing.T) *fixture {
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 		return w.tool(in)
 	}, activity.RegisterOptions{Name: runs.ActivityCallTool})
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Finish) (runs.Finished, error) {
+	w.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.FinishInput) (runs.FinishResult, error) {
 		w.mu.Lock()
 		w.finished = append(w.finished, in)
 		w.mu.Unlock()
 		if w.finish != nil {
 			if err := w.finish(activity.GetInfo(ctx).IsLocalActivity); err != nil {
-				return runs.Finished{}, err
+				return runs.FinishResult{}, err
 			}
 		}
 		if w.before != nil {
 			return *w.before, nil
 		}
-		return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
+		return runs.FinishResult{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityFinish})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Notification) error {
 		w.mu.Lock()
@@ -88,7 +88,7 @@ func setup(t *testing.T) *fixture {
 }
 
 // run executes the workflow and returns its result and the last end that was recorded.
-func (w *fixture) run(in runs.Input) (runs.Result, runs.Finish) {
+func (w *fixture) run(in runs.Input) (runs.Result, runs.FinishInput) {
 	w.t.Helper()
 	w.env.ExecuteWorkflow(runs.TypeRun, in)
 	var result runs.Result
@@ -338,7 +338,7 @@ func TestSubmit(t *testing.T) {
 	var answered sync.WaitGroup
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return says(10), nil }
 	answers := map[string]string{}
-	offer := func(name string, in runs.Submit) {
+	offer := func(name string, in runs.SubmitRequest) {
 		answered.Add(1)
 		var once sync.Once
 		say := func(s string) { once.Do(func() { answers[name] = s; answered.Done() }) }
@@ -347,14 +347,14 @@ func TestSubmit(t *testing.T) {
 				OnAccept: func() {},
 				OnReject: func(err error) {
 					var app *temporal.ApplicationError
-					var active runs.Active
+					var active runs.ActiveRun
 					if errors.As(err, &app) && app.HasDetails() {
 						_ = app.Details(&active)
 					}
 					say(app.Type() + " " + active.RunID)
 				},
 				OnComplete: func(result any, err error) {
-					if taken, ok := result.(runs.Submitted); ok && taken.Attached && err == nil {
+					if taken, ok := result.(runs.SubmitResult); ok && taken.Attached && err == nil {
 						say("attached")
 					} else {
 						say("completed otherwise")
@@ -363,9 +363,9 @@ func TestSubmit(t *testing.T) {
 			}, in)
 		}, time.Millisecond)
 	}
-	offer("same", runs.Submit{RunID: "r", Digest: "d"})
-	offer("reused", runs.Submit{RunID: "r", Digest: "other"})
-	offer("other", runs.Submit{RunID: "r2", Digest: "d"})
+	offer("same", runs.SubmitRequest{RunID: "r", Digest: "d"})
+	offer("reused", runs.SubmitRequest{RunID: "r", Digest: "other"})
+	offer("other", runs.SubmitRequest{RunID: "r2", Digest: "d"})
 	w.run(input)
 	if diff := cmp.Diff(map[string]string{"same": "attached", "reused": runs.ErrorRunIDReused + " ", "other": runs.ErrorBusy + " r"}, answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
@@ -410,7 +410,7 @@ func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
-	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateSteer, runs.Steer{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
+	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
 		a := says(10, "c0", "c1", "c2")
@@ -424,7 +424,7 @@ func TestCallsOfTheClient(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	var left []string
-	for _, c := range finish.Interrupts.Calls {
+	for _, c := range finish.Interrupts.Items {
 		left = append(left, c.ID)
 	}
 	if result.Outcome != runs.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {

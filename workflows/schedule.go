@@ -35,7 +35,7 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 		return runs.FireResult{}, err
 	}
 	if f.fired.Refused != "" {
-		return runs.FireResult{Fired: f.fired}, nil
+		return runs.FireResult{FiredRun: f.fired}, nil
 	}
 	f.listen(ctx)
 	if f.fired.AlreadyBegun && in.Fired == nil {
@@ -46,7 +46,7 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 	if err := f.await(ctx); err != nil {
 		return runs.FireResult{}, err
 	}
-	result := runs.FireResult{Fired: f.fired, Ended: *f.ended}
+	result := runs.FireResult{FiredRun: f.fired, RunEnd: *f.ended}
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
@@ -60,8 +60,8 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 // the next execution gets in and fired.
 type fire struct {
 	in    runs.FireInput
-	fired runs.Fired  // the run; zero before begin
-	ended *runs.Ended // nil = the run is not over, as far as the firing knows
+	fired runs.FiredRun // the run; zero before begin
+	ended *runs.RunEnd  // nil = the run is not over, as far as the firing knows
 }
 
 // begin starts the run (schedule.run), and blocks until the thread has taken or refused it. If the
@@ -96,7 +96,7 @@ func (f *fire) listen(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancelled firing waits for the signal, too
 	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalEnded, workflow.SignalChannelOptions{Description: "the run is over"})
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		var e runs.Ended
+		var e runs.RunEnd
 		signals.Receive(ctx, &e)
 		f.ended = &e
 	})
@@ -126,7 +126,7 @@ func (f *fire) await(ctx workflow.Context) error {
 		return nil
 	}
 	s, err := f.standing(ctx)
-	f.ended = &s.Ended
+	f.ended = &s.RunEnd
 	return err
 }
 
@@ -134,13 +134,13 @@ func (f *fire) await(ctx workflow.Context) error {
 func (f *fire) look(ctx workflow.Context) error {
 	s, err := f.standing(ctx) // the signal has no outcome: the log has it
 	if err == nil && s.Over && f.ended == nil {
-		f.ended = &s.Ended
+		f.ended = &s.RunEnd
 	}
 	return err
 }
 
 // standing returns the run's status (schedule.status), also when the firing is cancelled.
-func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
+func (f *fire) standing(ctx workflow.Context) (s runs.RunStatus, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	err = workflow.ExecuteActivity(patiently(ctx, "look"), runs.ActivityRunStatus, f.fired.Run).Get(ctx, &s)
@@ -156,7 +156,7 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 		return err
 	}
 	if f.ended == nil && (s.Over || s.Outcome != "" || f.in.TryCancel) {
-		f.ended = &s.Ended
+		f.ended = &s.RunEnd
 	}
 	if f.in.TryCancel {
 		return nil
@@ -168,7 +168,7 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 
 // withdraw cancels the run (schedule.cancel), also when the firing is cancelled, and returns its
 // status.
-func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
+func (f *fire) withdraw(ctx workflow.Context) (s runs.RunStatus, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := f.in
@@ -182,7 +182,7 @@ func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
 // notifySchedule signals the end of the run to the firing that started it; without one it does
 // nothing. The firing may have ended itself, so errors are ignored. It blocks until the signal is
 // delivered, also when the run is cancelled.
-func (r *run) notifySchedule(ctx workflow.Context, ended runs.Ended) {
+func (r *run) notifySchedule(ctx workflow.Context, ended runs.RunEnd) {
 	if r.in.Fire == "" {
 		return
 	}

@@ -20,9 +20,9 @@ type scheduleFixture struct {
 	env *testsuite.TestWorkflowEnvironment
 	in  runs.FireInput
 	// begin, look and withdraw are the activities. Each test sets the activities that it expects.
-	begin    func(in runs.FireInput) (runs.Fired, error)
-	look     func() (runs.Status, error)
-	withdraw func(in runs.FireInput) (runs.Status, error)
+	begin    func(in runs.FireInput) (runs.FiredRun, error)
+	look     func() (runs.RunStatus, error)
+	withdraw func(in runs.FireInput) (runs.RunStatus, error)
 	begun    []runs.FireInput
 	looks    []time.Time
 }
@@ -30,7 +30,7 @@ type scheduleFixture struct {
 var (
 	nominal = time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
 	firing  = runs.FireInput{Tenant: "shop", Schedule: "daily", Revision: 7}
-	itsRun  = runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "t", ID: "r"}}
+	itsRun  = runs.FiredRun{Run: runs.Ref{Tenant: "shop", Thread: "t", ID: "r"}}
 )
 
 func setupSchedule(t *testing.T) *scheduleFixture {
@@ -43,19 +43,19 @@ func setupSchedule(t *testing.T) *scheduleFixture {
 		t.Fatal(err)
 	}
 	workflows.Register(f.env, nil)
-	f.begin = func(runs.FireInput) (runs.Fired, error) { return itsRun, nil }
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.Fired, error) {
+	f.begin = func(runs.FireInput) (runs.FiredRun, error) { return itsRun, nil }
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.FiredRun, error) {
 		f.begun = append(f.begun, in)
 		return f.begin(in)
 	}, activity.RegisterOptions{Name: runs.ActivityFire})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.Status, error) {
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.RunStatus, error) {
 		if in != itsRun.Run {
 			t.Errorf("status of an unexpected run: %+v", in)
 		}
 		f.looks = append(f.looks, f.env.Now())
 		return f.look()
 	}, activity.RegisterOptions{Name: runs.ActivityRunStatus})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.Status, error) {
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.RunStatus, error) {
 		return f.withdraw(in)
 	}, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 	return f
@@ -72,7 +72,7 @@ func (f *scheduleFixture) run() (result runs.FireResult, err error) {
 }
 
 // endsAfter makes the run report its end after some time.
-func (f *scheduleFixture) endsAfter(d time.Duration, ended runs.Ended) {
+func (f *scheduleFixture) endsAfter(d time.Duration, ended runs.RunEnd) {
 	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalEnded, ended) }, d)
 }
 
@@ -80,18 +80,18 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
 	tries := 0
-	f.begin = func(in runs.FireInput) (runs.Fired, error) {
+	f.begin = func(in runs.FireInput) (runs.FiredRun, error) {
 		if tries++; tries < 3 {
-			return runs.Fired{}, errors.New("the log is away")
+			return runs.FiredRun{}, errors.New("the log is away")
 		}
 		if !in.At.Equal(nominal) || in.Fire == "" || in.Revision != firing.Revision {
 			t.Errorf("start of the run: got %+v", in)
 		}
 		return itsRun, nil
 	}
-	f.look = func() (runs.Status, error) { return runs.Status{}, nil }
+	f.look = func() (runs.RunStatus, error) { return runs.RunStatus{}, nil }
 	began := f.env.Now()
-	f.endsAfter(70*time.Hour, runs.Ended{Outcome: runs.OutcomeSuccess})
+	f.endsAfter(70*time.Hour, runs.RunEnd{Outcome: runs.OutcomeSuccess})
 	result, err := f.run()
 	if err != nil || result.Outcome != runs.OutcomeSuccess || result.Run != itsRun.Run || f.env.Now().Sub(began) < 70*time.Hour {
 		t.Errorf("got %+v after %s (%v)", result, f.env.Now().Sub(began), err)
@@ -104,7 +104,7 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 func TestAFiringFailsWithItsRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	f.endsAfter(time.Second, runs.Ended{Outcome: runs.OutcomeError, Code: "limit_turns"})
+	f.endsAfter(time.Second, runs.RunEnd{Outcome: runs.OutcomeError, Code: "limit_turns"})
 	_, err := f.run()
 	var app *temporal.ApplicationError
 	var result runs.FireResult
@@ -116,8 +116,8 @@ func TestAFiringFailsWithItsRun(t *testing.T) {
 func TestARefusedFiringIsOver(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	f.begin = func(runs.FireInput) (runs.Fired, error) {
-		return runs.Fired{Run: itsRun.Run, Refused: runs.ErrorBusy}, nil
+	f.begin = func(runs.FireInput) (runs.FiredRun, error) {
+		return runs.FiredRun{Run: itsRun.Run, Refused: runs.ErrorBusy}, nil
 	}
 	if result, err := f.run(); err != nil || result.Refused != runs.ErrorBusy || len(f.looks) != 0 {
 		t.Errorf("got %+v (%v)", result, err)
@@ -129,11 +129,11 @@ func TestARefusedFiringIsOver(t *testing.T) {
 func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	f.begin = func(runs.FireInput) (runs.Fired, error) {
-		return runs.Fired{Run: itsRun.Run, AlreadyBegun: true}, nil
+	f.begin = func(runs.FireInput) (runs.FiredRun, error) {
+		return runs.FiredRun{Run: itsRun.Run, AlreadyBegun: true}, nil
 	}
-	f.look = func() (runs.Status, error) {
-		return runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, nil
+	f.look = func() (runs.RunStatus, error) {
+		return runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, nil
 	}
 	began := f.env.Now()
 	if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
@@ -146,11 +146,11 @@ func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 func TestAFiringLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	f.look = func() (runs.Status, error) {
+	f.look = func() (runs.RunStatus, error) {
 		if len(f.looks) < 3 {
-			return runs.Status{}, nil
+			return runs.RunStatus{}, nil
 		}
-		return runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeCancelled}}, nil
+		return runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeCancelled}}, nil
 	}
 	began := f.env.Now()
 	result, err := f.run()
@@ -167,10 +167,10 @@ func TestAFiringLooksAfterItsRun(t *testing.T) {
 // TestAFiringAsksTheLogHowItsRunEnded: the log has the end of a run that cannot report its own.
 func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 	t.Parallel()
-	for _, ended := range []runs.Ended{{}, {Outcome: runs.OutcomeFenced}} {
+	for _, ended := range []runs.RunEnd{{}, {Outcome: runs.OutcomeFenced}} {
 		f := setupSchedule(t)
-		f.look = func() (runs.Status, error) {
-			return runs.Status{Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, nil
+		f.look = func() (runs.RunStatus, error) {
+			return runs.RunStatus{RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, nil
 		}
 		f.endsAfter(time.Second, ended)
 		if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || len(f.looks) != 1 {
@@ -182,19 +182,19 @@ func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 func TestACancelledFiringCancelsItsRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		standing runs.Status
+		standing runs.RunStatus
 		reports  bool // the run reports its end
 		try      bool
 	}{
-		"running":          {runs.Status{}, true, false},
-		"over":             {runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, false, false},
-		"waits for people": {runs.Status{Ended: runs.Ended{Outcome: runs.OutcomeInterrupt}}, false, false},
-		"no wait":          {runs.Status{}, false, true},
+		"running":          {runs.RunStatus{}, true, false},
+		"over":             {runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, false, false},
+		"waits for people": {runs.RunStatus{RunEnd: runs.RunEnd{Outcome: runs.OutcomeInterrupt}}, false, false},
+		"no wait":          {runs.RunStatus{}, false, true},
 	} {
 		f := setupSchedule(t)
 		f.in.TryCancel = c.try
 		began, withdrawn := f.env.Now(), 0
-		f.withdraw = func(in runs.FireInput) (runs.Status, error) {
+		f.withdraw = func(in runs.FireInput) (runs.RunStatus, error) {
 			if withdrawn++; !in.At.Equal(nominal) || in.Schedule != firing.Schedule {
 				t.Errorf("%s: cancel: got %+v", name, in)
 			}
@@ -202,7 +202,7 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 		}
 		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
 		if c.reports {
-			f.endsAfter(20*time.Second, runs.Ended{Outcome: runs.OutcomeCancelled})
+			f.endsAfter(20*time.Second, runs.RunEnd{Outcome: runs.OutcomeCancelled})
 		}
 		_, err := f.run()
 		if !temporal.IsCanceledError(err) || withdrawn != 1 {
@@ -217,7 +217,7 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 const itsFire = "fire/shop/daily-2030-01-31T09:00:00Z"
 
 // isTold expects one signal to the firing with the run's end.
-func (w *fixture) isTold(fire string, ended runs.Ended) {
+func (w *fixture) isTold(fire string, ended runs.RunEnd) {
 	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", runs.SignalEnded, ended).Return(nil).Once()
 }
 
@@ -227,7 +227,7 @@ func TestARunReportsItsFiring(t *testing.T) {
 	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewNonRetryableApplicationError("no", "auth", nil)
 	}
-	w.isTold(itsFire, runs.Ended{Outcome: runs.OutcomeError, Code: "auth"})
+	w.isTold(itsFire, runs.RunEnd{Outcome: runs.OutcomeError, Code: "auth"})
 	in := input
 	in.Fire = itsFire
 	w.run(in)
@@ -245,12 +245,12 @@ func TestContinuedRunsKeepTheirFiring(t *testing.T) {
 	} {
 		w := setupInterrupted(t)
 		if c.want != itsFire {
-			w.isTold(itsFire, runs.Ended{})
+			w.isTold(itsFire, runs.RunEnd{})
 		}
 		offered := waiting("r2")
 		offered.Fire = c.offers
 		w.env.RegisterDelayedCallback(func() {
-			w.update(runs.UpdateSubmit, runs.Submit{
+			w.update(runs.UpdateSubmit, runs.SubmitRequest{
 				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approves("ask")},
 			}, make(chan any, 1))
 		}, time.Minute)
@@ -261,7 +261,7 @@ func TestContinuedRunsKeepTheirFiring(t *testing.T) {
 	}
 	w := setupInterrupted(t)
 	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{
 			approves("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71},
 		}}, make(chan any, 1))
 	}, time.Minute)

@@ -59,7 +59,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	interrupts := r.interruptsOfAnswer(ctx, answer)
 	interrupts.Agent, interrupts.Revision, interrupts.Step, interrupts.Tree, interrupts.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
-	case !r.holdIfFits(interrupts):
+	case !r.tryHold(interrupts):
 		return limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
@@ -82,7 +82,7 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 	if end, over = r.callTools(ctx, calls, &runs.Interrupts{}); over {
 		return end, true
 	}
-	d, x := w.Calls[0].Decision, *w.Exceeded
+	d, x := w.Items[0].Decision, *w.Exceeded
 	if !d.Approves() {
 		why := "the approver did not let the run continue"
 		if d.Kind == runs.DecisionExpire {

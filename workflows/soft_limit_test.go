@@ -80,7 +80,7 @@ func TestASoftLimitAsks(t *testing.T) {
 		s.decide(time.Minute, goesOn)
 		in = s.continued(in)
 		end := s.finished[0]
-		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
+		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
 			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, s.asked, end)
 		}
 		if w := end.Interrupts; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
@@ -214,7 +214,7 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 	var parked runs.ParkedInput
 	continuedAs(t, s.env.GetWorkflowError(), runs.TypeParked, &parked)
 	next := unpark(t, parked, time.Second, func(w *fixture) {
-		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
 	})
 	again := setupLimits(t)
 	again.env.SetContinueAsNewSuggested(true)
@@ -248,7 +248,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			}
 			s.decide(time.Minute, stops)
 			in := softInput(soft)
-			in.Progress = &runs.Progress{Execution: "e", Turn: 1, Positions: runs.Positions{Main: 1}, Budget: runs.Budget{Deadline: s.env.Now().Add(time.Hour)}}
+			in.Progress = &runs.Progress{Execution: "e", Turn: 1, LaneSequences: runs.LaneSequences{Main: 1}, Budget: runs.Budget{Deadline: s.env.Now().Add(time.Hour)}}
 			want := runs.ExceededLimit{Code: code, Used: 120, Allowed: 180} // reaching the limit does not pass it
 			switch code {
 			case runs.CodeLimitCost:
@@ -297,9 +297,9 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	s := &limitFixture{heldFixture: &heldFixture{fixture: w}}
 	s.ask()
 	var seq uint64
-	w.advance = func(in runs.Advance) (runs.Advanced, error) {
+	w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
-		next := runs.Advanced{Seq: seq, Cursor: in.Position.Cursor}
+		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.Cursor}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
 			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
@@ -328,14 +328,14 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 // calls, and not in the run of a new input.
 func TestUsageBelongsToItsInput(t *testing.T) {
 	t.Parallel()
-	spent := &runs.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
+	spent := &runs.PriorUsage{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
 	for verdict, atOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {
 		s := setupLimits(t)
 		s.decide(time.Minute, goesOn)
 		in := softInput(runs.SoftLimits{Tokens: 100})
 		in.Hold, in.Limits.Tokens = true, 130
 		waiting := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
-		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Calls: []runs.Interrupt{waiting}, Spent: spent}
+		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{waiting}, Spent: spent}
 		result, _ := s.run(in)
 		if len(s.asked) != 1 || result.Code != runs.CodeLimitTokens {
 			t.Errorf("%s: got %+v after the interrupts %+v", verdict, result, s.excesses())

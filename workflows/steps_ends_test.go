@@ -56,8 +56,8 @@ func TestStepsPause(t *testing.T) {
 		k.answer = func(path string) (pipeline.Event, error) {
 			w := k.fixture
 			if at = append(at, w.env.Now()); path == "book" {
-				w.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
-				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
+				w.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
+				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
 			}
 			return done(`1`), nil
 		}
@@ -66,7 +66,7 @@ func TestStepsPause(t *testing.T) {
 			if _, parked := in.(*runs.ParkedInput); !parked {
 				return
 			}
-			w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
+			w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
 		}
 		k.want(k.walk(in), runs.OutcomeSuccess, "", "book", "pay", "ship")
 		if took := at[1].Sub(at[0]); took < pause || len(k.runs) != executions {
@@ -166,7 +166,7 @@ func TestAnAdvanceFails(t *testing.T) {
 	t.Parallel()
 	k := setupPipeline(t, booking)
 	asked := 0
-	k.refuse = func(in runs.Advance) error {
+	k.refuse = func(in runs.AdvanceInput) error {
 		if in.ID == "advance/2" {
 			asked++
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", errors.New("why"))
@@ -190,7 +190,7 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 		return done(`1`), nil
 	}
 	refused := 0
-	k.refuse = func(in runs.Advance) error {
+	k.refuse = func(in runs.AdvanceInput) error {
 		if in.ID != "advance/2" || refused == 4 {
 			return nil
 		}

@@ -23,7 +23,7 @@ import (
 // validateSubmit refuses an offer that the thread does not take, with an application error of a
 // type runs.Error…. A refused update leaves no event in the history. A repeated offer (same run ID
 // and digest) passes.
-func (t *thread) validateSubmit(in runs.Submit) error {
+func (t *thread) validateSubmit(in runs.SubmitRequest) error {
 	if same, known := t.findOffer(in); known {
 		if !same {
 			return temporal.NewApplicationError("the run has another input", runs.ErrorRunIDReused)
@@ -35,7 +35,7 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 			return err
 		}
 	} else if in.Offer == nil || !t.phase.isEnding() && in.OnBusy != runs.OnBusyEnqueue && in.OnBusy != runs.OnBusyInterrupt {
-		active := runs.Active{RunID: t.run.in.Run.ID, Waiting: t.run.interrupts.open(in.Decisions)}
+		active := runs.ActiveRun{RunID: t.run.in.Run.ID, Waiting: t.run.interrupts.open(in.Decisions)}
 		return temporal.NewApplicationError("another run is active", runs.ErrorBusy, active)
 	}
 	queue := append(slices.Clip(t.queue), *in.Offer)
@@ -47,7 +47,7 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 
 // findOffer looks for the offer's run ID in the active run, the successor and the queue. known
 // reports that it is there, same that it has the same input.
-func (t *thread) findOffer(in runs.Submit) (same, known bool) {
+func (t *thread) findOffer(in runs.SubmitRequest) (same, known bool) {
 	all := append([]runs.Input{t.run.in}, t.queue...)
 	if t.successor != nil {
 		all = append(all, *t.successor)
@@ -62,10 +62,10 @@ func (t *thread) findOffer(in runs.Submit) (same, known bool) {
 
 // submit takes an offer that validateSubmit has let pass. It does not block. A run that is ending
 // is not cancelled for onBusy: interrupt; the offer then only runs next.
-func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, error) {
+func (t *thread) submit(ctx workflow.Context, in runs.SubmitRequest) (runs.SubmitResult, error) {
 	if _, known := t.findOffer(in); known {
 		active := in.RunID == t.run.in.Run.ID
-		return runs.Submitted{Attached: active, Queued: !active}, nil
+		return runs.SubmitResult{Attached: active, Queued: !active}, nil
 	}
 	if t.interruptsAfterEnd() != nil {
 		return t.answer(ctx, in), nil
@@ -75,31 +75,31 @@ func (t *thread) submit(ctx workflow.Context, in runs.Submit) (runs.Submitted, e
 	}
 	t.queue = append([]runs.Input{*in.Offer}, t.queue...)
 	if t.phase.isEnding() {
-		return runs.Submitted{Queued: true}, nil
+		return runs.SubmitResult{Queued: true}, nil
 	}
 	t.cancel()
-	return runs.Submitted{Queued: true, Interrupted: t.run.in.Run.ID}, nil
+	return runs.SubmitResult{Queued: true, Interrupted: t.run.in.Run.ID}, nil
 }
 
 // enqueue appends the offer to the queue.
-func (t *thread) enqueue(in runs.Submit) runs.Submitted {
+func (t *thread) enqueue(in runs.SubmitRequest) runs.SubmitResult {
 	t.queue = append(t.queue, *in.Offer)
-	return runs.Submitted{Queued: true}
+	return runs.SubmitResult{Queued: true}
 }
 
 // validateAnswer refuses an offer to a thread that waits for interrupts, if it leaves an approval
 // or question open: a new input does not give these up. It may leave client tool calls open, if the
 // agent's policy abandons them. resumes reports whether the thread continues with the offer;
 // otherwise the offer is queued.
-func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
+func (t *thread) validateAnswer(in runs.SubmitRequest) (resumes bool, err error) {
 	w, then := t.interruptsAfterEnd(), t.onOpen(in)
 	switch {
 	case t.closing || t.frees(in):
 		return true, nil
 	case t.successor == nil && w.IsResolved() && w.Contradicts(in.Decisions):
-		return false, temporal.NewApplicationError("another decision has resolved the interrupts, and the thread continues", runs.ErrorBusy, runs.Active{RunID: t.run.in.Run.ID})
+		return false, temporal.NewApplicationError("another decision has resolved the interrupts, and the thread continues", runs.ErrorBusy, runs.ActiveRun{RunID: t.run.in.Run.ID})
 	case t.successor != nil && in.OnBusy != runs.OnBusyEnqueue:
-		return false, temporal.NewApplicationError("another run is active", runs.ErrorBusy, runs.Active{RunID: t.successor.Run.ID})
+		return false, temporal.NewApplicationError("another run is active", runs.ErrorBusy, runs.ActiveRun{RunID: t.successor.Run.ID})
 	case in.Offer == nil || then == runs.OpenReject:
 		return false, t.refusal(in)
 	case then == runs.OpenQueue || t.successor != nil:
@@ -121,30 +121,30 @@ func (t *thread) validateAnswer(in runs.Submit) (resumes bool, err error) {
 // answer takes an offer that validateAnswer has let pass, with its decisions. If a quorum needs
 // more approvals after them, the interrupts stay open, and the offer is queued (onBusy: enqueue) or
 // not kept (Open).
-func (t *thread) answer(ctx workflow.Context, in runs.Submit) runs.Submitted {
+func (t *thread) answer(ctx workflow.Context, in runs.SubmitRequest) runs.SubmitResult {
 	if t.closing = t.closing || t.frees(in); t.closing {
 		t.takeAnswers(ctx, in)
-		return runs.Submitted{Closing: true}
+		return runs.SubmitResult{Closing: true}
 	}
 	if t.successor != nil || t.onOpen(in) == runs.OpenQueue {
 		return t.enqueue(in)
 	}
 	if open := t.takeAnswers(ctx, in); open {
 		if in.OnBusy != runs.OnBusyEnqueue {
-			return runs.Submitted{Open: true}
+			return runs.SubmitResult{Open: true}
 		}
 		return t.enqueue(in)
 	}
 	next := t.run.in.HandedOver.Redirect(*in.Offer)
 	t.successor = &next
 	t.successor.Fire = cmp.Or(in.Offer.Fire, t.run.in.Fire)
-	return runs.Submitted{Queued: true}
+	return runs.SubmitResult{Queued: true}
 }
 
 // takeAnswers takes the decisions and results of an offer, and abandons the client tool calls that
 // it leaves open. Earlier decisions stand. open reports that approvals or questions are still open,
 // for instance because a quorum needs more votes: then no result was taken.
-func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
+func (t *thread) takeAnswers(ctx workflow.Context, in runs.SubmitRequest) (open bool) {
 	w, now := t.interruptsAfterEnd(), workflow.Now(ctx)
 	w.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
 	w.ApplyTime(now)
@@ -162,7 +162,7 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.Submit) (open bool) {
 // onOpen returns what happens to an offer that leaves interrupts open: OpenQueue, OpenReject, or
 // OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy comes before the
 // agent's policy.
-func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
+func (t *thread) onOpen(in runs.SubmitRequest) runs.OpenPolicy {
 	open, asks := t.interruptsAfterEnd().Open(in.Decisions...)
 	then := t.run.in.OnMissingResult
 	if asks {
@@ -180,16 +180,16 @@ func (t *thread) onOpen(in runs.Submit) runs.OpenPolicy {
 // frees reports whether an offer leaves nothing to carry on: it answers or abandons all interrupts,
 // which are client tool calls without any result so far, and no run is queued. Then the execution
 // closes, and the API starts the run in a new one.
-func (t *thread) frees(in runs.Submit) bool {
+func (t *thread) frees(in runs.SubmitRequest) bool {
 	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.interruptsAfterEnd().Calls, carried)
+	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.interruptsAfterEnd().Items, carried)
 }
 
 // refusal returns the error for an offer that leaves interrupts open, with the open calls as its
 // detail.
-func (t *thread) refusal(in runs.Submit) error {
+func (t *thread) refusal(in runs.SubmitRequest) error {
 	open, asks := t.interruptsAfterEnd().Open(in.Decisions...)
-	active := runs.Active{RunID: t.run.in.Run.ID, Waiting: open}
+	active := runs.ActiveRun{RunID: t.run.in.Run.ID, Waiting: open}
 	if asks || in.Offer == nil {
 		return temporal.NewApplicationError("the thread waits for decisions", runs.ErrorInterrupted, active)
 	}

@@ -41,13 +41,13 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	}
 	if t.closing {
 		t.notifier.drain(ctx)
-		t.run.notifySchedule(ctx, runs.Ended{})
+		t.run.notifySchedule(ctx, runs.RunEnd{})
 		return nil
 	}
 	t.notifier.stop(ctx)
 	next := t.chooseSuccessor(ctx)
 	if next.Fire != t.run.in.Fire { // the successor works for another time of a schedule
-		t.run.notifySchedule(ctx, runs.Ended{})
+		t.run.notifySchedule(ctx, runs.RunEnd{})
 	}
 	next.Resume, next.Queue = w, t.queue
 	return continueWith(ctx, runs.TypeRun, *next)

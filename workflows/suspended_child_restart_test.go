@@ -22,11 +22,11 @@ func TestSuspendedSubagentsAllRestart(t *testing.T) {
 			all := &runs.Interrupts{}
 			for i := range subagents {
 				id := fmt.Sprintf("c%d", i)
-				own := &runs.Interrupts{MessageID: "m-" + id, Calls: []runs.Interrupt{{Call: runs.Call{ID: "own-" + id, Approval: &runs.Approval{}}}}}
+				own := &runs.Interrupts{MessageID: "m-" + id, Items: []runs.Interrupt{{Call: runs.Call{ID: "own-" + id, Approval: &runs.Approval{}}}}}
 				all.Adopt(runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: "helper", Limits: input.Limits}, CallID: id, Index: i, Turn: 1, AnswerID: "m-" + id}, own)
 			}
-			for i := range all.Calls {
-				all.Calls[i].Decision = &runs.Decision{CallID: all.Calls[i].ID, Kind: runs.DecisionReject}
+			for i := range all.Items {
+				all.Items[i].Decision = &runs.Decision{CallID: all.Items[i].ID, Kind: runs.DecisionReject}
 			}
 			var mu sync.Mutex
 			started := map[string]bool{}

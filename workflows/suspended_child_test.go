@@ -15,7 +15,7 @@ func TestWaitsOfSubagents(t *testing.T) {
 	waits := func(ids ...string) *runs.Interrupts {
 		w := &runs.Interrupts{MessageID: "m-" + ids[0]}
 		for i, id := range ids {
-			w.Calls = append(w.Calls, runs.Interrupt{Call: runs.Call{ID: id, Approval: &runs.Approval{}}, Index: i})
+			w.Items = append(w.Items, runs.Interrupt{Call: runs.Call{ID: id, Approval: &runs.Approval{}}, Index: i})
 		}
 		return w
 	}
@@ -30,7 +30,7 @@ func TestWaitsOfSubagents(t *testing.T) {
 	all.Adopt(by("middle", "m-b1"), middle)
 
 	asked := map[string]string{}
-	for _, c := range all.Calls {
+	for _, c := range all.Items {
 		by := all.Source(c)
 		asked[c.ID] = by.Agent + " " + by.CallID
 		if by.MessageID != "m-"+c.ID[:1]+"1" {
@@ -43,10 +43,10 @@ func TestWaitsOfSubagents(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("sources of the calls (-want +got):\n%s", diff)
 	}
-	for _, c := range all.Calls {
+	for _, c := range all.Items {
 		all.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
 	}
-	for _, c := range middle.Calls {
+	for _, c := range middle.Items {
 		middle.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
 	}
 	calls := decidedCalls(all)

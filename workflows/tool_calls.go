@@ -130,7 +130,7 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 		return r.failure(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return ending{outcome: runs.OutcomeCancelled}, true
-	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(interrupts):
+	case len(t.suspended)+len(t.questions) > 0 && !r.tryHold(interrupts):
 		return limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 	}
 	return ending{}, false
@@ -164,7 +164,7 @@ func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running
 // interruptsSoFar returns a copy of interrupts with the interrupts of subagents that have ended and
 // the questions of tools: what the run would end with, if it ended now.
 func (t *toolCalls) interruptsSoFar(interrupts runs.Interrupts) *runs.Interrupts {
-	interrupts.Suspended, interrupts.Calls = slices.Clone(interrupts.Suspended), slices.Clone(interrupts.Calls)
+	interrupts.Suspended, interrupts.Items = slices.Clone(interrupts.Suspended), slices.Clone(interrupts.Items)
 	for _, s := range t.suspended {
 		interrupts.Adopt(*s.Suspended, s.Interrupts)
 	}

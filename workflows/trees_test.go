@@ -204,7 +204,7 @@ func TestRandomTrees(t *testing.T) {
 			}
 			return nil
 		}
-		k.refuse = func(in runs.Advance) error {
+		k.refuse = func(in runs.AdvanceInput) error {
 			if in.AfterCall && r.IntN(4) == 0 {
 				return errors.New("not now")
 			}
@@ -261,7 +261,7 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		waited += len(k.finishes) - 1
 		slices.Sort(alone.did)
 		slices.Sort(k.did)
-		crowded := slices.ContainsFunc(k.advances, func(a runs.Advance) bool { // more branches wait than fit
+		crowded := slices.ContainsFunc(k.advances, func(a runs.AdvanceInput) bool { // more branches wait than fit
 			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == runs.CodeLimitParallelTools
 		})
 		if diff := cmp.Diff(alone.did, k.did, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {

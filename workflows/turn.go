@@ -64,20 +64,20 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 // payload has no room.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
 	interrupts, most := r.interruptsOfAnswer(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.Count() > most || answer.WaitCount > len(interrupts.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(interrupts) {
+	if answer.Count() > most || answer.WaitCount > len(interrupts.Items) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.tryHold(interrupts) {
 		return limit(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
 	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
 	if end, over = r.callTools(ctx, calls, interrupts); over {
 		return end, true
 	}
-	if end, over = r.callHandoff(ctx, calls, interrupts); over || len(interrupts.Calls) == 0 {
+	if end, over = r.callHandoff(ctx, calls, interrupts); over || len(interrupts.Items) == 0 {
 		return end, over
 	}
 	switch {
 	case r.interrupts.held != nil && len(interrupts.Suspended) == 0:
 		return r.announceHeld(ctx)
-	case len(interrupts.Calls) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
+	case len(interrupts.Items) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
 		r.interrupts.held = nil
 		return ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 	}

@@ -51,14 +51,14 @@ func (w *fixture) decideInTurn(decisions ...runs.Decision) func() []runs.Decisio
 	answers := make(chan any, len(decisions))
 	for i, d := range decisions {
 		w.env.RegisterDelayedCallback(func() {
-			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, answers)
+			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, answers)
 		}, time.Duration(i+1)*time.Second)
 	}
 	return func() []runs.DecisionResult {
 		close(answers)
 		var results []runs.DecisionResult
 		for a := range answers {
-			results = append(results, a.(runs.Decided).Results...)
+			results = append(results, a.(runs.DecideResult).Results...)
 		}
 		return results
 	}
@@ -104,10 +104,10 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	}
 	made := ann.approves("c0")
 	made.Args = "args"
-	if diff := cmp.Diff(&made, next.Resume.Calls[0].Decision); diff != "" {
+	if diff := cmp.Diff(&made, next.Resume.Items[0].Decision); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]runs.Decision{bobs}, next.Resume.Calls[0].Votes); diff != "" {
+	if diff := cmp.Diff([]runs.Decision{bobs}, next.Resume.Items[0].Votes); diff != "" {
 		t.Errorf("other votes (-want +got):\n%s", diff)
 	}
 
@@ -115,7 +115,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	again := setup(t)
 	late, release := make(chan any, 1), make(chan struct{})
 	again.env.RegisterDelayedCallback(func() {
-		again.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
+		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
 		close(release)
 	}, time.Millisecond)
 	var toolCall runs.ToolCall
@@ -126,7 +126,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return says(30), nil }
 	again.run(next)
 	want = []runs.DecisionResult{{Recorded: &made, Settled: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
-	if diff := cmp.Diff(runs.Decided{Results: want}, <-late); diff != "" {
+	if diff := cmp.Diff(runs.DecideResult{Results: want}, <-late); diff != "" {
 		t.Errorf("results in the next run (-want +got):\n%s", diff)
 	}
 	if !cmp.Equal(toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Input: bob.proposal()}}) || toolCall.Decision.Input != ann.proposal() {
@@ -152,7 +152,7 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 		w := setupQuorum(t, 1)
 		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
 		next := w.continued(input)
-		c := next.Resume.Calls[0]
+		c := next.Resume.Items[0]
 		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || c.Decision.Kind != verdict || len(c.Votes) != 0 {
 			t.Errorf("%s: got the results %+v and the next run's call %+v", verdict, got, c)
 		}
@@ -177,7 +177,7 @@ func TestVotesAreForArguments(t *testing.T) {
 			t.Errorf("result %d (-want +got):\n%s", i, diff)
 		}
 	}
-	d := next.Resume.Calls[0].Decision
+	d := next.Resume.Items[0].Decision
 	if d.Args != "fewer" || d.Kind != runs.DecisionEdit {
 		t.Errorf("decision: got %+v", d)
 	}
@@ -191,7 +191,7 @@ func TestVotesInAnInput(t *testing.T) {
 	offer := func(id string, who person, onBusy runs.OnBusy) {
 		in := waiting(id)
 		in.Token = "token-" + id
-		w.update(runs.UpdateSubmit, runs.Submit{
+		w.update(runs.UpdateSubmit, runs.SubmitRequest{
 			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []runs.Decision{who.approves("c0"), who.says(runs.DecisionReject, "c1", "")},
 		}, answers)
 	}
@@ -201,7 +201,7 @@ func TestVotesInAnInput(t *testing.T) {
 		offer("r3", bob, "")
 	}, time.Second)
 	next := w.continued(input)
-	for i, want := range []runs.Submitted{{Open: true}, {Open: true}, {Queued: true}} {
+	for i, want := range []runs.SubmitResult{{Open: true}, {Open: true}, {Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("submission %d: got %+v, want %+v", i, got, want)
 		}
@@ -209,7 +209,7 @@ func TestVotesInAnInput(t *testing.T) {
 	if next.Run.ID != "r3" || len(next.Queue) != 0 {
 		t.Errorf("next run: got %+v", next)
 	}
-	if c := next.Resume.Calls; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != runs.DecisionReject {
+	if c := next.Resume.Items; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != runs.DecisionReject {
 		t.Errorf("decisions: got %+v and %+v", c[0].Decision, c[1].Decision)
 	}
 }
@@ -263,7 +263,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 				}
 			}
 			var got [5]made
-			for i, call := range next.Resume.Calls {
+			for i, call := range next.Resume.Items {
 				if d := call.Decision; d.Kind == runs.DecisionApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
 					got[i] = made{d.Args, d.Remember}
 				}
@@ -304,7 +304,7 @@ func TestRememberOfEqualArguments(t *testing.T) {
 	d := ann.approves("c0")
 	d.Remember = runs.RememberArguments
 	w.decideInTurn(d, bob.says(runs.DecisionReject, "c2", ""))
-	calls := w.continued(input).Resume.Calls
+	calls := w.continued(input).Resume.Items
 	if calls[1].Decision.Kind != runs.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != runs.DecisionReject {
 		t.Errorf("decisions: got %+v and %+v", calls[1].Decision, calls[2].Decision)
 	}
@@ -335,7 +335,7 @@ func TestVotesFitIntoTheContinuedRun(t *testing.T) {
 							p := person(fmt.Sprintf("%015d%s", voter, args[:min(1, len(args))]))
 							d := p.says(runs.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
 							d.Digest, d.Input = fmt.Sprintf("%032d", voter), 1<<40
-							w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, make(chan any, 1))
+							w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, make(chan any, 1))
 						}
 					}
 				}
@@ -349,7 +349,7 @@ func TestVotesFitIntoTheContinuedRun(t *testing.T) {
 			}
 			var parked runs.ParkedInput
 			continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
-			if n := len(parked.Interrupts.Calls[calls-1].Votes); n != 2*(quorum-1) {
+			if n := len(parked.Interrupts.Items[calls-1].Votes); n != 2*(quorum-1) {
 				t.Errorf("quorum %d: got %d votes, want %d", quorum, n, 2*(quorum-1))
 			}
 		}

@@ -21,7 +21,7 @@ const (
 // receiver accepts it, for up to deliveryPatience. The result is the receiver's final status: a
 // success, or 410 if it wants no more events. An error means that the receiver did not accept the
 // event in time.
-func Deliver(ctx workflow.Context, in runs.Delivery) (out runs.Delivered, err error) {
+func Deliver(ctx workflow.Context, in runs.Delivery) (out runs.DeliveryResult, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: deliveryPatience, StartToCloseTimeout: deliveryAttempt, Summary: in.Webhook,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: deliveryPause},

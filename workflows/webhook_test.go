@@ -13,11 +13,11 @@ import (
 )
 
 // deliver runs a delivery to a receiver and returns the number of attempts.
-func deliver(t *testing.T, receiver func(n int) (runs.Delivered, error)) (out runs.Delivered, tries int, err error) {
+func deliver(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)) (out runs.DeliveryResult, tries int, err error) {
 	t.Helper()
 	env := newEnv(t)
 	workflows.Register(env, nil)
-	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.Delivered, error) {
+	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.DeliveryResult, error) {
 		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
 			t.Errorf("delivery: got %+v", in)
 		}
@@ -33,17 +33,17 @@ func deliver(t *testing.T, receiver func(n int) (runs.Delivered, error)) (out ru
 
 func TestADeliveryIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	out, tries, err := deliver(t, func(n int) (runs.Delivered, error) {
+	out, tries, err := deliver(t, func(n int) (runs.DeliveryResult, error) {
 		if n < 4 {
-			return runs.Delivered{}, errors.New("away")
+			return runs.DeliveryResult{}, errors.New("away")
 		}
-		return runs.Delivered{Status: 204}, nil
+		return runs.DeliveryResult{Status: 204}, nil
 	})
 	if err != nil || out.Status != 204 || tries != 4 {
 		t.Errorf("got %+v after %d attempts (%v)", out, tries, err)
 	}
-	_, tries, err = deliver(t, func(int) (runs.Delivered, error) {
-		return runs.Delivered{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
+	_, tries, err = deliver(t, func(int) (runs.DeliveryResult, error) {
+		return runs.DeliveryResult{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
 	})
 	if err == nil || tries != 1 {
 		t.Errorf("refused delivery: got %d attempts (%v), want 1", tries, err)

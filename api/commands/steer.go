@@ -69,7 +69,7 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snap
 	if snap.RunID != "" && !snap.Sealed {
 		return stream.Run{Thread: thread, ID: snap.RunID}, nil
 	}
-	_, err := s.Dispatch.Offer(ctx, thread, runs.Submit{}, "")
+	_, err := s.Dispatch.Offer(ctx, thread, runs.SubmitRequest{}, "")
 	if active, busy := dispatch.BusyWith(err); busy {
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
@@ -84,8 +84,8 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snap
 // Tell has the run's workflow accept a proposed input as steering. The error is that of Update; the
 // result is valid only without one.
 func (s *Sender) Tell(ctx context.Context, run stream.Run, p stream.Proposal) (Steered, error) {
-	var taken runs.Steered
-	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.Steer{RunID: run.ID, Input: p.Seq}, &taken)
+	var taken runs.SteerResult
+	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.SteerRequest{RunID: run.ID, Input: p.Seq}, &taken)
 	cursor := s.Find.Log.CursorAt(p.Seq)
 	return Steered{Cursor: cursor.String(), RunID: run.Shown(), Repeated: taken.Repeated}, err
 }

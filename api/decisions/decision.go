@@ -124,8 +124,8 @@ func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, sna
 // that error: it is unknown which decisions were taken.
 func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all []Target, of []int, decisions []runs.Decision) []Outcome {
 	answers := make([]Outcome, len(decisions))
-	var taken runs.Decided
-	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
+	var taken runs.DecideResult
+	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, &taken)
 	var p *problem.Problem
 	gone := errors.As(err, &p) && p.Code == commands.CodeNotActive
 	if err != nil && !gone {

@@ -118,8 +118,8 @@ func (s *Service) tryResult(ctx context.Context, snap *snapshot.Snapshot, run st
 		return AcceptedResult{}, err
 	}
 	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
-	var taken runs.Decided
-	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
+	var taken runs.DecideResult
+	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, &taken)
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
 		return s.resultMissed(ctx, run.Thread, m)
 	}

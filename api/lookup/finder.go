@@ -35,7 +35,7 @@ func (f *Finder) CheckRun(ctx context.Context, run stream.Run, after *stream.Cur
 
 // CheckThread returns a 404 if the log has no record of a thread, or stream.ErrGone like CheckRun.
 func (f *Finder) CheckThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
-	known, err := f.Log.KnownThread(ctx, thread)
+	known, err := f.Log.HasThread(ctx, thread)
 	if err == nil && !known {
 		err = f.purgedOr(ctx, after, problem.NoThread(thread))
 	}
@@ -59,7 +59,7 @@ func (f *Finder) purgedOr(ctx context.Context, after *stream.Cursor, otherwise e
 // other. A run without a second segment is returned unchanged, even if the log does not have it.
 func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, error) {
 	for n := 2; ; n++ {
-		begun, err := f.Log.Begun(ctx, run.Segment(n))
+		begun, err := f.Log.OpeningOf(ctx, run.Segment(n))
 		if err != nil || begun == nil {
 			return run.Segment(n - 1), err
 		}

@@ -219,13 +219,13 @@ func (s *Routes) isActive(ctx context.Context, fire string) (bool, error) {
 // record, or else from the result of the firing's workflow, if no run has begun. Both are empty if
 // the run is active, or if Temporal has forgotten the firing.
 func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
-	end, err := s.Log.End(ctx, run)
+	end, err := s.Log.TerminalRecord(ctx, run)
 	if err != nil {
 		return "", "", err
 	}
 	// The log is asked first: it knows the outcome also after Temporal has forgotten the firing.
 	if end != nil {
-		ending, err := end.Ending(ctx)
+		ending, err := end.RunEnding(ctx)
 		return ending.Outcome, ending.Code, err
 	}
 	if active {
@@ -253,7 +253,7 @@ func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, act
 // withdrawn returns the outcome of a run without an end whose firing was cancelled or terminated,
 // as overlap policies do: cancelled, unless the run has begun or is queued.
 func (s *Routes) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
-	begun, err := s.Log.Begun(ctx, run)
+	begun, err := s.Log.OpeningOf(ctx, run)
 	if err != nil || begun != nil {
 		return "", "", err
 	}

@@ -102,7 +102,7 @@ func inputsIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
 	if accepted.GetName() != runs.UpdateSubmit {
 		return nil, nil
 	}
-	var in runs.Submit
+	var in runs.SubmitRequest
 	if err := runs.DataConverter().FromPayloads(accepted.GetArgs(), &in); err != nil || in.Offer == nil {
 		return nil, err
 	}

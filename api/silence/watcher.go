@@ -62,7 +62,7 @@ func (w *Watcher) check(ctx context.Context, run stream.Run) error {
 	if !due {
 		return nil
 	}
-	begun, err := w.Find.Log.Begun(ctx, run)
+	begun, err := w.Find.Log.OpeningOf(ctx, run)
 	switch {
 	case err != nil:
 		return err

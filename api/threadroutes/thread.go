@@ -122,8 +122,8 @@ func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (m
 func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	_, err := s.commands.Dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run: the refusal contains the calls that wait
-	var active runs.Active
+	_, err := s.commands.Dispatch.Offer(ctx, thread, runs.SubmitRequest{}, "") // an offer without a run: the refusal contains the calls that wait
+	var active runs.ActiveRun
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || !slices.Contains([]string{runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorBusy}, refused.Type()) || refused.Details(&active) != nil {
 		return calls

@@ -44,9 +44,9 @@ func decideAs(t *testing.T, p *kit.Endpoint, in kit.Input, d runs.Decision) runs
 	defer c.Close()
 	handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: runs.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
-		Args: []any{runs.Decide{Decisions: []runs.Decision{d}}},
+		Args: []any{runs.DecideRequest{Decisions: []runs.Decision{d}}},
 	})
-	var taken runs.Decided
+	var taken runs.DecideResult
 	if err == nil {
 		err = handle.Get(t.Context(), &taken)
 	}

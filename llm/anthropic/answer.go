@@ -93,7 +93,7 @@ func (a *answer) open(index int64, b block) error {
 		a.addText(b.Text)
 	case "thinking":
 		a.endThinking()
-		a.thinking = &thinking{index: index, seal: seal{Place: a.place()}}
+		a.thinking = &thinking{index: index, seal: seal{ItemPosition: a.place()}}
 		a.think(b.Thinking)
 		a.sign(b.Signature)
 	case "redacted_thinking":
@@ -198,13 +198,13 @@ func (a *answer) endReasoning(s seal, wanted bool) {
 // endRedacted emits a redacted_thinking block, whose content is encrypted.
 func (a *answer) endRedacted(data string) {
 	if data != "" {
-		a.endReasoning(seal{Redacted: data, Place: a.place()}, true)
+		a.endReasoning(seal{Redacted: data, ItemPosition: a.place()}, true)
 	}
 }
 
 // place returns the current position in the completion.
-func (a *answer) place() wire.Place {
-	return wire.Place{Text: a.textBytes, Calls: a.Calls.Len()}
+func (a *answer) place() wire.ItemPosition {
+	return wire.ItemPosition{Text: a.textBytes, Calls: a.Calls.Len()}
 }
 
 // call starts a tool call. Anthropic streams the arguments in deltas; some compatible servers send

@@ -15,7 +15,7 @@ import (
 type seal struct {
 	Signature string `json:"signature,omitempty"` // signature of a visible block
 	Redacted  string `json:"redacted,omitempty"`  // encrypted content of a redacted_thinking block
-	wire.Place
+	wire.ItemPosition
 }
 
 // unseal decodes the data of a block. It returns false if the block is from another provider or is
@@ -27,9 +27,9 @@ func (m *Model) unseal(block llm.Reasoning) (seal, bool) {
 }
 
 // placeOf returns the position of a block for [wire.Weave].
-func (m *Model) placeOf(block llm.Reasoning) (wire.Place, bool) {
+func (m *Model) placeOf(block llm.Reasoning) (wire.ItemPosition, bool) {
 	s, ok := m.unseal(block)
-	return s.Place, ok
+	return s.ItemPosition, ok
 }
 
 // thinkingBlock returns the API block of a reasoning block for which unseal succeeds.

@@ -96,15 +96,15 @@ func (a *answer) piece(p piece) error {
 	signature := a.Unquote(p.ThoughtSignature)
 	switch {
 	case p.FunctionCall != nil:
-		a.seal(seal{Signature: signature, On: onCall, Place: a.place()})
+		a.seal(seal{Signature: signature, On: onCall, ItemPosition: a.place()})
 		return a.call(a.Unquote(p.FunctionCall.ID), a.Unquote(p.FunctionCall.Name), p.FunctionCall.Args)
 	case p.Thought:
 		a.think(a.thought.Mend(a.Unquote(p.Text)))
-		a.seal(seal{Signature: signature, On: onThought, Place: a.place()})
+		a.seal(seal{Signature: signature, On: onThought, ItemPosition: a.place()})
 	default:
 		before := a.place()
 		a.addText(a.text.Mend(a.Unquote(p.Text)))
-		a.seal(seal{Signature: signature, On: onText, Length: a.textBytes - before.Text, Place: before})
+		a.seal(seal{Signature: signature, On: onText, Length: a.textBytes - before.Text, ItemPosition: before})
 	}
 	return nil
 }
@@ -138,8 +138,8 @@ func (a *answer) seal(s seal) {
 }
 
 // place returns the current position in the completion.
-func (a *answer) place() wire.Place {
-	return wire.Place{Text: a.textBytes, Calls: a.Calls.Len()}
+func (a *answer) place() wire.ItemPosition {
+	return wire.ItemPosition{Text: a.textBytes, Calls: a.Calls.Len()}
 }
 
 // call adds a complete tool call. The API numbers calls by their order only.

@@ -15,7 +15,7 @@ type seal struct {
 	Signature string `json:"signature"`
 	On        string `json:"on"`               // onCall, onText or onThought
 	Length    int    `json:"length,omitempty"` // of the part's text, in bytes
-	wire.Place
+	wire.ItemPosition
 }
 
 // The kinds of parts that carry a signature.
@@ -34,9 +34,9 @@ func (m *Model) unseal(block llm.Reasoning) (seal, bool) {
 }
 
 // placeOf returns the position of a block for [wire.Weave].
-func (m *Model) placeOf(block llm.Reasoning) (wire.Place, bool) {
+func (m *Model) placeOf(block llm.Reasoning) (wire.ItemPosition, bool) {
 	s, ok := m.unseal(block)
-	return s.Place, ok
+	return s.ItemPosition, ok
 }
 
 // modelParts converts an assistant message to parts. Parts with a signature have the same

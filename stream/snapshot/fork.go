@@ -25,7 +25,7 @@ type Content struct {
 // stream.ErrRunActive if the run has not ended in its last segment, and stream.ErrThreadExists if
 // the thread has records of another origin.
 func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
-	begun, err := s.log.Begun(ctx, from)
+	begun, err := s.log.OpeningOf(ctx, from)
 	if err != nil {
 		return err
 	}

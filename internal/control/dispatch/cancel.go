@@ -26,14 +26,14 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 	if !known {
 		return ErrUnknownRun
 	}
-	ended, err := d.Log.Ended(ctx, run)
+	ended, err := d.Log.HasEnded(ctx, run)
 	if err != nil || ended {
 		return err
 	}
 	if _, err := d.Log.RequestCancel(ctx, run, c); err != nil {
 		return err
 	}
-	begun, err := d.Log.Begun(ctx, run)
+	begun, err := d.Log.OpeningOf(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 // an execution: the run may have continued as new in another execution, or another run of the
 // thread may be active. The signal names the run.
 func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
-	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", runs.SignalCancel, runs.Cancel{RunID: run.ID})
+	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
 	var gone *serviceerror.NotFound
 	if err != nil && !errors.As(err, &gone) {
 		return fmt.Errorf("dispatch: cancel: %w", err)

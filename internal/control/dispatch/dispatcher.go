@@ -79,7 +79,7 @@ type Terms struct {
 // a quorum needs more approvals (taken.Open): then the decisions were taken and the run was not. If
 // the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
 // type. Place blocks for some seconds at most.
-func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.Submitted, placed bool, err error) {
+func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.SubmitResult, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
@@ -115,13 +115,13 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // execution's run, and no interrupts are open, the execution is about to close: submit waits for
 // that instead. The execution may also belong to a run that has started in Temporal and not yet in
 // the log; then it answers the offer itself.
-func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (taken runs.Submitted, placed bool, err error) {
+func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (taken runs.SubmitResult, placed bool, err error) {
 	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return taken, false, nil
 	}
 	in.Token = stream.Token(run.ID)
-	taken, err = d.offer(ctx, run.Thread, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
+	taken, err = d.offer(ctx, run.Thread, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
 	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
 		// Either the active run has ended in the log and its worker died before the workflow
 		// learned of it, or a concurrent request has decided the same interrupts and the log will
@@ -156,7 +156,7 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 // offer is Offer with offerPatience, for an execution that may close before it takes the offer.
 // Temporal does not answer an update whose execution continues as new or closes, so a goroutine
 // polls for the close and then cancels the offer. offer waits for the goroutine before it returns.
-func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (runs.Submitted, error) {
+func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (runs.SubmitResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -174,7 +174,7 @@ func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit run
 
 // Offer sends the update "submit" to an execution of a thread's workflow; "" is the latest
 // execution.
-func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (taken runs.Submitted, err error) {
+func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (taken runs.SubmitResult, err error) {
 	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, submit, &taken)
 	return taken, err
 }

@@ -33,7 +33,7 @@ func BusyWith(err error) (active string, busy bool) {
 	if !errors.As(err, &app) || app.Type() != runs.ErrorBusy {
 		return "", false
 	}
-	var detail runs.Active
+	var detail runs.ActiveRun
 	err = app.Details(&detail)
 	return detail.RunID, err == nil
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// Place is the position of a reasoning block in its completion. [llm.Message] stores text, calls
-// and reasoning separately, so their order is lost. Providers with signed reasoning require each
-// block at its original position, and store the Place in [llm.Reasoning.Data].
-type Place struct {
+// ItemPosition is the position of a reasoning block in its completion. [llm.Message] stores text,
+// calls and reasoning separately, so their order is lost. Providers with signed reasoning require
+// each block at its original position, and store the Place in [llm.Reasoning.Data].
+type ItemPosition struct {
 	Text  int `json:"text,omitempty"`  // bytes of text before the block
 	Calls int `json:"calls,omitempty"` // tool calls before the block
 }
@@ -25,7 +25,7 @@ type Element struct {
 // Weave yields the elements of an assistant message in their original order. place returns the
 // position of a block; ok = false omits the block. If a client has shortened the message, a
 // position beyond its end means the end.
-func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Seq[Element] {
+func Weave(message llm.Message, place func(llm.Reasoning) (ItemPosition, bool)) iter.Seq[Element] {
 	return func(yield func(Element) bool) {
 		w := weaver{text: message.Text(), calls: message.ToolCalls, yield: yield}
 		for i, block := range message.Reasoning {
@@ -34,7 +34,7 @@ func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Se
 				return
 			}
 		}
-		w.until(Place{Text: len(w.text), Calls: len(w.calls)})
+		w.until(ItemPosition{Text: len(w.text), Calls: len(w.calls)})
 	}
 }
 
@@ -42,13 +42,13 @@ func Weave(message llm.Message, place func(llm.Reasoning) (Place, bool)) iter.Se
 type weaver struct {
 	text    string
 	calls   []llm.ToolCall
-	yielded Place // position up to which the elements have been yielded
+	yielded ItemPosition // position up to which the elements have been yielded
 	yield   func(Element) bool
 }
 
 // until yields the elements before the position at: text first, then calls, the order in which
 // models produce them. It returns false if the consumer broke out of the range.
-func (w *weaver) until(at Place) bool {
+func (w *weaver) until(at ItemPosition) bool {
 	// A client may have changed the text: move the position to the start of a character.
 	for at.Text < len(w.text) && !utf8.RuneStart(w.text[max(at.Text, 0)]) {
 		at.Text++

@@ -13,7 +13,7 @@ import (
 func TestWeave(t *testing.T) {
 	t.Parallel()
 	at := func(text, calls int) llm.Reasoning {
-		data, _ := json.Marshal(Place{Text: text, Calls: calls})
+		data, _ := json.Marshal(ItemPosition{Text: text, Calls: calls})
 		return llm.Reasoning{Provider: "p", Data: data}
 	}
 	message := func(blocks ...llm.Reasoning) llm.Message {
@@ -42,8 +42,8 @@ func TestWeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			elements := Weave(test.message, func(block llm.Reasoning) (Place, bool) {
-				var at Place
+			elements := Weave(test.message, func(block llm.Reasoning) (ItemPosition, bool) {
+				var at ItemPosition
 				ok := block.Provider == "p" && json.Unmarshal(block.Data, &at) == nil
 				return at, ok
 			})
