@@ -155,7 +155,7 @@ func toolPlace(in runs.ToolCall) stream.Place {
 	return p
 }
 
-// enter is attend for work that a cancel of the run ends: the returned context ends with
+// enter is beginAttempt for work that a cancel of the run ends: the returned context ends with
 // stream.ErrCancelled. A compensating step is not ended, because a cancel of the run is what it may
 // compensate for. The caller calls leave.
 func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
@@ -178,8 +178,8 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 }
 
 // runShortStep is the frame of an activity that a cancel of the run does not end, because it is
-// short: the workflow handles the cancel afterwards. It begins the attempt, executes do, and returns
-// a panic as an error.
+// short: the workflow handles the cancel afterwards. It begins the attempt, executes do, and
+// returns a panic as an error.
 func runShortStep[T any](ctx context.Context, a *Activities, do func(context.Context) (T, error)) (answer T, err error) {
 	defer recoverPanic(ctx, &err)
 	work, leave, err := a.beginAttempt(ctx)

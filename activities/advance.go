@@ -67,8 +67,8 @@ func (a *Activities) advance(ctx context.Context, in runs.AdvanceInput) (runs.Ad
 	if err != nil {
 		return runs.AdvanceResult{}, err
 	}
-	// Each walk begins with a new walker, because a walk that was refused as stale has changed its
-	// own.
+	// Each pass has a new advancer, because a pass whose writes were refused as stale has changed
+	// its own.
 	for {
 		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.AdvanceResult{CallEnded: in.AfterCall, Usage: used}}
 		if err := adv.walk(ctx); err != nil {
@@ -149,8 +149,8 @@ type advancer struct {
 	// a prompt. input sets it.
 	userText string
 
-	// The outputs: next is the answer to the workflow, told are the events, kept is what later
-	// steps need, result is the record with all of them.
+	// The outputs: next is the answer to the workflow, events are for clients, stored is what
+	// later steps need, result is the record with all of them.
 	next   runs.AdvanceResult
 	events []agui.Event
 	// sets tells that a change depends on the value of the state, so the record is written only if

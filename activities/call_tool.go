@@ -178,8 +178,8 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil
 	}
-	// Temporal's cancellation may arrive seconds after the announcement. A lasting call that may
-	// have been made is made again all the same, because its result has to be known.
+	// Temporal's cancellation may arrive seconds after the announcement. A call that outlasts a
+	// cancel and may have been made is made again all the same, because its result has to be known.
 	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
 	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {

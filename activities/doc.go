@@ -7,9 +7,9 @@
 //
 // An activity that does a step of a run goes through these stages:
 //
-//   - It decorates its context with the run (inStep), defers contain, and starts heartbeats
-//     (attend, or enter for work that a cancel ends).
-//   - It writes the lifecycle events of the step (openStep and its variants, stream.Log.Open). The
+//   - It decorates its context with the run (inStep), defers recoverPanic, and begins the
+//     attempt with its heartbeats (beginAttempt, or enter for work that a cancel ends).
+//   - It writes the lifecycle events of the step (openStep and its variants, stream.Log.OpenStep). The
 //     first attempt writes them; later attempts find them.
 //   - It takes the lane with stream.Log.Begin. If an earlier attempt has written the done record,
 //     the activity returns the answer in that record and does nothing else.

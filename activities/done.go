@@ -73,6 +73,8 @@ func (a *advancer) branchesEnded(ctx context.Context, event *pipeline.Event) err
 	if err := a.activities.Log.Kept(ctx, a.place.Run.Thread, f.Record, &k); err != nil {
 		return err
 	}
-	event.Items, event.Ends = k.Items, f.EndRecords()
-	return nil
+	var err error
+	event.Items = k.Items
+	event.Ends, err = f.EndRecords()
+	return err
 }

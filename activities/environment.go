@@ -16,7 +16,7 @@ import (
 // items.
 
 // env returns the variables. It reads the input, and the items of the branches around the position,
-// from the log. It also sets w.said.
+// from the log. It also sets a.userText.
 func (a *advancer) env(ctx context.Context) (pipeline.Env, error) {
 	env := pipeline.Env{State: a.thread.State, Now: a.in.Now}
 	var err error
@@ -61,7 +61,7 @@ func (a *advancer) env(ctx context.Context) (pipeline.Env, error) {
 
 // input returns the variable input and the caller: the accepted input of the run that began the
 // pipeline, with the messages that were new. For a pipeline that is a subagent, the only message is
-// its task. It sets w.said.
+// its task. It sets a.userText.
 func (a *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
 	var by *agents.Caller

@@ -114,8 +114,8 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Stored, run st
 	return "", false, fmt.Errorf("%w: the thread kept changing", stream.ErrUnavailable)
 }
 
-// speaker returns the agent of the run: the schedule's agent named, or the one that it has handed
-// the thread over to.
+// speaker returns the agent that answers: the one that the schedule names, or the one to which
+// that agent has handed the thread over.
 func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	if name := thread.AnsweringAgent(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)

@@ -10,7 +10,7 @@ import (
 // (stream.Result.Kept). The workflow has the sequence of the record, in Position, StepPlace or
 // Branches. It is JSON in the log, so records of older versions lack newer members.
 type storedAdvance struct {
-	// Prompt is what an agent is sent as a user message. Behind is the ID of the agent's invalid
+	// Prompt is what an agent is sent as a user message. After is the ID of the agent's invalid
 	// answer that the prompt follows; "" = it is the first prompt.
 	Prompt string `json:"prompt,omitempty"`
 	After  string `json:"after,omitempty"`

@@ -372,7 +372,7 @@ func (a *Activities) summaryUsage(ctx context.Context, s stream.AttemptOutput) (
 }
 
 // meterBefore records the metrics of the attempt at the same step that died before this one.
-// Attempt is the present one, which is not considered.
+// attempt is the caller's own: its records are left out.
 func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) error {
 	spoken, err := a.Log.AttemptOutputs(ctx, p)
 	if err != nil {

@@ -2,43 +2,12 @@ package runs
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/perdure/perdure/agents/pipeline"
 )
-
-// Branches may have to be compensated for long after they have ended. The last record of each has
-// what it did, and Ends has the sequences of these records. There are up to
-// agents.MaxItemsCompensated, in one payload: each takes two varints, the differences to the one
-// before.
-
-// NoteEnd adds the record with which a branch ended.
-func (f *Branches) NoteEnd(index int, seq uint64) {
-	f.Ends = binary.AppendVarint(f.Ends, int64(index-f.EndedIndex))
-	f.Ends = binary.AppendVarint(f.Ends, int64(seq-f.EndedSeq)) //nolint:gosec // a difference, which wraps back
-	f.EndedIndex, f.EndedSeq = index, seq
-}
-
-// EndRecords returns the last records of the branches that may need compensation, by index; 0 = the
-// branch needs none.
-func (f *Branches) EndRecords() []uint64 {
-	records := make([]uint64, f.Count)
-	var index int
-	var seq uint64
-	for rest := f.Ends; len(rest) > 0; {
-		by, n := binary.Varint(rest)
-		on, m := binary.Varint(rest[max(n, 0):])
-		if n <= 0 || m <= 0 {
-			break // NoteEnd writes no such bytes
-		}
-		rest, index, seq = rest[n+m:], index+int(by), seq+uint64(on) //nolint:gosec // see above
-		if index >= 0 && index < len(records) {
-			records[index] = seq
-		}
-	}
-	return records
-}
 
 // Branches is a pipeline step with branches (parallel or map), and how far it has come.
 type Branches struct {
@@ -52,7 +21,11 @@ type Branches struct {
 	StopOnFailure bool `json:"stopOnFailure,omitempty"`
 	// Compensates tells that branches have compensations.
 	Compensates bool `json:"compensates,omitempty"`
-	// Ends has the records of [Branches.EndRecords], EndedIndex and EndedSeq the last of them.
+	// Ends encodes the last record of each branch that has ended, in the order of the ends: the
+	// index and the sequence, as differences from the previous ones (two varints). Branches may
+	// have to be compensated for long after their end, and these records have what they did. One
+	// payload must hold agents.MaxItemsCompensated of them. EndedIndex and EndedSeq are the last
+	// ones.
 	Ends       []byte `json:"ends,omitempty"`
 	EndedIndex int    `json:"endedIndex,omitempty"`
 	EndedSeq   uint64 `json:"endedSeq,omitempty"`
@@ -67,6 +40,35 @@ type Branches struct {
 	// Suspended tells that branches ended with interrupts: the run that has the decisions begins
 	// them again.
 	Suspended bool `json:"suspended,omitempty"`
+}
+
+// NoteEnd adds the record with which a branch ended.
+func (f *Branches) NoteEnd(index int, seq uint64) {
+	f.Ends = binary.AppendVarint(f.Ends, int64(index-f.EndedIndex))
+	f.Ends = binary.AppendVarint(f.Ends, int64(seq-f.EndedSeq)) //nolint:gosec // a difference, which wraps back
+	f.EndedIndex, f.EndedSeq = index, seq
+}
+
+// EndRecords returns the last records of the branches that may need compensation, by index; 0 = the
+// branch needs none. The error is a defect.
+func (f *Branches) EndRecords() ([]uint64, error) {
+	records := make([]uint64, f.Count)
+	var index int
+	var seq uint64
+	for rest := f.Ends; len(rest) > 0; {
+		indexDelta, n := binary.Varint(rest)
+		seqDelta, m := binary.Varint(rest[max(n, 0):])
+		if n <= 0 || m <= 0 {
+			return nil, errors.New("runs: the ends of branches are not those that NoteEnd writes")
+		}
+		rest = rest[n+m:]
+		index += int(indexDelta)
+		seq += uint64(seqDelta) //nolint:gosec // see NoteEnd
+		if index >= 0 && index < len(records) {
+			records[index] = seq
+		}
+	}
+	return records, nil
 }
 
 // BranchFailure is a failure, with the indexes of the branches that had it.

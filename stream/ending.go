@@ -21,6 +21,15 @@ type terminalNote struct {
 	Agent string `json:"agent"`
 }
 
+// terminalNote returns the result of the terminal record; nil = the agent with which the run began
+// has the thread.
+func (p Place) terminalNote() any {
+	if p.Agent == "" {
+		return nil
+	}
+	return terminalNote{p.Agent}
+}
+
 // finalAgent returns the agent that has the thread after a terminal record; "" = the agent with
 // which the run began.
 func (r *Record) finalAgent(ctx context.Context) (string, error) {

@@ -51,12 +51,12 @@ func (r *Record) writtenFor(execution string) bool {
 // OpenStep writes the lifecycle events of a step once, and returns the sequence that the step's
 // attempt uses as Place.After. note becomes the record's result, for package snapshot; nil = none.
 //
-// If an earlier attempt of the step has written, Open writes nothing: it returns the sequence of
-// the open record if that is the lane's last record, else p.After. The error is ErrOver if the step
-// is over (see Place.judgeLast), and ErrLogLost if the lane lacks p.After.
+// If an earlier attempt of the step has written, OpenStep writes nothing: it returns the sequence
+// of the open record if that is the lane's last record, else p.After. The error is ErrOver if the
+// step is over (see Place.judgeLast), and ErrLogLost if the lane lacks p.After.
 //
-// Open writes first, and reads the lane only if the write is refused: usually p.After is the lane's
-// last record.
+// OpenStep writes first, and reads the lane only if the write is refused: usually p.After is the
+// lane's last record.
 func (l *Log) OpenStep(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		_, steers := note.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
@@ -87,9 +87,9 @@ func (l *Log) OpenStep(ctx context.Context, p Place, note any, events ...agui.Ev
 // its unfinished events are superseded.
 //
 // If an earlier attempt finished the step, Begin returns a nil attempt and that attempt's done
-// record, and writes nothing. Place.After may be the result of Open. The error is ErrOver if the
-// step is over (see Place.judgeLast), and ErrLogLost if the lane lacks Place.After. The caller must
-// Close the attempt.
+// record, and writes nothing. Place.After may be the result of OpenStep. The error is ErrOver if
+// the step is over (see Place.judgeLast), and ErrLogLost if the lane lacks Place.After. The caller
+// must Close the attempt.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
 	resumed := false
 	for last := p.After; ; {
@@ -117,8 +117,8 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 	}
 }
 
-// OpenAfterFailure prepares a lane for the step p, when all attempts of the step failed are over.
-// It returns Place.After for p.
+// OpenAfterFailure prepares a lane for the step p. The step failed has ended for good: none of its
+// attempts is under way. // It returns Place.After for p.
 //
 // It opens the failed step with note and events like [Log.OpenStep], unless an attempt has done so.
 // If an attempt of the failed step has written after that, OpenAfterFailure writes a supersede
@@ -217,7 +217,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 			return 0, nil, ErrOver
 		}
 		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
-		seq, err := l.put(ctx, p, s, lastSeq(last), p.sealing(), events)
+		seq, err := l.put(ctx, p, s, lastSeq(last), p.terminalNote(), events)
 		switch {
 		case err == nil:
 			return seq, nil, l.indexNewEnd(ctx, p, seq, events)

@@ -147,7 +147,7 @@ func (l *Log) Ready(ctx context.Context) error {
 		return fmt.Errorf("stream: %w", err)
 	}
 	if bound := s.CachedInfo().Config.MaxBytes; bound > 0 && s.CachedInfo().State.Bytes+MaxFrame > uint64(bound) {
-		return fmt.Errorf("%w: less than one frame of %d bytes is free", ErrFull, bound)
+		return fmt.Errorf("%w: less than one frame of %d bytes is free", ErrFull, MaxFrame)
 	}
 	_, err = l.probe.PutString(ctx, "ready", "")
 	var api *jetstream.APIError

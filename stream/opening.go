@@ -36,8 +36,8 @@ type Opening struct {
 }
 
 // OpenRun writes the first record of a run and lists the run in the index of threads. The result is
-// Place.After for the first attempt (see Open). A later attempt calls it again, in case the first
-// one died between the two writes.
+// Place.After for the first attempt (see OpenStep). A later attempt calls it again, in case the
+// first one died between the two writes.
 func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
 	seq, err := l.OpenStep(ctx, p, o, events...)
 	if err != nil {

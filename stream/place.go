@@ -6,15 +6,6 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// sealing returns the result of the terminal record; nil = the agent with which the run began has
-// the thread.
-func (p Place) sealing() any {
-	if p.Agent == "" {
-		return nil
-	}
-	return terminalNote{p.Agent}
-}
-
 // Place is where in a run a step writes, and which earlier records it must follow. The workflow
 // knows these values, and each activity builds the place of its step from its input.
 type Place struct {
@@ -31,8 +22,8 @@ type Place struct {
 	// After is the sequence of the lane's last record that the workflow knows; 0 = none.
 	After uint64
 	// Since is the sequence from which the lane belongs to this use: a run uses its lanes again.
-	// Records up to Since are of earlier uses. Open and Begin consider it only while After is 0,
-	// that is, until the step has written.
+	// Records up to Since are of earlier uses. OpenStep and Begin consider it only while After is
+	// 0, that is, until the step has written.
 	Since uint64
 	// Agent is the agent that has the thread after a handoff. Only Seal uses it; "" = the run's own
 	// agent.

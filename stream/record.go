@@ -132,7 +132,7 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}
 	fields := strings.Fields(value)
 	if len(fields) != 5 && (len(fields) != 6 || fields[5] != sharedMark) {
-		return nil, fmt.Errorf("stream: record %d: header %q has not the fields of a record", seq, value)
+		return nil, fmt.Errorf("stream: record %d: header %q lacks fields of a record", seq, value)
 	}
 	frame, err := strconv.Atoi(fields[3])
 	if err != nil {

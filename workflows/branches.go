@@ -291,7 +291,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 }
 
 // startBranch starts the child workflow of a branch. A branch that begins gets a position of its
-// own, in the step; a suspended one finds its position in waits. cancelled starts a suspended
+// own, in the step; a suspended one finds its position in resumes. cancelled starts a suspended
 // branch with a cancelled run.
 func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, interrupts *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index

@@ -19,7 +19,7 @@ import (
 // forwards. Only coroutines of the workflow touch it.
 type children struct {
 	run *run
-	// ctx is the context of the turn or step. stopped reports that interrupts are refused; fails
+	// ctx is the context of the turn or step. stopped reports that interrupts are refused; addError
 	// stops the turn or step with an error.
 	ctx      workflow.Context
 	stopped  func() bool

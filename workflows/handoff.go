@@ -12,7 +12,7 @@ import (
 // counts continue.
 
 // callHandoff makes the handoff of a turn, if there is one and approvers have decided about all
-// other calls. It removes the handoff from waits. over reports that the run ends.
+// other calls. It removes the handoff from interrupts. over reports that the run ends.
 func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
 	h := interrupts.Handoff
 	if h == nil || interrupts.AsksPeople() {

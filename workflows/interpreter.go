@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"
@@ -206,9 +207,11 @@ func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool,
 		end, over, err = p.runCall(ctx)
 	case w.Active != nil:
 		end, over, err = p.runAgent(ctx)
-	default:
+	case !w.Wake.IsZero():
 		end, over = p.sleep(ctx)
 		return end, over, nil
+	default:
+		return ending{}, false, errors.New("workflows: the pipeline's position has no action")
 	}
 	switch {
 	case err != nil:
@@ -295,7 +298,7 @@ func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over
 	switch {
 	case end.code == runs.ErrorFenced, end.code == runs.ErrorLogLost:
 		return end, true
-	case end.outcome == runs.OutcomeCancelled, !end.ofStep && (end.code == runs.CodeLimitTokens || end.code == runs.CodeLimitCost), end.refused, end.outcome != runs.OutcomeSuccess && p.run.overdue(ctx):
+	case end.endsPipeline(), end.outcome != runs.OutcomeSuccess && p.run.overdue(ctx):
 		return p.compensate(ctx, end)
 	case end.outcome == runs.OutcomeError:
 		why := end.why()
@@ -307,6 +310,13 @@ func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over
 		}
 	}
 	return ending{}, false
+}
+
+// endsPipeline reports whether no step may handle an ending: the run is cancelled, has used up its
+// tokens or its money, or an approver refused to let it exceed a limit.
+func (e ending) endsPipeline() bool {
+	spent := e.code == runs.CodeLimitTokens || e.code == runs.CodeLimitCost
+	return e.outcome == runs.OutcomeCancelled || spent && !e.ofStep || e.refused
 }
 
 // overdue reports whether the run's deadline has passed.

@@ -416,7 +416,11 @@ func (k *pipelineFixture) step(in runs.AdvanceInput) (runs.AdvanceResult, error)
 		items = append(items, item)
 	}
 	if f := in.Position.Branches; f != nil && f.Compensates {
-		ev.Items, ev.Ends = k.kept[f.Record].items, f.EndRecords()
+		var err error
+		ev.Items = k.kept[f.Record].items
+		if ev.Ends, err = f.EndRecords(); err != nil {
+			return runs.AdvanceResult{}, err
+		}
 	}
 	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now, Ended: ended, Recall: k.recall}
 	if in.Expression != "" {

@@ -162,9 +162,7 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 		return &StepError{pipeline.Failure{Code: result.Code, Message: "the run was ended"}}
 	}
 	w.After = result.Seq
-	if err := a.awaitAnswers(ctx, w); err != nil {
-		return err
-	}
+	a.awaitAnswers(ctx, w)
 	if t.closing {
 		return ErrAbandoned
 	}
@@ -175,9 +173,8 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 }
 
 // awaitAnswers blocks until an input has answered the interrupts, or all are decided. When ctx
-// ends, it cancels them and returns: the caller then compensates in the next run. The error is
-// always nil.
-func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
+// ends, it cancels them and returns: the caller then compensates in the next run.
+func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) {
 	t := a.thread
 	for t.successor == nil && !w.IsResolved() {
 		if err := t.awaitDecision(ctx, w.NextTime()); err != nil {
@@ -186,7 +183,6 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 		}
 		w.ApplyTime(workflow.Now(ctx))
 	}
-	return nil
 }
 
 // become continues the execution, and the program in it, as another AG-UI run. It resets what

@@ -60,8 +60,8 @@ type call struct {
 	subagent *runs.AgentRef      // the agent that works for it as a subagent; nil = none
 	child    string              // workflow ID of the subagent, once it has started
 	handoff  *runs.HandoffTarget // the agent to which it hands the thread over; nil = none
-	// resumes is the suspended subagent that continues to work for the call, waits its decided
-	// interrupts. Both are nil for a call that begins.
+	// resumes is the suspended subagent that continues to work for the call, interrupts
+	// has its decided interrupts. Both are nil for a call that begins.
 	resumes    *runs.SuspendedChild
 	interrupts *runs.Interrupts
 	// votes are the approvals of a quorum before the deciding one. remember is the digest of the
@@ -89,9 +89,9 @@ func freeCalls(a runs.ModelAnswer) []call {
 }
 
 // callTools runs the calls of a turn and blocks until all that started have ended. It adds the
-// interrupts of suspended subagents and the questions of tools to waits. over reports that the run
-// or step ends: with a failure, a cancel, a passed deadline, or because a payload has no room for
-// the interrupts.
+// interrupts of suspended subagents and the questions of tools to interrupts. over reports that the
+// run or step ends: with a failure, a cancel, a passed deadline, or because a payload has no room
+// for the interrupts.
 func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {

@@ -31,7 +31,7 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 
 // takeTurn calls the model, and makes the tool calls that are no interrupts. Afterwards
 // interrupts.held has the turn's interrupts if the run is to wait for them. over reports that the
-// run or the active step ends, with interrupts if end.waits is set.
+// run or the active step ends, with interrupts if end.interrupts is set.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)

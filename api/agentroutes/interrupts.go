@@ -50,8 +50,8 @@ func involvementOf(d *agents.Definition, find func(name string) *agents.Definiti
 	return v.involvement
 }
 
-// involved collects how an agent and the agents that it uses involve people. Its methods add to
-// people. Definitions may refer to each other in cycles; known ends the recursion.
+// involved collects how an agent and the agents that it uses involve people. Its methods add to the
+// embedded involvement. Definitions may refer to each other in cycles; known ends the recursion.
 type involved struct {
 	involvement
 	find  func(name string) *agents.Definition

@@ -154,7 +154,7 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 	if len(content.Args) > 0 {
 		d.Args = runs.DigestArgs(string(content.Args))
 	}
-	// The digest comes first: said.By and said.Channel must not be part of it.
+	// The digest comes first: content.By and content.Channel must not be part of it.
 	digest, err := digestOf(ctx, content)
 	if err != nil {
 		return d, err

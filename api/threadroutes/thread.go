@@ -88,7 +88,7 @@ type threadSummary struct {
 	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
 
-// interruptsAfterEnd are the interrupts that a thread waits for: approvals and questions, and the
+// openInterrupts are the interrupts that a thread waits for: approvals and questions, and the
 // IDs of client tool calls without a result.
 type openInterrupts struct {
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`

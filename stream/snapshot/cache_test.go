@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestReductionsAreBounded: the cache is bounded in bytes as well as in number, because threads are
+// TestSnapshotsAreBounded: the cache is bounded in bytes as well as in number, because threads are
 // as large as their clients make them.
-func TestReductionsAreBounded(t *testing.T) {
+func TestSnapshotsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCache(8, 1<<20)
 	sized := func(seq uint64, bytes int) *Snapshot {

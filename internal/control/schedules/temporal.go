@@ -16,8 +16,8 @@ import (
 
 // Scheduler creates, changes and reads the schedules in Temporal. Temporal keeps the times, the
 // overlap policy and whether a schedule is paused; each action starts the workflow schedule.fire.v1
-// with the schedule's revision, and never with its input. Clock has no state of its own and is safe
-// for concurrent use.
+// with the schedule's revision, and never with its input. Scheduler has no state of its own and is
+// safe for concurrent use.
 type Scheduler struct {
 	Temporal client.Client
 	// ParkAfter is how long runs of schedules wait for interrupts before they are parked. It
