@@ -42,7 +42,7 @@ func (r *Record) finalAgent(ctx context.Context) (string, error) {
 }
 
 // Outcomes of an Ending: RUN_FINISHED without an outcome means outcomeSuccess, RUN_ERROR means
-// endedFailed.
+// outcomeError.
 const (
 	outcomeSuccess = "success"
 	outcomeError   = "error"
